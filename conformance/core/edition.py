@@ -1,0 +1,82 @@
+"""Which text is the truth: a KIP draft, Apache Kafka as one exact release has it, or the definitions in a jar."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from conformance.core.release import NEWEST, Release
+
+
+class Standing(Enum):
+    DRAFT = "draft"
+    RELEASED = "released"
+    DEFINITIONS = "definitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    name: str
+    """``apache``, ``kip-584``; with its path or version ``jar:/a/b.jar``, ``maven:4.1.0``."""
+    standing: Standing
+    release: str
+    """The exact release whose form layouts take; of a draft, the one that it was written against; of a jar, none."""
+    exact: bool = True
+    """False for ``apache`` alone: every version that a release ever spoke, not those of one release."""
+    choices: tuple[str, ...] = ()
+    """How we read the text where it leaves room."""
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.release}" if self.standing is Standing.RELEASED and self.exact else self.name
+
+
+APACHE = Edition("apache", Standing.RELEASED, NEWEST, exact=False)
+KIP_258 = Edition("kip-258", Standing.DRAFT, "1.1.1")
+KIP_268 = Edition(
+    "kip-268",
+    Standing.DRAFT,
+    "1.1.1",
+    choices=(
+        "both version numbers and every array count are int32, in v2 and v3 alike (268-49)",
+        "strings are the bytes that 0.10.1 to 1.1 write: endpoint int32 length and UTF-8, host and topic uint16 "
+        "length and modified UTF-8 (268-50)",
+        "a standby task is followed by its partitions, an active task stands once per partition (268-51)",
+        "version 1 is the exact layout of 0.10.0 (268-56)",
+    ),
+)
+KIP_384 = Edition("kip-384", Standing.DRAFT, "2.0.1")
+KIP_429 = Edition("kip-429", Standing.DRAFT, "2.2.2")
+KIP_584 = Edition(
+    "kip-584",
+    Standing.DRAFT,
+    "2.6.3",
+    choices=(
+        "feature versions are int16, as in the schemas, not int64 as in the prose (584-60)",
+        "both levels of a node are at least 1, against the example that shows a 0 (584-61)",
+        "the two levels are integers; other keys of an entry may be text or numbers and are ignored (584-64)",
+        "ApiVersions has three new tagged fields, as in the schema, not one or two (584-65)",
+    ),
+)
+EDITIONS = {each.name: each for each in (APACHE, KIP_258, KIP_268, KIP_384, KIP_429, KIP_584)}
+
+
+def edition(text: str) -> Edition:
+    """``apache``, ``apache@3.9.2``, ``kip-584``, ``jar:PATH``, ``maven:4.1.0``.
+
+    Errors: LookupError with what there is.
+    """
+    kind, colon, rest = text.partition(":")
+    if colon and kind in ("jar", "maven"):
+        if not rest:
+            raise LookupError(f"{text!r} names no {'file' if kind == 'jar' else 'version'}")
+        return Edition(text, Standing.DEFINITIONS, rest if kind == "maven" else "")
+    name, at, release = text.partition("@")
+    if name not in EDITIONS:
+        raise LookupError(f"no edition {text!r}; there are {', '.join(EDITIONS)}, apache@RELEASE, jar:PATH, maven:VERSION")
+    found = EDITIONS[name]
+    if not at:
+        return found
+    if found.standing is Standing.DRAFT:
+        raise LookupError(f"{name} is a draft over {found.release}: it takes no release of its own")
+    try:
+        return replace(found, release=str(Release.parse(release)), exact=True)
+    except ValueError as wrong:
+        raise LookupError(f"{text}: {wrong}") from None

@@ -1,0 +1,54 @@
+"""Exact releases of Apache Kafka, in the order of their numbers."""
+
+from dataclasses import dataclass
+from functools import cache, total_ordering
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Release:
+    """``3.9.2``, ``0.10.2.2``: always the exact patch, never a line."""
+
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Release":
+        """Errors: ValueError for anything but three or four numbers with dots between them."""
+        parts = text.split(".")
+        if not 3 <= len(parts) <= 4 or not all(part.isascii() and part.isdigit() for part in parts):
+            raise ValueError(f"{text!r} is no release: an exact patch such as 3.9.2 or 0.10.2.2 is wanted")
+        return cls(tuple(map(int, parts)))
+
+    def __lt__(self, other: "Release") -> bool:
+        return self.numbers < other.numbers
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self.numbers))
+
+
+NEWEST = "4.4.0"
+"""The newest release of kafka-clients that the declarations were compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """A set of releases, written ``2.7.0-2.8.2, 3.4.0+``, ``all`` or ``3.9.2``."""
+
+    spans: tuple[tuple[Release, Release | None], ...]
+
+    def __contains__(self, release: Release) -> bool:
+        return any(low <= release and (high is None or release <= high) for low, high in self.spans)
+
+
+@cache
+def releases(text: str) -> Releases:
+    """Read the grammar of requirements.toml: A, A-B (both included), A+, joined by commas, or ``all``."""
+    return Releases(tuple(map(_span, ("0.0.0+" if text == "all" else text).split(","))))
+
+
+def _span(text: str) -> tuple[Release, Release | None]:
+    text = text.strip()
+    if text.endswith("+"):
+        return Release.parse(text[:-1]), None
+    low, _, high = text.partition("-")
+    return Release.parse(low), Release.parse(high or low)

@@ -1,0 +1,14 @@
+"""Messages on the wire: ``layout("apache", "JoinGroupRequest", 5)`` has ``.names``, ``.encode`` and ``.decode``."""
+
+from conformance.core.edition import Edition, edition as _edition
+from conformance.wire.schema import Layout, spec
+
+__all__ = ["Layout", "layout"]
+
+
+def layout(edition: str | Edition, message: str, version: int) -> Layout:
+    """The fields of ``message`` at ``version`` as ``edition`` has them.
+
+    Errors: LookupError where the edition has no such message or the message no such version.
+    """
+    return spec(_edition(edition) if isinstance(edition, str) else edition, message).at(version)

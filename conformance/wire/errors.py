@@ -1,0 +1,48 @@
+"""The one error of this package: bytes or a value that a layout refuses."""
+
+from typing import Final
+
+CLASSES: Final = {
+    "truncated": "the bytes end inside a field",
+    "length": "a length or count runs past the end of the bytes, or is too large for its place",
+    "varint": "a varint longer than it may be, or than its number needs",
+    "null": "null where the layout has no null",
+    "boolean": "a boolean that is neither 0 nor 1",
+    "presence": "a presence byte that is neither -1 nor 1",
+    "text": "bytes that are no UTF-8, or text that has no UTF-8",
+    "tag": "tagged fields out of order, twice, or of another size than they say",
+    "trailing": "bytes after the end of the message",
+    "version": "a leading version that is not the one asked for",
+    "type": "a value of another type than the field's",
+    "range": "a number outside the field's range",
+    "unknown-field": "a key that the layout does not know",
+    "absent-field": "a value other than the default for a field that this version lacks",
+}
+"""Every class of refusal, and what it means."""
+
+
+class Refused(ValueError):
+    """Which message and version, at which path and offset, what is wrong and what would do."""
+
+    def __init__(self, kind: str, why: str, *, message: str, version: int, path: str = "", offset: int | None = None):
+        self.kind = kind
+        """One of ``CLASSES``."""
+        self.why = why
+        self.message = message
+        self.version = version
+        self.path = path
+        """``protocols[1].metadata``; empty for the message itself."""
+        self.offset = offset
+        """Of the byte where the trouble shows; None while encoding."""
+        super().__init__(str(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.kind, self.why, self.message, self.version, self.path, self.offset)
+
+    def __str__(self) -> str:
+        where = f"{self.message} v{self.version}" + (f" / {self.path}" if self.path else "")
+        return f"{where}{'' if self.offset is None else f' at byte {self.offset}'}: {self.why}"
+
+
+def _restore(kind: str, why: str, message: str, version: int, path: str, offset: int | None) -> Refused:
+    return Refused(kind, why, message=message, version=version, path=path, offset=offset)

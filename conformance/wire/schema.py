@@ -1,0 +1,396 @@
+"""A message is declared once, in the grammar of Kafka's own message JSON, and resolved once per version.
+
+Beyond Kafka's grammar a declaration here may say:
+
+* ``releases`` on a field: the releases whose definition has it at all (a tag added without a new version),
+* ``variants`` on a field or a message: attributes that differ in some releases, each with its ``releases``,
+* ``prefix`` on a message: ``{"type": "int16"}``, a version that leads the bytes; with a ``name`` it is part of the value,
+* ``future`` on a message: the fields that are read of any version above the newest,
+* the types ``utf`` (uint16 length, modified UTF-8), ``utf16`` (int32 count of UTF-16 units) and ``rest`` (to the end).
+"""
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from conformance.core.edition import Edition, Standing
+from conformance.core.release import Release, releases
+
+if TYPE_CHECKING:
+    from conformance.wire.codec import Codec
+
+Raw: TypeAlias = Mapping[str, Any]
+
+INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint16": 16}
+SCALARS = frozenset({*INTEGERS, "bool", "float64", "string", "bytes", "records", "uuid", "utf", "utf16", "rest"})
+ZERO_UUID = uuid.UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    low: int
+    high: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Versions":
+        if text == "none":
+            return NEVER
+        if text.endswith("+"):
+            return cls(int(text[:-1]), None)
+        low, _, high = text.partition("-")
+        return cls(int(low), int(high or low))
+
+    def __contains__(self, version: int) -> bool:
+        return self.low <= version and (self.high is None or version <= self.high)
+
+    def __str__(self) -> str:
+        return f"{self.low}-{self.high}" if self.high != self.low else f"{self.low}"
+
+
+NEVER = Versions(1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One field as it lies on the wire at one version: no version is left in it."""
+
+    name: str
+    type: str
+    """One of ``SCALARS``, or the name of the struct that ``item`` lays out; of an array, that of an element."""
+    item: "Layout | None" = None
+    array: bool = False
+    nullable: bool = False
+    compact: bool = False
+    """Lengths are unsigned varints, one more than they say."""
+    tag: int | None = None
+    default: Any = None
+    """The scalar; None where it is null; ``()`` for an empty array, ``...`` for a struct of defaults: see ``fresh``."""
+    ignorable: bool = False
+    map_key: bool = False
+    about: str = ""
+
+    def fresh(self) -> Any:
+        """The default as a value that nobody else holds."""
+        if self.default == ():
+            return []
+        if self.default is ...:
+            assert self.item is not None
+            return self.item.defaults()
+        return self.default
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A field that the declaration has and this version lacks."""
+
+    name: str
+    default: Any
+    ignorable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The version number that leads the bytes."""
+
+    type: str
+    """int16 or int32."""
+    name: str | None = None
+    """Its key in the value; None where the value does not show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the readers of some releases refuse although it fits (class ``Readable`` of 4.2.2 and from 4.4.0 on)."""
+
+    elements: int = 1_000_000
+    tags: int = 10_000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A message, or a struct in it, at one version of one edition."""
+
+    message: str
+    version: int
+    flexible: bool
+    slots: tuple[Slot, ...]
+    """In the order of the declaration; on the wire the tagged ones come last, by tag."""
+    absent: tuple[Absent, ...] = ()
+    prefix: Prefix | None = None
+    limits: Limits | None = field(default=None, compare=False)
+    edition: str = field(default="", compare=False)
+    newest: bool = field(default=True, compare=False)
+    """Is there no higher version of this message in the edition?"""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the fields, with the first letter in lower case."""
+        led = (self.prefix.name,) if self.prefix and self.prefix.name else ()
+        return (*led, *(slot.name for slot in self.slots))
+
+    @cached_property
+    def untagged(self) -> tuple[Slot, ...]:
+        return tuple(slot for slot in self.slots if slot.tag is None)
+
+    @cached_property
+    def tagged(self) -> tuple[Slot, ...]:
+        return tuple(sorted((slot for slot in self.slots if slot.tag is not None), key=lambda slot: slot.tag or 0))
+
+    @cached_property
+    def codec(self) -> "Codec":
+        from conformance.wire.codec import compile_codec  # the codec knows layouts; a layout merely offers its codec
+
+        return compile_codec(self)
+
+    def defaults(self) -> dict[str, Any]:
+        """A value in which every field is left at its default."""
+        led = {self.prefix.name: self.version} if self.prefix and self.prefix.name else {}
+        return {**led, **{slot.name: slot.fresh() for slot in self.slots}}
+
+    def encode(self, value: Mapping[str, Any], /) -> bytes:
+        """The bytes of ``value``. Errors: ``Refused``, with path and offset."""
+        return self.codec.encode(value)
+
+    def decode(self, data: bytes, /, *, lenient: bool = False) -> dict[str, Any]:
+        """The value behind ``data``: bytes as bytes, uuids as ``uuid.UUID``, every field of the version present.
+
+        ``lenient`` accepts exactly what Kafka's own reader of this edition's release accepts (see ``codec``).
+        Errors: ``Refused``, with path and offset.
+        """
+        return self.codec.decode_lenient(data) if lenient else self.codec.decode(data)
+
+    def __str__(self) -> str:
+        return f"{self.message} v{self.version}"
+
+
+def lower_first(name: str) -> str:
+    return name[:1].lower() + name[1:]
+
+
+@dataclass(frozen=True)
+class MessageSpec:
+    """A declaration, in the form that one edition gives it."""
+
+    name: str
+    kind: str
+    """request, response, header, data, or the kind of record."""
+    api_key: int | None
+    versions: Versions
+    flexible: Versions
+    fields: tuple[Raw, ...]
+    edition: Edition
+    structs: Mapping[str, Raw] = field(default_factory=dict)
+    prefix: Prefix | None = None
+    future: tuple[Raw, ...] = ()
+    unstable: int | None = None
+    """The version that the definition marks as not yet stable."""
+
+    @classmethod
+    def of(cls, raw: Raw, edition: Edition, versions: Versions | None = None) -> "MessageSpec":
+        """``versions`` where the edition speaks others than the declaration has."""
+        raw = _as_of(raw, edition)
+        prefix = raw.get("prefix")
+        valid = Versions.parse(raw["validVersions"])
+        return cls(
+            raw["name"],
+            raw["type"],
+            raw.get("apiKey"),
+            versions or valid,
+            Versions.parse(raw.get("flexibleVersions", "none")),
+            tuple(raw.get("fields", ())),
+            edition,
+            {each["name"]: each for each in raw.get("commonStructs", ())},
+            prefix and Prefix(prefix["type"], prefix.get("name")),
+            tuple(raw.get("future", ())),
+            valid.high if raw.get("latestVersionUnstable") else None,
+        )
+
+    def at(self, version: int) -> Layout:
+        """Errors: LookupError that names the versions there are."""
+        return _at(self, version)
+
+    def __iter__(self) -> Iterator[Layout]:
+        """The layouts of all versions."""
+        assert self.versions.high is not None
+        return (self.at(version) for version in range(self.versions.low, self.versions.high + 1))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.edition))
+
+    def resolve(self, version: int) -> Layout:
+        if version in self.versions:
+            fields, flexible = self.fields, version in self.flexible
+        elif self.future and self.versions.high is not None and version > self.versions.high:
+            fields, flexible = self.future, False
+        else:
+            raise LookupError(f"{self.name} has no version {version} in {self.edition}; it has {self.versions}")
+        return self._struct(self.name, fields, version, flexible, top=True)
+
+    def _struct(self, name: str, fields: tuple[Raw, ...], version: int, flexible: bool, top: bool = False) -> Layout:
+        slots: list[Slot] = []
+        absent: list[Absent] = []
+        for raw in fields:
+            if "releases" in raw and Release.parse(self.edition.release) not in releases(raw["releases"]):
+                continue
+            raw = _as_of(raw, self.edition)
+            if version in Versions.parse(raw["versions"]):
+                slots.append(self._slot(raw, version, flexible))
+            else:
+                absent.append(Absent(lower_first(raw["name"]), _default(raw), bool(raw.get("ignorable"))))
+        # One name may be declared twice, for versions that do not overlap: it is absent only where none of them is.
+        present = {slot.name for slot in slots}
+        return Layout(
+            name, version, flexible, tuple(slots), tuple(each for each in absent if each.name not in present),
+            self.prefix if top else None, _limits(self.edition), str(self.edition), version == self.versions.high,
+        )
+
+    def _slot(self, raw: Raw, version: int, flexible: bool) -> Slot:
+        array, kind = raw["type"].startswith("[]"), raw["type"].removeprefix("[]")
+        item = None
+        if kind not in SCALARS:
+            struct = raw if "fields" in raw else self.structs[kind]
+            item = self._struct(kind, tuple(struct["fields"]), version, flexible)
+        compact = flexible and ("flexibleVersions" not in raw or version in Versions.parse(raw["flexibleVersions"]))
+        tagged = version in Versions.parse(raw.get("taggedVersions", "none"))
+        return Slot(
+            lower_first(raw["name"]), kind, item, array,
+            version in Versions.parse(raw.get("nullableVersions", "none")),
+            compact,
+            int(raw["tag"]) if tagged else None,
+            _default(raw),
+            bool(raw.get("ignorable")),
+            bool(raw.get("mapKey")),
+            raw.get("about", ""),
+        )
+
+
+@cache
+def _at(spec: MessageSpec, version: int) -> Layout:
+    return spec.resolve(version)
+
+
+def _as_of(raw: Raw, edition: Edition) -> Raw:
+    """With the variants applied that belong to the edition's release."""
+    for variant in raw.get("variants", ()):
+        if edition.release and Release.parse(edition.release) in releases(variant["releases"]):
+            raw = {**raw, **{key: value for key, value in variant.items() if key != "releases"}}
+    return raw
+
+
+def _limits(edition: Edition) -> Limits | None:
+    known = edition.release and Release.parse(edition.release) in releases("4.2.2, 4.4.0+")
+    return Limits() if known else None
+
+
+def _default(raw: Raw) -> Any:
+    """Kafka's rule: what the definition says, else zero, false, empty, or a struct of defaults."""
+    kind, given = raw["type"], raw.get("default")
+    if given == "null":
+        return None
+    if kind.startswith("[]"):
+        return ()
+    if kind in INTEGERS:
+        return int(str(given), 0) if given not in (None, "") else 0
+    match kind:
+        case "bool":
+            return str(given).lower() == "true"
+        case "float64":
+            return float(given or 0)
+        case "string" | "utf" | "utf16":
+            return given or ""
+        case "bytes" | "rest":
+            return b""
+        case "records":
+            return None
+        case "uuid":
+            return ZERO_UUID
+        case _:
+            return ...
+
+
+@cache
+def release_table() -> dict[str, Any]:
+    """``schemas/releases.json``: which exact releases there are, and per message since when which versions.
+
+    ``{"releases": ["0.10.0.0", ...], "messages": {"JoinGroup": {"0.10.0.0": [0, 0], "0.10.1.0": [0, 1], ...}}}``:
+    a range holds from the release that it stands at until the next one named, in the order of the numbers; null ends it.
+    """
+    table: dict[str, Any] = json.loads((files("conformance.wire") / "schemas" / "releases.json").read_text())
+    return table
+
+
+def family(message: str) -> str:
+    """JoinGroupRequest and JoinGroupResponse share the versions of JoinGroup."""
+    if message in ("RequestHeader", "ResponseHeader"):
+        return message
+    return message.removesuffix("Request").removesuffix("Response")
+
+
+def spoken(message: str, release: str) -> Versions | None:
+    """The stable versions of ``message`` that exact release ``release`` speaks."""
+    changes = release_table()["messages"].get(family(message), {})
+    at, found = Release.parse(release), None
+    for since, span in sorted(((Release.parse(text), span) for text, span in changes.items()), key=lambda e: e[0]):
+        if since <= at:
+            found = span
+    return Versions(*found) if found else None
+
+
+def messages(edition: Edition) -> tuple[str, ...]:
+    """What the edition declares, in the order of the alphabet."""
+    if edition.standing is Standing.DEFINITIONS:
+        from conformance.wire.definitions import definitions  # opens jars: only for these editions
+
+        return tuple(sorted(definitions(edition)))
+    names = {*_declared("apache"), *(_declared(edition.name))}
+    if edition.exact:
+        own = _declared(edition.name) if edition.standing is Standing.DRAFT else ()
+        names = {name for name in names if name in own or spoken(name, edition.release)}
+    return tuple(sorted(names))
+
+
+@cache
+def _declared(folder: str) -> tuple[str, ...]:
+    root = files("conformance.wire") / "schemas" / folder
+    if not root.is_dir():
+        return ()
+    return tuple(sorted(each.name.removesuffix(".json") for each in root.iterdir() if each.name.endswith(".json")))
+
+
+@cache
+def spec(edition: Edition, message: str) -> MessageSpec:
+    """The declaration of ``message`` as ``edition`` has it. Errors: LookupError that says what there is."""
+    if edition.standing is Standing.DEFINITIONS:
+        from conformance.wire.definitions import definitions
+
+        found = definitions(edition)
+        if message not in found:
+            raise LookupError(f"{edition} defines no {message}")
+        return MessageSpec.of(found[message], edition)
+    if edition.exact and str(edition.release) not in release_table()["releases"]:
+        raise LookupError(f"there is no release {edition.release} of Apache Kafka from 0.10.0.0 to {_newest()}")
+    own = edition.standing is Standing.DRAFT and message in _declared(edition.name)
+    folder = edition.name if own else "apache"
+    if message not in _declared(folder):
+        raise LookupError(f"{edition} has no message {message}; the nearest: {', '.join(_nearest(message, edition))}")
+    raw = json.loads((files("conformance.wire") / "schemas" / folder / f"{message}.json").read_text())
+    if own or not edition.exact:
+        return MessageSpec.of(raw, edition)
+    versions = spoken(message, edition.release)
+    if versions is None:
+        raise LookupError(f"{edition} does not speak {message}")
+    return MessageSpec.of(raw, edition, versions)
+
+
+def _newest() -> str:
+    return str(release_table()["releases"][-1])
+
+
+def _nearest(message: str, edition: Edition) -> list[str]:
+    from difflib import get_close_matches
+
+    return get_close_matches(message, messages(edition), n=3, cutoff=0.4) or ["none"]
