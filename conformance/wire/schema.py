@@ -240,7 +240,7 @@ class MessageSpec:
             if version in Versions.parse(raw["versions"]):
                 slots.append(self._slot(raw, version, flexible))
             else:
-                absent.append(Absent(lower_first(raw["name"]), _default(raw), bool(raw.get("ignorable"))))
+                absent.append(Absent(lower_first(raw["name"]), _default(raw), _true(raw.get("ignorable"))))
         # One name may be declared twice, for versions that do not overlap: it is absent only where none of them is.
         present = {slot.name for slot in slots}
         return Layout(
@@ -262,8 +262,8 @@ class MessageSpec:
             compact,
             int(raw["tag"]) if tagged else None,
             _default(raw),
-            bool(raw.get("ignorable")),
-            bool(raw.get("mapKey")),
+            _true(raw.get("ignorable")),
+            _true(raw.get("mapKey")),
             raw.get("about", ""),
         )
 
@@ -279,6 +279,11 @@ def _as_of(raw: Raw, edition: Edition) -> Raw:
         if edition.release and Release.parse(edition.release) in releases(variant["releases"]):
             raw = {**raw, **{key: value for key, value in variant.items() if key != "releases"}}
     return raw
+
+
+def _true(given: object) -> bool:
+    """Flags stand as booleans, now and then as text."""
+    return str(given).lower() == "true"
 
 
 def _limits(edition: Edition) -> Limits | None:
@@ -297,7 +302,7 @@ def _default(raw: Raw) -> Any:
         return int(str(given), 0) if given not in (None, "") else 0
     match kind:
         case "bool":
-            return str(given).lower() == "true"
+            return _true(given)
         case "float64":
             return float(given or 0)
         case "string" | "utf" | "utf16":
