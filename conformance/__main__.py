@@ -1,0 +1,37 @@
+"""``kipcheck`` and ``python -m conformance``."""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGES = ("conformance", "strategies", "golden", "reports")
+
+
+def strangers() -> list[str]:
+    """Of our four packages, those that Python would take from elsewhere than ``conformance`` itself.
+
+    Their names are generic: a later install, or a folder of the user's own, can take their place in silence.
+    """
+    home = Path(__file__).resolve().parent.parent
+    found = []
+    for name in PACKAGES:
+        spec = find_spec(name)
+        origin = Path(spec.origin).resolve() if spec and spec.origin else None
+        if origin != home / name / "__init__.py":
+            found.append(f"{name} comes from {origin or 'nowhere'}, not from {home / name}")
+    return found
+
+
+def main() -> int:
+    """Run the command line. Exit codes: see ``kipcheck --help``."""
+    if wrong := strangers():
+        print(f"kipcheck: another package stands in the way: {'; '.join(wrong)}. "
+              "Give kipcheck an environment of its own, and run it elsewhere than beside that folder.", file=sys.stderr)
+        return 2
+    from conformance.cli import run  # only now: what it imports may be a stranger's
+
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,256 @@
+"""The command line: parse, call, print. What each command does lives elsewhere and is imported when it is called."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+EXIT_CODES = """\
+exit codes:
+  0  conformant, or done       4  unstable target
+  1  a failure, or refused     5  stale expectations
+  2  usage                     6  undecided within the budget
+  3  a target did not start    70 a bug of ours
+where several hold, the first of 70, 2, 3, 1, 5, 4, 6"""
+
+Call = Callable[[argparse.Namespace], int]
+
+OK, FAILED, USAGE, NOT_STARTED, OUR_BUG = 0, 1, 2, 3, 70
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = parser().parse_args(arguments)
+    try:
+        code: int = options.call(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader went away: ``kipcheck ... | head``
+        sys.stderr.close()
+        return OK
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="kipcheck",
+        description="Protocol fuzzing and conformance tests for Apache Kafka's group membership, "
+        "Streams rebalance metadata and feature versions.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(
+        name: str, call: Call, about: str, epilog: str = "", parents: Sequence[argparse.ArgumentParser] = ()
+    ) -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            name, help=about, description=about, epilog=epilog, parents=parents,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        made.set_defaults(call=call)
+        return made
+
+    gate = command("run", _run, "hold conversations with targets and judge them", EXIT_CODES)
+    gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
+    gate.add_argument("--edition", default="apache", metavar="E")
+    gate.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
+    gate.add_argument("--seed", type=int, default=0, metavar="N")
+    gate.add_argument("--cases", type=_positive, metavar="N", help="cases per check instead of its own number")
+    gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    gate.add_argument("--dry-run", action="store_true", help="say what would run, and run nothing")
+
+    again = command("replay", _replay, "hold a failed conversation again: 1 it still fails, 0 it is gone", EXIT_CODES)
+    again.add_argument("file", type=Path, metavar="FILE", help="failures/ID.json under a run's --out")
+
+    codec = argparse.ArgumentParser(add_help=False)
+    codec.add_argument(
+        "--edition", default="apache", metavar="E", help="default apache; apache@3.9.2, kip-584, jar:PATH, maven:4.1.0"
+    )
+    codec.add_argument("--message", metavar="M", help="JoinGroupRequest, SubscriptionInfo, ...")
+    codec.add_argument("--version", type=int, metavar="N")
+    for name, call, about, payload, wants in (
+        ("encode", _encode, "one JSON object to hex", "FILE", "a file with one JSON object, or - for standard input"),
+        ("decode", _decode, "hex to one JSON object", "HEX", "the bytes as hex, or - for standard input"),
+        ("explain", _explain, "hex to one line a field: offset, bytes, path, type, value, meaning", "HEX",
+         "the bytes as hex, or - for standard input"),
+    ):
+        made = command(name, call, about, _bytes_epilog(name), [codec])
+        made.add_argument("input", nargs="?", default="-", metavar=payload, help=wants)
+        if name == "explain":
+            made.add_argument("--json", action="store_true")
+        else:
+            made.add_argument("--batch", action="store_true", help="JSON Lines in and out, one for one")
+
+    texts = command("editions", _editions, "the editions, and which versions each release speaks")
+    texts.add_argument("--json", action="store_true")
+    about = "what differs, and who can read what of whom; exit 1 where a reader would misread"
+    diff = texts.add_subparsers(metavar="[diff A B]").add_parser("diff", help=about, description=about)
+    diff.add_argument("a", metavar="A")
+    diff.add_argument("b", metavar="B")
+    diff.add_argument("--json", action="store_true")
+    diff.set_defaults(call=_diff)
+    return top
+
+
+def _bytes_epilog(name: str) -> str:
+    if name == "explain":
+        return "exit codes: 0 whole, 1 damaged (explained up to the damage), 2 unreadable"
+    from conformance.wire.workbench import classes_help
+
+    given, gives = ("value", "hex") if name == "encode" else ("hex", "value")
+    return (
+        "exit codes: 0 done, 1 refused by the layout, 2 unreadable; with --batch 1 if any line failed\n\n"
+        f'--batch: {{"message", "version", "{given}"}} gives {{"{gives}"}}; a line may carry its own "edition";\n'
+        f'a failure gives {{"error": {{"class", "message", "path", "offset"}}}}. Classes:\n{classes_help()}'
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+# ---- run, replay
+
+
+def _run(options: argparse.Namespace) -> int:
+    from conformance import gate
+
+    return gate.run(
+        gate.Options(
+            targets=tuple(options.target or ("kafka-python",)),
+            edition=options.edition,
+            checks=tuple(options.check or ("*",)),
+            seed=options.seed,
+            cases=options.cases,
+            out=options.out,
+            dry_run=options.dry_run,
+        )
+    ).exit_code
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from conformance import gate
+
+    return gate.replay(options.file).exit_code
+
+
+# ---- bytes and values
+
+
+def _encode(options: argparse.Namespace) -> int:
+    from conformance.wire import workbench
+
+    if options.batch:
+        return _batch(options, workbench.encode_lines)
+    return _one(options, lambda: workbench.hex_of(_layout(options), _text(options.input)))
+
+
+def _decode(options: argparse.Namespace) -> int:
+    from conformance.wire import workbench
+
+    if options.batch:
+        return _batch(options, workbench.decode_lines)
+    return _one(options, lambda: workbench.json_of(_layout(options), _hex(options.input)))
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from conformance.wire import explain
+    from conformance.wire.workbench import Unreadable, unhex
+
+    try:
+        found = explain.explain(_layout(options), unhex(_hex(options.input)))
+    except Unreadable as error:
+        return _complain(error, USAGE)
+    print(explain.as_json(found) if options.json else explain.text(found))
+    return _complain(found.damage, FAILED) if found.damage else OK
+
+
+def _one(options: argparse.Namespace, work: Callable[[], str]) -> int:
+    from conformance.wire.errors import Refused
+    from conformance.wire.workbench import Unreadable
+
+    try:
+        print(work())
+        return OK
+    except Refused as error:
+        return _complain(error, FAILED)
+    except Unreadable as error:
+        return _complain(error, USAGE)
+
+
+def _batch(options: argparse.Namespace, work: Callable[..., Iterable[tuple[str, bool]]]) -> int:
+    defaults = {key: value for key in ("edition", "message", "version") if (value := getattr(options, key)) is not None}
+    if options.input == "-":
+        return _lines(work(sys.stdin, defaults))
+    try:
+        with open(options.input, encoding="utf-8") as lines:
+            return _lines(work(lines, defaults))
+    except OSError as error:
+        return _complain(error, USAGE)
+
+
+def _lines(results: Iterable[tuple[str, bool]]) -> int:
+    well = True
+    write = sys.stdout.write
+    for text, good in results:
+        write(text + "\n")
+        well = well and good
+    return OK if well else FAILED
+
+
+def _layout(options: argparse.Namespace):  # type: ignore[no-untyped-def]
+    from conformance.wire.workbench import Unreadable, named
+
+    if options.message is None or options.version is None:
+        raise Unreadable("bad-line", "--message and --version say what the bytes are")
+    return named(options.edition, options.message, options.version)
+
+
+def _text(source: str) -> str:
+    from conformance.wire.workbench import Unreadable
+
+    try:
+        return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable("not-json", f"{source}: {error}") from None
+
+
+def _hex(source: str) -> str:
+    return sys.stdin.read() if source == "-" else source
+
+
+# ---- looking up
+
+
+def _editions(options: argparse.Namespace) -> int:
+    import json
+
+    from conformance.wire import editions
+
+    print(json.dumps(editions.editions_table()) if options.json else editions.text())
+    return OK
+
+
+def _diff(options: argparse.Namespace) -> int:
+    import json
+
+    from conformance.core.edition import edition
+    from conformance.wire import diff
+
+    try:
+        found = diff.diff(edition(options.a), edition(options.b))
+    except LookupError as error:
+        return _complain(error.args[0], USAGE)
+    print(json.dumps(found.as_json()) if options.json else found.text())
+    return FAILED if found.misreads else OK
+
+
+def _complain(what: object, code: int) -> int:
+    print(f"kipcheck: {what}".replace("\n", " "), file=sys.stderr)
+    return code
+
+

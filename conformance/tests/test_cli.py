@@ -1,0 +1,197 @@
+"""The workbench and the house, as scripts use them: exit codes, one line on stderr, nothing on stdout."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.cli import run
+from conformance.wire import layout
+
+HEARTBEAT = {"groupId": "g", "generationId": 3, "memberId": "m", "groupInstanceId": None}
+HEARTBEAT_V4 = "02670000000302" + "6d" + "00" + "00"
+
+
+def outcome(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    try:
+        code = run(arguments)
+    except SystemExit as stopped:  # argparse
+        code = int(stopped.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def given(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+def test_encode_prints_hex(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given(monkeypatch, json.dumps(HEARTBEAT))
+    assert outcome(capsys, "encode", "--message", "HeartbeatRequest", "--version", "4") == (0, HEARTBEAT_V4 + "\n", "")
+    file = tmp_path / "value.json"
+    file.write_text(json.dumps(HEARTBEAT))
+    assert outcome(capsys, "encode", "--message", "HeartbeatRequest", "--version", "4", str(file))[1] == HEARTBEAT_V4 + "\n"
+
+
+def test_decode_prints_one_object(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = outcome(capsys, "decode", "--message", "HeartbeatRequest", "--version", "4", HEARTBEAT_V4)
+    assert (code, json.loads(out), err) == (0, HEARTBEAT, "")
+    given(monkeypatch, HEARTBEAT_V4 + "\n")
+    assert json.loads(outcome(capsys, "decode", "--message", "HeartbeatRequest", "--version", "4", "-")[1]) == HEARTBEAT
+
+
+def test_unknown_tags_cross_the_workbench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    tagged = HEARTBEAT_V4[:-2] + "01" + "07" + "02" + "00ff"
+    code, out, _ = outcome(capsys, "decode", "--message", "HeartbeatRequest", "--version", "4", tagged)
+    assert (code, json.loads(out)["_unknownTaggedFields"]) == (0, [{"tag": 7, "data": "00ff"}])
+    given(monkeypatch, out)
+    assert outcome(capsys, "encode", "--message", "HeartbeatRequest", "--version", "4")[1].strip() == tagged
+
+
+@pytest.mark.parametrize(
+    "arguments, stdin",
+    [
+        (["encode", "--message", "HeartbeatRequest", "--version", "4"], "{"),
+        (["encode", "--message", "HeartbeatRequest", "--version", "4"], "[]"),
+        (["encode", "--message", "HeartbeatRequest", "--version", "4"], '{"generationId": NaN}'),
+        (["encode", "--message", "HeartbeatRequest", "--version", "4"], '{"groupId": "a", "groupId": "b"}'),
+        (["encode", "--message", "HeartbeatRequest", "--version", "99"], "{}"),
+        (["encode", "--message", "HeartbeatRequests", "--version", "4"], "{}"),
+        (["encode", "--edition", "apaches", "--message", "HeartbeatRequest", "--version", "4"], "{}"),
+        (["encode", "--edition", "apache@3.9", "--message", "HeartbeatRequest", "--version", "4"], "{}"),
+        (["encode", "--message", "HeartbeatRequest"], "{}"),
+        (["encode", "--message", "HeartbeatRequest", "--version", "4", "/no/such/file"], ""),
+        (["decode", "--message", "HeartbeatRequest", "--version", "4", "0g"], ""),
+        (["decode", "--message", "HeartbeatRequest", "--version", "4", "012"], ""),
+        (["explain", "--message", "HeartbeatRequest", "--version", "4", "xx"], ""),
+        (["editions", "diff", "apache", "nowhere"], ""),
+    ],
+)
+def test_what_cannot_be_read_is_exit_2(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], stdin: str
+) -> None:
+    given(monkeypatch, stdin)
+    code, out, err = outcome(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("kipcheck: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments, stdin, why",
+    [
+        (["encode", "--message", "HeartbeatRequest", "--version", "4"], '{"groupIdd": "g"}', "groupIdd"),
+        (["encode", "--message", "HeartbeatRequest", "--version", "4"], '{"generationId": 2147483648}', "generationId"),
+        (["encode", "--message", "HeartbeatRequest", "--version", "2"], '{"groupInstanceId": "i"}', "groupInstanceId"),
+        (["encode", "--message", "SyncGroupResponse", "--version", "0"], '{"assignment": "0g"}', "assignment"),
+        (["decode", "--message", "HeartbeatRequest", "--version", "4", HEARTBEAT_V4[:-2]], "", "at byte"),
+        (["decode", "--message", "HeartbeatRequest", "--version", "4", HEARTBEAT_V4 + "00"], "", "at byte 9"),
+    ],
+)
+def test_what_the_layout_refuses_is_exit_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], stdin: str, why: str
+) -> None:
+    given(monkeypatch, stdin)
+    code, out, err = outcome(capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith("kipcheck: ") and err.count("\n") == 1 and why in err
+
+
+def test_a_batch_answers_line_for_line_and_never_stops(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = {"message": "HeartbeatRequest", "version": 4, "value": HEARTBEAT}
+    draft = {"edition": "kip-429", "message": "JoinGroupRequest", "version": 5, "value": {"protocolVersion": 1}}
+    lines = [
+        good, "{", {**good, "version": 99}, {**good, "value": {"x": 1}}, {**good, "value": 1}, {**good, "colour": 1},
+        {"message": "HeartbeatRequest", "version": 4}, {**good, "version": "4"}, {**good, "edition": "x"}, draft,
+    ]
+    given(monkeypatch, "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines))
+    code, out, err = outcome(capsys, "encode", "--batch")
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert (code, err, len(answers)) == (1, "", len(lines))
+    assert answers[0] == {"hex": HEARTBEAT_V4}
+    assert answers[-1]["hex"].endswith("00000001")
+    assert [answer["error"]["class"] for answer in answers[1:-1]] == [
+        "not-json", "unknown-version", "unknown-field", "bad-line", "bad-line", "bad-line", "bad-line", "unknown-edition",
+    ]
+    assert all(answer["error"].keys() == {"class", "message", "path", "offset"} for answer in answers[1:-1])
+
+
+def test_a_batch_of_hex_says_where_the_bytes_break(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines"
+    file.write_text(f'{{"hex": "{HEARTBEAT_V4}"}}\n{{"hex": "02"}}\n')
+    code, out, _ = outcome(capsys, "decode", "--batch", "--message", "HeartbeatRequest", "--version", "4", str(file))
+    good, bad = map(json.loads, out.splitlines())
+    assert (code, good) == (1, {"value": HEARTBEAT})
+    assert (bad["error"]["path"], bad["error"]["offset"]) == ("groupId", 0)
+    file.write_text(f'{{"hex": "{HEARTBEAT_V4}"}}\n')
+    assert outcome(capsys, "decode", "--batch", "--message", "HeartbeatRequest", "--version", "4", str(file))[0] == 0
+
+
+def test_explain_shows_every_field_and_names_the_damage(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = outcome(capsys, "explain", "--message", "HeartbeatRequest", "--version", "4", HEARTBEAT_V4)
+    assert code == 0 and err == ""
+    assert all(name in out for name in HEARTBEAT)
+    code, out, err = outcome(capsys, "explain", "--message", "HeartbeatRequest", "--version", "4", HEARTBEAT_V4[:6])
+    assert code == 1 and "groupId" in out and "generationId" in err
+    code, out, _ = outcome(capsys, "explain", "--json", "--message", "HeartbeatRequest", "--version", "4", HEARTBEAT_V4)
+    assert code == 0 and json.loads(out)
+
+
+def test_a_streams_subscription_above_the_newest_is_read_up_to_its_second_int(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = outcome(capsys, "decode", "--message", "SubscriptionInfo", "--version", "12", "0000000c0000000d00ff")
+    assert (code, json.loads(out)) == (0, {"version": 12, "latestSupportedVersion": 13, "_rest": "00ff"})
+    given(monkeypatch, out)
+    assert outcome(capsys, "encode", "--message", "SubscriptionInfo", "--version", "12")[1] == "0000000c0000000d00ff\n"
+
+
+def test_version_1_as_0_10_1_to_1_1_write_it_has_an_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "userEndPoint" not in layout("apache", "SubscriptionInfo", 1).names
+    assert "userEndPoint" not in layout("kip-268", "SubscriptionInfo", 1).names
+    assert "userEndPoint" in layout("apache@1.1.1", "SubscriptionInfo", 1).names
+
+
+def test_editions_lists_exact_patches(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = outcome(capsys, "editions", "--json")
+    table = json.loads(out)["releases"]
+    assert code == 0
+    assert table["3.9.2"]["JoinGroup"] == [0, 9]
+    assert table["4.0.0"]["JoinGroup"] == [2, 9]
+    assert table["4.0.1"]["JoinGroup"] == [0, 9]
+    assert "StreamsGroupHeartbeat" not in table["4.1.2"]  # unstable there
+    assert outcome(capsys, "editions")[0] == 0
+
+
+def test_an_editions_diff_exits_1_where_a_reader_would_misread(capsys: pytest.CaptureFixture[str]) -> None:
+    assert outcome(capsys, "editions", "diff", "apache@2.3.0", "apache@2.3.0")[0] == 0
+    assert outcome(capsys, "editions", "diff", "apache@2.3.0", "kip-429")[0] == 1
+
+
+def test_help_answers_without_the_heavy_libraries() -> None:
+    script = """if True:
+        import sys
+        from conformance.cli import parser
+        parser().format_help()
+        print([name for name in ("hypothesis", "construct", "kafka", "pyspark", "asyncio") if name in sys.modules])
+    """
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_a_stranger_in_our_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "__init__.py").write_text("")
+    ours = str(Path(__file__).resolve().parents[2])
+    shown = subprocess.run(
+        [sys.executable, "-c", "from conformance.__main__ import main; raise SystemExit(main())", "--help"],
+        cwd=tmp_path, env={"PYTHONPATH": f"{tmp_path}:{ours}"}, capture_output=True, text=True, timeout=60,
+    )
+    assert shown.returncode == 2
+    assert str(tmp_path / "reports") in shown.stderr and str(Path(ours, "reports")) in shown.stderr

@@ -1,0 +1,147 @@
+"""Bytes to values and back as text: what ``encode``, ``decode`` and their ``--batch`` print."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import Any, Final
+
+from conformance.core.edition import edition as edition_named
+from conformance.wire.errors import CLASSES, Refused
+from conformance.wire.schema import Layout, spec
+
+INPUT_CLASSES: Final = {
+    "not-json": "a line or file that is no JSON object",
+    "not-hex": "text that is no hex",
+    "bad-line": "a batch line that lacks a key, has one too many, or one of another type",
+    "unknown-edition": "an edition there is none of",
+    "unknown-message": "a message that the edition does not have",
+    "unknown-version": "a version that the message does not have",
+}
+"""Why an input could not even be tried (exit 2). A refusal by the layout has a class of ``errors.CLASSES`` (exit 1)."""
+
+
+class Unreadable(ValueError):
+    """Input that cannot be tried at all."""
+
+    def __init__(self, kind: str, why: str):
+        self.kind = kind
+        """One of ``INPUT_CLASSES``."""
+        super().__init__(why)
+
+
+@cache
+def named(edition: str, message: str, version: int) -> Layout:
+    """The layout. Errors: ``Unreadable``, which says whether edition, message or version is the stranger."""
+    try:
+        text = edition_named(edition)
+    except LookupError as error:
+        raise Unreadable("unknown-edition", str(error.args[0])) from None
+    try:
+        declaration = spec(text, message)
+    except LookupError as error:
+        raise Unreadable("unknown-message", str(error.args[0])) from None
+    try:
+        return declaration.at(version)
+    except LookupError as error:
+        raise Unreadable("unknown-version", str(error.args[0])) from None
+
+
+def hex_of(layout: Layout, text: str) -> str:
+    """JSON text -> hex. Errors: ``Unreadable`` unless it is one object, ``Refused`` by the layout."""
+    return layout.encode(layout.codec.from_json(_object(text))).hex()
+
+
+def json_of(layout: Layout, text: str) -> str:
+    """Hex -> JSON text. Errors: ``Unreadable`` unless it is hex, ``Refused`` by the layout."""
+    return json.dumps(layout.codec.to_json(layout.decode(unhex(text))), ensure_ascii=False)
+
+
+def unhex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise Unreadable("not-hex", f"not hex: {error}") from None
+
+
+def encode_lines(lines: Iterable[str], defaults: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    """``{"message", "version", "value"}`` -> ``{"hex"}``, line for line, each with whether it went well."""
+    return _each(lines, defaults, "value", lambda layout, value: f'{{"hex": "{_encoded(layout, value)}"}}')
+
+
+def decode_lines(lines: Iterable[str], defaults: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    """``{"message", "version", "hex"}`` -> ``{"value"}``, line for line, each with whether it went well."""
+    return _each(lines, defaults, "hex", lambda layout, text: f'{{"value": {_decoded(layout, text)}}}')
+
+
+def classes_help() -> str:
+    rows = {**INPUT_CLASSES, **CLASSES}
+    width = max(map(len, rows))
+    return "\n".join(f"  {name:<{width}}  {meaning}" for name, meaning in rows.items())
+
+
+def _each(
+    lines: Iterable[str], defaults: dict[str, Any], payload: str, work: Callable[[Layout, Any], str]
+) -> Iterator[tuple[str, bool]]:
+    allowed = {"edition", "message", "version", payload}
+    for line in lines:
+        try:
+            given = _object(line)
+            if not given.keys() <= allowed:
+                raise Unreadable("bad-line", f"unknown key {', '.join(map(repr, given.keys() - allowed))}")
+            if payload not in given:
+                raise Unreadable("bad-line", f"no {payload!r} in the line")
+            yield work(_layout_for(defaults | given), given[payload]), True
+        except Refused as error:
+            yield _failure(error.kind, str(error), error.path, error.offset), False
+        except Unreadable as error:
+            yield _failure(error.kind, str(error), "", None), False
+
+
+def _layout_for(given: dict[str, Any]) -> Layout:
+    edition, message, version = given.get("edition"), given.get("message"), given.get("version")
+    if not isinstance(edition, str) or not isinstance(message, str):
+        raise Unreadable("bad-line", "a message is named by text: 'message', and 'edition' if it is given")
+    if type(version) is not int:
+        raise Unreadable("bad-line", f"'version' is a whole number, not {version!r}")
+    return named(edition, message, version)
+
+
+def _encoded(layout: Layout, value: Any) -> str:
+    if not isinstance(value, dict):
+        raise Unreadable("bad-line", "'value' is one JSON object")
+    return layout.encode(layout.codec.from_json(value)).hex()
+
+
+def _decoded(layout: Layout, text: Any) -> str:
+    if not isinstance(text, str):
+        raise Unreadable("not-hex", f"not hex: {text!r}")
+    return json_of(layout, text)
+
+
+def _failure(kind: str, why: str, path: str, offset: int | None) -> str:
+    return json.dumps({"error": {"class": kind, "message": why, "path": path, "offset": offset}}, ensure_ascii=False)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = _read(text)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable("not-json", f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise Unreadable("not-json", f"one JSON object is wanted, not {type(found).__name__}")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for index, (key, _) in enumerate(pairs) if key in dict(pairs[:index]))
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return found
+
+
+_read = json.JSONDecoder(object_pairs_hook=_each_key_once, parse_constant=_no_constant).decode
