@@ -87,7 +87,7 @@ def test_what_cannot_be_read_is_exit_2(
         (["encode", "--message", "HeartbeatRequest", "--version", "2"], '{"groupInstanceId": "i"}', "groupInstanceId"),
         (["encode", "--message", "SyncGroupResponse", "--version", "0"], '{"assignment": "0g"}', "assignment"),
         (["decode", "--message", "HeartbeatRequest", "--version", "4", HEARTBEAT_V4[:-2]], "", "at byte"),
-        (["decode", "--message", "HeartbeatRequest", "--version", "4", HEARTBEAT_V4 + "00"], "", "at byte 9"),
+        (["decode", "--message", "HeartbeatRequest", "--version", "4", HEARTBEAT_V4 + "00"], "", "at byte 10"),
     ],
 )
 def test_what_the_layout_refuses_is_exit_1(
