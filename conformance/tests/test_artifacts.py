@@ -1,0 +1,145 @@
+"""Jars by coordinates: where they come from, what is verified, what is said when they cannot be had."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance import artifacts
+from conformance.artifacts import Unavailable
+
+ONE, TWO = "org.example:one:1.0", "org.example:two:2.0.1"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with an empty home, no Maven, no repository."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KIPCHECK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("KIPCHECK_MAVEN_REPOSITORY", raising=False)
+    return tmp_path / "home"
+
+
+def publish(root: Path, coordinate: str, data: bytes, sha1: str | None = None) -> Path:
+    jar = root / artifacts.Coordinate.parse(coordinate).path
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(data)
+    jar.with_name(jar.name + ".sha1").write_text(sha1 or hashlib.sha1(data).hexdigest())
+    return jar
+
+
+def test_a_repository_serves_and_the_cache_remembers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar = publish(tmp_path / "repo", ONE, b"jar bytes")
+    monkeypatch.setenv("KIPCHECK_MAVEN_REPOSITORY", (tmp_path / "repo").as_uri())
+    assert artifacts.cached(ONE) is None
+    found = artifacts.fetch([ONE])
+    assert found[ONE].read_bytes() == b"jar bytes"
+    assert artifacts.sha256(found[ONE]) == hashlib.sha256(b"jar bytes").hexdigest()
+    jar.unlink()
+    monkeypatch.delenv("KIPCHECK_MAVEN_REPOSITORY")
+    assert artifacts.fetch([ONE]) == found == {ONE: artifacts.cached(ONE)}
+
+
+def test_a_wrong_checksum_is_refused_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(tmp_path / "repo", ONE, b"jar bytes", sha1="00" * 20)
+    monkeypatch.setenv("KIPCHECK_MAVEN_REPOSITORY", (tmp_path / "repo").as_uri())
+    with pytest.raises(Unavailable, match=r"org\.example:one:1\.0: .*sha1"):
+        artifacts.fetch([ONE])
+    assert not [each for each in (tmp_path / "cache").rglob("*.jar*") if each.is_file()]
+
+
+def test_a_missing_jar_is_named_and_the_others_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(tmp_path / "repo", ONE, b"jar bytes")
+    monkeypatch.setenv("KIPCHECK_MAVEN_REPOSITORY", (tmp_path / "repo").as_uri())
+    with pytest.raises(Unavailable) as told:
+        artifacts.fetch([TWO, ONE])
+    assert str(told.value).startswith(TWO)
+    assert "\n" not in str(told.value)
+    assert artifacts.cached(ONE)
+
+
+def test_the_local_repository_is_a_source(home: Path) -> None:
+    jar = publish(home / ".m2" / "repository", ONE, b"from maven")
+    assert artifacts.fetch([ONE]) == {ONE: jar}
+
+
+def test_settings_move_the_local_repository_and_name_a_mirror(tmp_path: Path, home: Path) -> None:
+    moved = publish(tmp_path / "moved", ONE, b"moved")
+    publish(tmp_path / "mirror", TWO, b"mirrored")
+    (home / ".m2").mkdir()
+    (home / ".m2" / "settings.xml").write_text(
+        '<settings xmlns="http://maven.apache.org/SETTINGS/1.0.0">'
+        f"<localRepository>{tmp_path / 'moved'}</localRepository>"
+        "<mirrors><mirror><id>m</id><mirrorOf>central</mirrorOf>"
+        f"<url>{(tmp_path / 'mirror').as_uri()}</url></mirror></mirrors></settings>"
+    )
+    found = artifacts.fetch([ONE, TWO])
+    assert found[ONE] == moved
+    assert found[TWO].read_bytes() == b"mirrored"
+
+
+def test_without_maven_or_repository_one_line_says_what_to_do() -> None:
+    with pytest.raises(Unavailable, match=r"^org\.example:one:1\.0: there is no mvn .*KIPCHECK_MAVEN_REPOSITORY$"):
+        artifacts.fetch([ONE])
+
+
+def test_maven_is_asked_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for Maven that knows one of two jars, as the modules of the project ask for them."""
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "mvn"
+    script.write_text(
+        f"#!{sys.executable}\n"
+        "import pathlib, re, sys\n"
+        f"open({str(tmp_path / 'runs')!r}, 'a').write('run ')\n"
+        "root = pathlib.Path(sys.argv[sys.argv.index('-f') + 1]).parent\n"
+        "for module in re.findall('<module>(.*?)</module>', (root / 'pom.xml').read_text()):\n"
+        "    pom = (root / module / 'pom.xml').read_text()\n"
+        "    if '<artifactId>one</artifactId>' in pom:\n"
+        "        out = pathlib.Path(re.search('<outputDirectory>(.*?)</', pom)[1])\n"
+        "        out.mkdir(parents=True)\n"
+        "        (out / 'one-1.0.jar').write_bytes(b'by maven')\n"
+        "    else:\n"
+        "        print('[ERROR] Failed to execute goal x:copy (default) on project m0: not in central -> [Help 1]')\n"
+        "        code = 1\n"
+        "sys.exit(code)\n"
+    )
+    script.chmod(0o755)
+    with pytest.raises(Unavailable) as told:
+        artifacts.fetch([TWO, ONE])
+    assert str(told.value) == f"{TWO}: mvn: not in central"
+    found = artifacts.cached(ONE)
+    assert found and found.read_bytes() == b"by maven"
+    assert (tmp_path / "runs").read_text().split() == ["run"]
+
+
+def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    publish(tmp_path / "repo", ONE, os.urandom(300_000))
+    program = (
+        "import hashlib; from conformance import artifacts; "
+        f"print(artifacts.sha256(artifacts.fetch([{ONE!r}])[{ONE!r}]))"
+    )
+    environment = {**os.environ, "KIPCHECK_MAVEN_REPOSITORY": (tmp_path / "repo").as_uri()}
+    running = [
+        subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    told = {each.communicate(timeout=60)[0].strip() for each in running}
+    assert told == {artifacts.sha256(tmp_path / "repo" / artifacts.Coordinate.parse(ONE).path)}
+
+
+@pytest.mark.parametrize("text", ["org.example:one", "a:b:c:d", "a:b:../../c", "a:b:", "a:<b>:1"])
+def test_what_is_no_coordinate_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no group:artifact:version"):
+        artifacts.cached(text)
+
+
+def test_an_unwritable_cache_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KIPCHECK_CACHE", str(tmp_path / "file" / "below"))
+    with pytest.raises(Unavailable, match="KIPCHECK_CACHE"):
+        artifacts.fetch([ONE])
