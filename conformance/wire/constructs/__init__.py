@@ -1,0 +1,101 @@
+"""Layout -> construct: a second, independent reading of the same declaration.
+
+It shares the declaration with the codec and nothing else: what two readings share they cannot check. It is slower,
+says exactly where bytes go wrong (the codec asks it for that), and can note every byte that it reads (``explain``).
+
+Strict reading takes what Kafka writes. Lenient reading takes what the readers of Kafka's generated classes take: any
+non-zero byte is true, any negative length is null, bytes that are no UTF-8 become U+FFFD, varints may be longer than
+they need and lose what does not fit 32 bits, tagged fields come in any order and more than once, the size of a known
+one is not looked at, bytes after the end are ignored.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from conformance.wire.constructs.scalars import Piece, put_number, take_number
+from conformance.wire.constructs.structs import Fields
+from conformance.wire.constructs.tape import Note, Role, Tape, counted, shown
+from conformance.wire.schema import Layout, Limits
+
+__all__ = ["build", "construct_for", "read", "trace"]
+
+CONSUMER_PROTOCOL = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
+
+
+def read(layout: Layout, data: bytes, lenient: bool = False) -> dict[str, Any]:
+    """The value behind ``data``, as the codec gives it. Errors: ``Refused``, with path and offset."""
+    value: dict[str, Any] = construct_for(layout, lenient).parse(data)
+    return value
+
+
+def trace(layout: Layout, data: bytes, notes: list[Note], lenient: bool = False) -> dict[str, Any]:
+    """As ``read``; ``notes`` gets what was read, up to the damage if there is any."""
+    value: dict[str, Any] = construct_for(layout, lenient).parse(data, notes=notes)
+    return value
+
+
+def build(layout: Layout, value: Mapping[str, Any]) -> bytes:
+    """The bytes of ``value``. Errors: ``Refused``, with path."""
+    data: bytes = construct_for(layout).build(value)
+    return data
+
+
+def construct_for(layout: Layout, lenient: bool = False) -> Piece:
+    """The construct declaration of ``layout``, with ``parse`` and ``build`` as the library has them."""
+    return _whole(layout, layout.limits, layout.newest, lenient)
+
+
+@lru_cache(maxsize=1024)
+def _whole(layout: Layout, limits: Limits | None, newest: bool, lenient: bool) -> "Whole":
+    # Limits and newness are no part of a layout's equality, and matter to what is accepted.
+    return Whole(layout, lenient)
+
+
+class Whole(Piece):
+    """A message from its first byte to the last."""
+
+    def __init__(self, layout: Layout, lenient: bool):
+        super().__init__()
+        self.layout = layout
+        self.lenient = lenient
+        self.fields = Fields(layout)
+
+    def _parse(self, stream: Any, context: Any, path: str) -> dict[str, Any]:
+        tape = Tape(self.layout, stream.read(), self.lenient, context.get("notes"))
+        led = self._take_version(tape)
+        value = {**led, **self.fields.take(tape)}
+        if tape.left and not tape.lenient:
+            raise tape.refused("trailing", f"{counted(tape.left, 'byte')} after the end of the message")
+        return value
+
+    def _take_version(self, tape: Tape) -> dict[str, Any]:
+        prefix = self.layout.prefix
+        if prefix is None:
+            return {}
+        tape.steps += [prefix.name] if prefix.name else []
+        found = take_number(prefix.type, "version", tape)
+        tape.note(0, prefix.type, found, Role.VERSION)
+        if found != self.layout.version and not (tape.lenient and self._newer(found)):
+            raise tape.refused("version", f"version {found} leads, {self.layout.version} was asked for", 0)
+        tape.steps.clear()
+        return {prefix.name: found} if prefix.name else {}
+
+    def _newer(self, found: int) -> bool:
+        """A consumer reads the blobs of other members with the newest layout it knows, however new they are."""
+        return self.layout.newest and self.layout.message in CONSUMER_PROTOCOL and found > self.layout.version
+
+    def _build(self, value: Any, stream: Any, context: Any, path: str) -> Any:
+        tape = Tape(self.layout, writing=True)
+        prefix = self.layout.prefix
+        if prefix is not None:
+            put_number(prefix.type, self.layout.version, tape)
+        if prefix is not None and prefix.name and isinstance(value, Mapping) and prefix.name in value:
+            given = value[prefix.name]
+            if given != self.layout.version or isinstance(given, bool):
+                tape.steps.append(prefix.name)
+                raise tape.refused("version", f"version {shown(given)} given, {self.layout.version} was asked for")
+            value = {key: each for key, each in value.items() if key != prefix.name}
+        self.fields.put(value, tape)
+        stream.write(tape.getvalue())
+        return value

@@ -1,0 +1,313 @@
+"""What is made of other things: structs, arrays, nullable structs, tagged fields."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from conformance.wire.constructs.scalars import (
+    MOST,
+    NUMBERS,
+    Number,
+    Part,
+    Rest,
+    Sized,
+    Truth,
+    Unique,
+    label,
+    put_length,
+    put_number,
+    put_varint,
+    take_length,
+    take_number,
+)
+from conformance.wire.constructs.tape import Role, Tape, counted, shown
+from conformance.wire.errors import Refused
+from conformance.wire.schema import Layout, Limits, Slot
+
+UNKNOWN: Final = "_unknownTaggedFields"
+
+
+class Fields(Part):
+    """A struct: its fields in order, then in a flexible version the tagged ones."""
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.parts = [(slot, wire(slot, layout.limits)) for slot in layout.slots if slot.tag is None]
+        self.tags = Tags(layout) if layout.flexible else None
+        self.order = [slot.name for slot in layout.slots]
+        self.least = sum(part.least for _, part in self.parts) + layout.flexible
+
+    def take(self, tape: Tape) -> dict[str, Any]:
+        tape.owners.append(self.layout.message)
+        found: dict[str, Any] = {}
+        for slot, part in self.parts:
+            tape.steps.append(slot.name)
+            found[slot.name] = part.take(tape)
+            tape.steps.pop()
+        if self.tags is not None:
+            found.update(self.tags.take(tape))
+        tape.owners.pop()
+        value = {name: found[name] for name in self.order}
+        if UNKNOWN in found:
+            value[UNKNOWN] = found[UNKNOWN]
+        return value
+
+    def put(self, value: Any, tape: Tape) -> None:
+        if not isinstance(value, Mapping):
+            raise tape.refused("type", f"{shown(value)} where an object with the fields of {self.layout} is wanted")
+        self._known(value, tape)
+        for slot, part in self.parts:
+            tape.steps.append(slot.name)
+            part.put(value[slot.name] if slot.name in value else slot.fresh(), tape)
+            tape.steps.pop()
+        if self.tags is not None:
+            self.tags.put(value, tape)
+
+    def _known(self, value: Mapping[str, Any], tape: Tape) -> None:
+        """Errors: ``Refused`` for a key that is no field, and for a field that this version lacks and cannot drop."""
+        absent = {each.name: each for each in self.layout.absent}
+        for name, each in value.items():
+            if name in self.order or (name == UNKNOWN and self.layout.flexible):
+                continue
+            tape.steps.append(str(name))
+            if name == UNKNOWN and not each:
+                pass
+            elif name == UNKNOWN:
+                raise tape.refused("absent-field", f"{self.layout} is not flexible: it has no tagged fields")
+            elif name not in absent:
+                raise tape.refused("unknown-field", f"{self.layout} has no field of that name")
+            elif not absent[name].ignorable and not _is_default(each, absent[name].default):
+                raise tape.refused("absent-field", f"{self.layout} lacks the field, and it is not its default")
+            tape.steps.pop()
+
+
+class Listed(Part):
+    """A count, then that many elements."""
+
+    def __init__(self, slot: Slot, element: Part, limits: Limits | None):
+        super().__init__()
+        self.slot = slot
+        self.element = element
+        self.limits = limits
+        self.length = "uvarint" if slot.compact else "int32"
+        self.least = 1 if slot.compact else 4
+        self.label = label(slot, "array count")
+
+    def take(self, tape: Tape) -> list[Any] | None:
+        start = tape.tell()
+        count = take_length(self.length, self.slot, tape)
+        least = 1 if tape.lenient else max(1, self.element.least)
+        if count is not None and count * least > tape.left:
+            raise _too_many(count, "element", count * least, tape, start)
+        if count is not None and tape.lenient and self.limits and count > self.limits.elements:
+            raise tape.refused("length", f"{count} elements where at most {self.limits.elements} may be", start)
+        tape.note(start, self.label, count, Role.COUNT, self.slot)
+        if count is None:
+            return None
+        found = []
+        for index in range(count):
+            tape.steps.append(index)
+            found.append(self.element.take(tape))
+            tape.steps.pop()
+        return found
+
+    def put(self, value: Any, tape: Tape) -> None:
+        if value is None and not self.slot.nullable:
+            raise tape.refused("null", "null where an array is wanted")
+        if value is not None and not isinstance(value, list | tuple):
+            raise tape.refused("type", f"{shown(value)} where an array is wanted")
+        put_length(self.length, None if value is None else len(value), tape)
+        for index, each in enumerate(value or ()):
+            tape.steps.append(index)
+            self.element.put(each, tape)
+            tape.steps.pop()
+
+
+class Maybe(Part):
+    """A byte that says whether a struct follows; in a tagged field a varint does."""
+
+    def __init__(self, slot: Slot, struct: Fields):
+        super().__init__()
+        self.slot = slot
+        self.struct = struct
+        self.type = "int8" if slot.tag is None else "uvarint"
+
+    def take(self, tape: Tape) -> dict[str, Any] | None:
+        start = tape.tell()
+        if self.slot.tag is None:
+            flag: int = take_number("int8", "presence byte", tape)
+            fits, present = flag in (-1, 1), flag >= 0
+        else:
+            flag = tape.varint()
+            fits, present = flag in (0, 1), 0 < flag <= MOST
+        if not fits and not tape.lenient:
+            wanted = "-1 or 1" if self.slot.tag is None else "0 or 1"
+            raise tape.refused("presence", f"{flag} where {wanted} is wanted", start)
+        tape.note(start, f"{self.type} presence", present, Role.PRESENCE, self.slot)
+        if not present:
+            return None
+        value: dict[str, Any] = self.struct.take(tape)
+        return value
+
+    def put(self, value: Any, tape: Tape) -> None:
+        put_number("int8", 1 if value is not None else -1 if self.slot.tag is None else 0, tape)
+        if value is not None:
+            self.struct.put(value, tape)
+
+
+class Tags(Part):
+    """The tagged fields at the end of a struct of a flexible version."""
+
+    def __init__(self, layout: Layout):
+        super().__init__()
+        self.layout = layout
+        self.known = {slot.tag: (slot, wire(slot, layout.limits)) for slot in layout.slots if slot.tag is not None}
+
+    def take(self, tape: Tape) -> dict[str, Any]:
+        found = {slot.name: slot.fresh() for slot, _ in self.known.values()}
+        unknown: list[dict[str, Any]] = []
+        last = -1
+        for _ in range(self._take_count(tape)):
+            start = tape.tell()
+            tag = tape.varint()
+            if not tape.lenient and not last < tag <= MOST:
+                raise tape.refused("tag", f"tag {tag} after tag {last}" if last >= 0 else f"tag {tag}", start)
+            last = tag
+            known = self.known.get(tag)
+            if known:
+                tape.steps.append(known[0].name)
+                tape.note(start, "uvarint tag", tag, Role.TAG, known[0])
+                found[known[0].name] = self._take_known(known[1], known[0], tape)
+            else:
+                tape.steps += [UNKNOWN, len(unknown)]
+                tape.note(start, "uvarint tag", tag, Role.TAG)
+                unknown.append({"tag": tag, "data": self._take_unknown(tape)})
+                tape.steps.pop()
+            tape.steps.pop()
+        return {**found, UNKNOWN: unknown} if unknown else found
+
+    def _take_count(self, tape: Tape) -> int:
+        start = tape.tell()
+        count = tape.varint()
+        limits = self.layout.limits
+        if tape.lenient and not limits and count > MOST:
+            tape.note(start, "uvarint tag count", count, Role.TAGS)
+            return 0  # A negative number to Kafka, whose loop then has nothing to do.
+        if count * 2 > tape.left:
+            raise _too_many(count, "tagged field", count * 2, tape, start)
+        if tape.lenient and limits and count > limits.tags:
+            raise tape.refused("length", f"{count} tagged fields where at most {limits.tags} may be", start)
+        tape.note(start, "uvarint tag count", count, Role.TAGS)
+        return count
+
+    def _take_known(self, part: Part, slot: Slot, tape: Tape) -> Any:
+        start = tape.tell()
+        size = tape.varint()
+        if tape.lenient:
+            tape.note(start, "uvarint size", size, Role.SIZE, slot)
+            return part.take(tape)
+        if size > tape.left:
+            raise tape.refused("length", f"length {size} runs {size - tape.left} past {tape.edge}", start)
+        tape.note(start, "uvarint size", size, Role.SIZE, slot)
+        around, tape.end = tape.end, tape.tell() + size
+        value = part.take(tape)
+        if tape.left:
+            raise tape.refused("tag", f"tag {slot.tag} says {size} bytes, the field takes {size - tape.left}")
+        tape.end = around
+        return value
+
+    def _take_unknown(self, tape: Tape) -> bytes:
+        start = tape.tell()
+        size = tape.varint()
+        if size > tape.left:
+            raise tape.refused("length", f"length {size} runs {size - tape.left} past {tape.edge}", start)
+        tape.note(start, "uvarint size", size, Role.SIZE)
+        start = tape.tell()
+        value = tape.read(size)
+        if value:
+            tape.note(start, "bytes of an unknown tag", value, Role.UNKNOWN)
+        return value
+
+    def put(self, value: Any, tape: Tape) -> None:
+        payloads: dict[int, bytes] = {}
+        for tag, (slot, part) in self.known.items():
+            if tag is None or slot.name not in value:
+                continue
+            tape.steps.append(slot.name)
+            payload = _aside(part, value[slot.name], tape)
+            if payload != _aside(part, slot.fresh(), tape):
+                payloads[tag] = payload
+            tape.steps.pop()
+        last = -1
+        for index, each in enumerate(_unknown_tags(value.get(UNKNOWN), tape)):
+            tape.steps += [UNKNOWN, index]
+            tag, data = _unknown_tag(each, tape)
+            if tag <= last or tag in self.known:
+                why = "is a field of its own" if tag in self.known else f"after tag {last}"
+                raise tape.refused("tag", f"tag {tag} {why}")
+            payloads[tag] = data
+            last = tag
+            del tape.steps[-2:]
+        put_varint(len(payloads), tape)
+        for tag in sorted(payloads):
+            put_varint(tag, tape)
+            put_varint(len(payloads[tag]), tape)
+            tape.write(payloads[tag])
+
+
+def wire(slot: Slot, limits: Limits | None) -> Part:
+    """What lies on the wire for a field."""
+    if slot.array:
+        element = replace(slot, array=False, nullable=False, tag=None, default=None)
+        return Listed(slot, wire(element, limits), limits)
+    if slot.item is not None:
+        return Maybe(slot, Fields(slot.item)) if slot.nullable else Fields(slot.item)
+    match slot.type:
+        case "bool":
+            return Truth(slot)
+        case "uuid":
+            return Unique(slot)
+        case "rest":
+            return Rest(slot)
+        case kind if kind in NUMBERS:
+            return Number(slot)
+        case _:
+            return Sized(slot)
+
+
+def _too_many(count: int, what: str, least: int, tape: Tape, offset: int) -> Refused:
+    why = f"{counted(count, what)} of {least} bytes or more, {tape.left or 'none'} left before {tape.edge}"
+    return tape.refused("length", why, offset)
+
+
+def _aside(part: Part, value: Any, tape: Tape) -> bytes:
+    """The bytes of a tagged field, whose size must be known before they are written."""
+    aside = Tape(tape.layout, writing=True)
+    aside.steps = tape.steps
+    part.put(value, aside)
+    return aside.getvalue()
+
+
+def _unknown_tags(value: Any, tape: Tape) -> list[Any]:
+    if value is not None and not isinstance(value, list | tuple):
+        tape.steps.append(UNKNOWN)
+        raise tape.refused("type", f"{shown(value)} where an array is wanted")
+    return list(value or ())
+
+
+def _unknown_tag(value: Any, tape: Tape) -> tuple[int, bytes]:
+    if not isinstance(value, Mapping) or set(value) != {"tag", "data"}:
+        raise tape.refused("type", f"{shown(value)} where an object with tag and data is wanted")
+    tag, data = value["tag"], value["data"]
+    if not isinstance(tag, int) or isinstance(tag, bool) or not isinstance(data, bytes | bytearray | memoryview):
+        raise tape.refused("type", f"{shown(value)} where a number for tag and bytes for data are wanted")
+    if not 0 <= tag <= MOST:
+        raise tape.refused("range", f"tag {shown(tag)} is not from 0 to {MOST}")
+    return tag, bytes(data)
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    if default == ():
+        return value in ([], ())
+    return value is default if default is None or default is ... else bool(value == default)
