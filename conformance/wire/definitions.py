@@ -1,0 +1,204 @@
+"""The definitions that Kafka ships inside its jars, in the form of our declarations: a new release needs no code."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+from conformance import artifacts
+from conformance.core.edition import Edition
+from conformance.core.release import Release
+from conformance.wire.schema import Raw
+
+ARTIFACTS = (
+    "kafka-clients",
+    "kafka-group-coordinator",
+    "kafka-transaction-coordinator",
+    "kafka-metadata",
+    "kafka-streams",
+)
+"""The jars of a release that hold definitions of ours, all of group org.apache.kafka."""
+FOLDERS = ("common/message/", "common/metadata/")
+LARGEST = 4 << 20
+"""Bytes of one definition that we are willing to read; the largest of Kafka has 20 thousand."""
+
+
+def definitions(edition: Edition) -> Mapping[str, Raw]:
+    """What the jars of ``jar:PATH`` or ``maven:RELEASE`` define, by name, as ``MessageSpec.of`` takes it.
+
+    Unstable versions are there, and marked as Kafka marks them. Errors: LookupError, where there is nothing to read.
+    """
+    return _found(edition)[0]
+
+
+def missing(edition: Edition) -> tuple[tuple[str, str], ...]:
+    """The jars of the edition that could not be had, or that define nothing: coordinate and why."""
+    return _found(edition)[1]
+
+
+@cache
+def _found(edition: Edition) -> tuple[Mapping[str, Raw], tuple[tuple[str, str], ...]]:
+    kind, _, rest = edition.name.partition(":")
+    if kind == "jar":
+        found = in_jar(Path(rest))
+        if not found:
+            raise LookupError(f"{rest} holds no definition under {' or '.join(FOLDERS)}")
+        return found, ()
+    try:
+        release = Release.parse(rest)
+    except ValueError as wrong:
+        raise LookupError(f"{edition}: {wrong}") from None
+    return _in_release(release)
+
+
+def _in_release(release: Release) -> tuple[Mapping[str, Raw], tuple[tuple[str, str], ...]]:
+    found: dict[str, Raw] = {}
+    absent: list[tuple[str, str]] = []
+    for coordinate, path in _fetched([f"org.apache.kafka:{artifact}:{release}" for artifact in ARTIFACTS]).items():
+        if isinstance(path, str):
+            absent.append((coordinate, path))
+        elif inside := in_jar(path):
+            found |= inside
+        else:
+            absent.append((coordinate, "the jar defines nothing"))
+    if not found:
+        raise LookupError(f"no definitions of {release}: " + "; ".join(f"{name}: {why}" for name, why in absent))
+    return found, tuple(absent)
+
+
+def _fetched(coordinates: list[str]) -> dict[str, Path | str]:
+    """Each with its jar, or with why there is none."""
+    try:
+        return dict(artifacts.fetch(coordinates))
+    except artifacts.Unavailable:
+        pass  # one that does not exist fails them all: ask for each
+    each: dict[str, Path | str] = {}
+    for coordinate in coordinates:
+        try:
+            each |= artifacts.fetch([coordinate])
+        except artifacts.Unavailable as why:
+            each[coordinate] = str(why)
+    return each
+
+
+def in_jar(path: Path) -> dict[str, Raw]:
+    """The definitions in one jar. Errors: LookupError that names the file and what is wrong with it."""
+    try:
+        with ZipFile(path) as jar:
+            entries = [each for each in jar.infolist() if each.filename.startswith(FOLDERS) and each.filename[-5:] == ".json"]
+            if large := [each.filename for each in entries if each.file_size > LARGEST]:
+                raise LookupError(f"{path}: {large[0]} is too large for a definition")
+            texts = {each.filename: jar.read(each).decode() for each in entries}
+    except (OSError, BadZipFile, UnicodeDecodeError) as wrong:
+        raise LookupError(f"{path} is no jar that we can read: {wrong}") from None
+    found: list[Raw] = []
+    for name, text in sorted(texts.items()):
+        try:
+            found.append(normal(parse(text)))
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            raise LookupError(f"{path}: {name} is no definition that we understand: {wrong!r}") from None
+    return _joined({raw["name"]: raw for raw in found if raw["validVersions"] != "none"})
+
+
+NOT_JSON = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+
+
+def parse(text: str) -> dict[str, Any]:
+    """JSON with comments in it and, in one message of 2.8, text after its end. Errors: ValueError."""
+    bare = NOT_JSON.sub(lambda match: match[0] if match[0][0] == '"' else " ", text).lstrip()
+    raw, _ = json.JSONDecoder().raw_decode(bare)
+    if not isinstance(raw, dict) or not {"name", "type", "validVersions"} <= raw.keys():
+        raise ValueError("a message has at least a name, a type and validVersions")
+    return raw
+
+
+def normal(raw: Raw) -> Raw:
+    """One form for what releases write in several: our declarations' (see ``schema``)."""
+    told: dict[str, Any] = {
+        "type": raw["type"],
+        "name": raw["name"],
+        "validVersions": raw["validVersions"],
+        "flexibleVersions": raw.get("flexibleVersions") or "none",
+        "fields": _fields(raw.get("fields", ())),
+    }
+    if raw["type"] in ("request", "response", "metadata") and "apiKey" in raw:
+        told = {"apiKey": raw["apiKey"], **told}
+    if raw.get("latestVersionUnstable"):
+        told["latestVersionUnstable"] = True
+    if raw.get("commonStructs"):
+        told["commonStructs"] = [{"name": s["name"], "fields": _fields(s["fields"])} for s in raw["commonStructs"]]
+    return _of_streams(_record(told, raw.get("apiKey")))
+
+
+def _fields(fields: Any) -> list[dict[str, Any]]:
+    return [_field(field) for field in fields]
+
+
+def _field(field: Raw) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": field["name"], "type": field["type"]}
+    # Kafka's generator takes the tagged versions for the versions where these are not told.
+    told["versions"] = field.get("versions") or field["taggedVersions"]
+    for key in ("nullableVersions", "taggedVersions", "flexibleVersions"):
+        if field.get(key):
+            told[key] = field[key]
+    if field.get("tag") is not None:
+        told["tag"] = int(field["tag"])
+    # A JSON null is no default at all; the default null is the text "null".
+    if (default := field.get("default")) is not None:
+        told["default"] = str(default).lower() if isinstance(default, bool) else str(default)
+    for key in ("ignorable", "mapKey"):
+        if str(field.get(key, False)).lower() == "true":
+            told[key] = True
+    if field.get("fields"):
+        told["fields"] = _fields(field["fields"])
+    return told
+
+
+def _record(raw: dict[str, Any], key: int | None) -> dict[str, Any]:
+    """The version that leads a record's bytes: of a key written since 4.1, it is the ``apiKey`` of its definition."""
+    name, kind = raw["name"], raw["type"]
+    consumer = name in ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
+    coordinator = kind.startswith("coordinator-") or (kind == "data" and name.endswith(("Key", "Value")))
+    if not consumer and not coordinator:
+        return raw
+    if kind == "coordinator-key" and key:
+        raw = _shifted(raw, key)
+    return {**raw, "prefix": {"type": "int16"}}
+
+
+VERSIONED = ("validVersions", "versions", "nullableVersions", "taggedVersions", "flexibleVersions")
+
+
+def _shifted(raw: Raw, by: int) -> dict[str, Any]:
+    """All version numbers raised by ``by``."""
+    return {
+        key: re.sub(r"\d+", lambda match: str(int(match[0]) + by), value) if key in VERSIONED
+        else [_shifted(each, by) for each in value] if key in ("fields", "commonStructs")
+        else value
+        for key, value in raw.items()
+    }
+
+
+def _of_streams(raw: dict[str, Any]) -> dict[str, Any]:
+    """The subscription of Streams: its first field is the version that leads the bytes, in each version."""
+    if raw["name"] not in ("SubscriptionInfo", "SubscriptionInfoData"):
+        return raw
+    fields = [field for field in raw["fields"] if field["name"] != "version"]
+    return {**raw, "name": "SubscriptionInfo", "prefix": {"type": "int32", "name": "version"}, "fields": fields}
+
+
+def _joined(found: dict[str, Raw]) -> dict[str, Raw]:
+    """Since 4.1 the two versions of the offset key are two definitions: here they are one message again."""
+    old, new = found.get("LegacyOffsetCommitKey"), found.get("OffsetCommitKey")
+    if old and new and new["validVersions"] == "1":
+        found["OffsetCommitKey"] = {**new, "validVersions": "0-1", "fields": [*_of_both(old, new)]}
+    return found
+
+
+def _of_both(old: Raw, new: Raw) -> Iterator[Raw]:
+    if [(each["name"], each["type"]) for each in old["fields"]] == [(f["name"], f["type"]) for f in new["fields"]]:
+        return ({**field, "versions": "0-1"} for field in new["fields"])
+    return iter((*old["fields"], *new["fields"]))
