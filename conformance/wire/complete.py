@@ -1,0 +1,168 @@
+"""A value with every field in its place, of plain types, or the first thing that is wrong with it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+from uuid import UUID
+
+from conformance.wire.errors import Refused
+from conformance.wire.primitives import BOUNDS, LARGEST_SIZE, LONGEST_STRING, LONGEST_UTF, UNKNOWN, modified_utf8
+from conformance.wire.schema import Absent, Layout, Slot
+
+
+def complete(layout: Layout, value: Any) -> dict[str, Any]:
+    """As the compiled encoder wants it: all names of the version and no others, and of plain types throughout.
+
+    Errors: Refused, with the path.
+    """
+    return _Walk(layout).struct(layout, value, "")
+
+
+def is_default(absent: Absent, value: Any) -> bool:
+    """Does a version that lacks the field lose nothing?"""
+    if absent.default == ():
+        return isinstance(value, list | tuple) and not value
+    if absent.default is ...:
+        return isinstance(value, Mapping) and not value
+    if absent.default is None or value is None:
+        return value is absent.default
+    return bool(value == absent.default)
+
+
+class _Walk:
+    def __init__(self, layout: Layout) -> None:
+        self.whole = layout
+
+    def refuse(self, kind: str, why: str, path: str) -> NoReturn:
+        raise Refused(kind, why, message=self.whole.message, version=self.whole.version, path=path)
+
+    def struct(self, layout: Layout, value: Any, path: str) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            self.refuse("type", f"{_kind(value)} where a struct belongs", path)
+        led = f"{path}." if path else ""
+        out: dict[str, Any] = {}
+        if layout.prefix is not None and layout.prefix.name:
+            name = layout.prefix.name
+            said = value.get(name, layout.version)
+            if type(said) is not int or said != layout.version:
+                self.refuse("version", f"version {said!r} where version {layout.version} is written", led + name)
+            out[name] = layout.version
+        for slot in layout.slots:
+            out[slot.name] = (
+                self.slot(slot, value[slot.name], led + slot.name) if slot.name in value else slot.fresh()
+            )
+        absent = {each.name: each for each in layout.absent}
+        for key, each in value.items():
+            if key in out:
+                continue
+            if key == UNKNOWN:
+                tags = self.tags(layout, each, led + UNKNOWN)
+                if tags:
+                    out[UNKNOWN] = tags
+            elif key in absent:
+                if not absent[key].ignorable and not is_default(absent[key], each):
+                    self.refuse(
+                        "absent-field",
+                        f"version {layout.version} has no such field, and {each!r:.60} is not its default",
+                        f"{led}{key}",
+                    )
+            else:
+                self.refuse("unknown-field", f"no field has this name; there are {', '.join(out)}", f"{led}{key}")
+        return out
+
+    def tags(self, layout: Layout, value: Any, path: str) -> list[dict[str, Any]]:
+        if not isinstance(value, list | tuple):
+            self.refuse("type", f"{_kind(value)} where a list of tagged fields belongs", path)
+        if value and not layout.flexible:
+            self.refuse("absent-field", f"version {layout.version} has no tagged fields", path)
+        known = {slot.tag for slot in layout.tagged}
+        out: list[dict[str, Any]] = []
+        for at, each in enumerate(value):
+            here = f"{path}[{at}]"
+            if not isinstance(each, Mapping) or set(each) != {"tag", "data"}:
+                self.refuse("type", "a tagged field has the keys tag and data, and no others", here)
+            tag = self.integer(each["tag"], 0, LARGEST_SIZE, f"{here}.tag")
+            if tag in known:
+                self.refuse("tag", f"tag {tag} is that of a field", f"{here}.tag")
+            if out and tag <= out[-1]["tag"]:
+                self.refuse("tag", f"tag {tag} after {out[-1]['tag']}: tags ascend", f"{here}.tag")
+            out.append({"tag": tag, "data": self.bytes(each["data"], f"{here}.data")})
+        return out
+
+    def slot(self, slot: Slot, value: Any, path: str) -> Any:
+        if value is None:
+            if not slot.nullable:
+                self.refuse("null", "null where the layout has no null", path)
+            return None
+        if not slot.array:
+            return self.one(slot, value, path)
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
+            self.refuse("type", f"{_kind(value)} where a list belongs", path)
+        return [self.element(slot, each, f"{path}[{at}]") for at, each in enumerate(value)]
+
+    def element(self, slot: Slot, value: Any, path: str) -> Any:
+        if value is None:
+            self.refuse("null", "an element is never null", path)
+        return self.one(slot, value, path)
+
+    def one(self, slot: Slot, value: Any, path: str) -> Any:
+        if slot.item is not None:
+            return self.struct(slot.item, value, path)
+        match slot.type:
+            case "bool":
+                if not isinstance(value, bool):
+                    self.refuse("type", f"{_kind(value)} where a boolean belongs", path)
+                return value
+            case "float64":
+                return self.float(value, path)
+            case "uuid":
+                if not isinstance(value, UUID):
+                    self.refuse("type", f"{_kind(value)} where a uuid.UUID belongs", path)
+                return UUID(int=value.int)
+            case "string" | "utf" | "utf16":
+                return self.text(slot.type, value, path)
+            case "bytes" | "records" | "rest":
+                return self.bytes(value, path)
+            case _:
+                return self.integer(value, *BOUNDS[slot.type], path)
+
+    def integer(self, value: Any, low: int, high: int, path: str) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            self.refuse("type", f"{_kind(value)} where a whole number belongs", path)
+        if not low <= value <= high:
+            self.refuse("range", f"{_digits(value)} is not from {low} to {high}", path)
+        return int(value)
+
+    def float(self, value: Any, path: str) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            self.refuse("type", f"{_kind(value)} where a number belongs", path)
+        try:
+            return float(value)
+        except OverflowError:
+            self.refuse("range", "too large for 64 bits of floating point", path)
+
+    def text(self, kind: str, value: Any, path: str) -> str:
+        if not isinstance(value, str):
+            self.refuse("type", f"{_kind(value)} where text belongs", path)
+        text = str(value)
+        try:
+            size = len(modified_utf8(text) if kind == "utf" else text.encode())
+        except UnicodeEncodeError as wrong:
+            self.refuse("text", f"a lone surrogate at character {wrong.start} has no UTF-8", path)
+        most = {"string": LONGEST_STRING, "utf": LONGEST_UTF}.get(kind)
+        if most is not None and size > most:
+            self.refuse("length", f"{size} bytes, and there may be {most}", path)
+        return text
+
+    def bytes(self, value: Any, path: str) -> bytes:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            self.refuse("type", f"{_kind(value)} where bytes belong", path)
+        return bytes(value)
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else type(value).__name__
+
+
+def _digits(value: int) -> str:
+    """Python refuses to print very long ints."""
+    return str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"

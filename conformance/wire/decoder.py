@@ -1,0 +1,463 @@
+"""Writes the strict decoder of a layout: one function, one ``unpack`` per run of fields of fixed size.
+
+Strings, bytes and arrays are cut out of the input, which never gives more than there is. So a length may point past
+the end for a moment: the position is then past the end for good (lengths below 0 are refused at once), whatever is read
+next fails, and so does the comparison at the end. Counts are compared with what is left before anything is made.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from conformance.wire.primitives import (
+    FORMATS,
+    LARGEST_SIZE,
+    LONGEST_STRING,
+    UNKNOWN,
+    Rough,
+    read_modified_utf8,
+    read_uvarint,
+    unpackers,
+    uuid_of,
+)
+from conformance.wire.schema import Layout, Slot
+from conformance.wire.source import Source, default_of
+
+ROUGH = (struct.error, IndexError, ValueError, OverflowError)
+"""What strict code raises on bytes that it refuses."""
+
+SIZES = {"bool": 1, "uuid": 16, **{name: struct.calcsize(">" + code) for name, code in FORMATS.items()}}
+
+
+def least(layout: Layout) -> int:
+    """How few bytes the struct can take."""
+    return sum(map(_least, layout.untagged)) + layout.flexible
+
+
+def _least(slot: Slot) -> int:
+    if slot.array:
+        return 1 if slot.compact else 4
+    if slot.nullable and slot.item is not None:
+        return 1
+    return least_element(slot)
+
+
+def least_element(slot: Slot) -> int:
+    if slot.item is not None:
+        return least(slot.item)
+    if slot.type in SIZES:
+        return SIZES[slot.type]
+    match slot.type:
+        case "string":
+            return 1 if slot.compact else 2
+        case "utf":
+            return 2
+        case "utf16":
+            return 4
+        case "rest":
+            return 0
+        case _:
+            return 1 if slot.compact else 4
+
+
+def fixed(layout: Layout) -> bool:
+    """Does every element of an array of it take the same number of bytes (with no tag set)?"""
+    return bool(layout.slots) and all(
+        slot.type in SIZES and not slot.array and not slot.nullable and slot.tag is None for slot in layout.slots
+    )
+
+
+def decoder(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> tuple[str, Any]:
+    """Source, and the function of bytes-like data. ``locate`` makes of a failure what is raised."""
+    source = Source()
+    writer = _Decoder(source)
+    source.named |= {
+        "Rough": Rough, "ROUGH": ROUGH, "uvarint": read_uvarint, "unknown_tags": unknown_tags, "located": locate,
+    }
+    with source.block("def decode(d):"):
+        with source.block("if type(d) is not bytes:"):
+            source.line("d = bytes(memoryview(d))")
+        with source.block("try:"):
+            source.line("p = 0")
+            source.line("z = len(d)")
+            led = ""
+            if layout.prefix is not None:
+                name = source.local(layout.prefix.name or "version")
+                writer.take(FORMATS[layout.prefix.type], name)
+                writer.check(f"{name} != {layout.version}", "version", layout.prefix.name or "")
+                if layout.prefix.name:
+                    led = f"{layout.prefix.name!r}: {name}"
+            made = writer.struct(layout, "", led, "value")
+            writer.flush()
+            with source.block("if p != z:"):
+                source.line("raise Rough('trailing' if p < z else 'truncated')")
+            writer.assign("value", made)
+            source.line("return value")
+        with source.block("except ROUGH as failure:"):
+            source.line("raise located(d, failure) from None")
+    writer.write_tags()
+    return source.text, source.function("decode", f"<decode {layout}>")
+
+
+def unknown_tags(data: bytes, at: int) -> tuple[int, list[dict[str, Any]]]:
+    """Where the tags that start at ``at`` end, and what they hold, in a struct that knows none.
+
+    Errors: Rough, IndexError.
+    """
+    found: list[dict[str, Any]] = []
+    number, at = read_uvarint(data, at)
+    if number * 2 > len(data) - at:
+        raise Rough("length")
+    last = -1
+    for _ in range(number):
+        tag, at = read_uvarint(data, at)
+        size, at = read_uvarint(data, at)
+        if tag <= last or tag > LARGEST_SIZE:
+            raise Rough("tag")
+        if size > len(data) - at:
+            raise Rough("length")
+        last = tag
+        found.append({"tag": tag, "data": data[at : at + size]})
+        at += size
+    return at, found
+
+
+class _Made:
+    """A struct that is read but not yet put together."""
+
+    def __init__(self, entries: list[str], unknown: tuple[str, str] | None) -> None:
+        self.display = "{" + ", ".join(entries) + "}"
+        self.unknown = unknown
+        """The names of the number of tags, and of the list of unknown ones."""
+
+
+class _Decoder:
+    def __init__(self, source: Source) -> None:
+        self.s = source
+        self._run: list[tuple[str, str]] = []
+        self._checks: list[tuple[str, str, str]] = []
+        self._tags: list[tuple[str, Layout, str]] = []
+
+    # Runs of fields of fixed size
+
+    def take(self, code: str, name: str) -> None:
+        self._run.append((code, name))
+
+    def check(self, condition: str, kind: str, path: str) -> None:
+        """To be made when the run is read."""
+        self._checks.append((condition, kind, path))
+
+    def flush(self, into: str = "p") -> None:
+        """Read the run; afterwards ``into`` is where it ends (and ``p`` where it starts, if that is another)."""
+        if self._run:
+            codes = "".join(code for code, _ in self._run)
+            if codes == "B":
+                self.s.line(f"{self._run[0][1]} = d[p]")
+            else:
+                names = ", ".join(name for _, name in self._run)
+                unpack = self.s.constant(f"unpack_{codes}", codes, lambda: struct.Struct(">" + codes).unpack_from)
+                self.s.line(f"{names}{',' if len(self._run) == 1 else ''} = {unpack}(d, p)")
+            size = struct.calcsize(">" + codes)
+            self.s.line(f"p += {size}" if into == "p" else f"{into} = p + {size}")
+            self._run.clear()
+        elif into != "p":
+            self.s.line(f"{into} = p")
+        for condition, kind, path in self._checks:
+            self.refuse(condition, kind, path)
+        self._checks.clear()
+
+    def refuse(self, condition: str, kind: str, path: str) -> None:
+        with self.s.block(f"if {condition}:"):
+            self.fail(kind, path)
+
+    def fail(self, kind: str, path: str) -> None:
+        self.s.line(f"raise Rough({kind!r}, {path!r})")
+
+    def assign(self, name: str, made: _Made) -> None:
+        self.s.line(f"{name} = {made.display}")
+        if made.unknown:
+            count, unknown = made.unknown
+            with self.s.block(f"if {count} and {unknown}:"):
+                self.s.line(f"{name}[{UNKNOWN!r}] = {unknown}")
+
+    # Structs
+
+    def struct(self, layout: Layout, path: str, led: str = "", hint: str = "") -> _Made:
+        values = {slot.name: self.slot(slot, f"{path}.{slot.name}".strip(".")) for slot in layout.untagged}
+        unknown = None
+        if layout.flexible:
+            count, rest = self.s.local("tags"), self.s.local("unknown")
+            self.take("B", count)
+            self.flush()
+            names = {slot.name: self.s.local(slot.name) for slot in layout.tagged}
+            reader = "unknown_tags"
+            if names:
+                reader = self.s.local("read_tags")
+                self._tags.append((reader, layout, path))
+            with self.s.block(f"if {count}:"):
+                self.s.line(f"{', '.join(['p', *names.values(), rest])} = {reader}(d, p - 1)")
+            if names:
+                with self.s.block("else:"):
+                    for slot in layout.tagged:
+                        self.s.line(f"{names[slot.name]} = {default_of(self.s, slot)}")
+            values |= names
+            unknown = (count, rest)
+        entries = [led] if led else []
+        return _Made([*entries, *(f"{slot.name!r}: {values[slot.name]}" for slot in layout.slots)], unknown)
+
+    def write_tags(self) -> None:
+        """A function for each struct that has tags, for when it has some."""
+        while self._tags:  # those found on the way too
+            name, layout, path = self._tags.pop(0)
+            with self.s.block(f"def {name}(d, p):"):
+                self._tag_section(layout, path)
+            self.s.lines.append("")
+
+    def _tag_section(self, layout: Layout, path: str) -> None:
+        line, block = self.s.line, self.s.block
+        line("z = len(d)")
+        line("n, p = uvarint(d, p)")
+        self.refuse("n * 2 > z - p", "length", path)
+        names = {slot.name: self.s.local(slot.name) for slot in layout.tagged}
+        for slot in layout.tagged:
+            line(f"{names[slot.name]} = {default_of(self.s, slot)}")
+        line("unknown = []")
+        line("last = -1")
+        with block("for _ in range(n):"):
+            line("tag, p = uvarint(d, p)")
+            line("size, p = uvarint(d, p)")
+            self.refuse(f"tag <= last or tag > {LARGEST_SIZE}", "tag", path)
+            line("last = tag")
+            self.refuse("size > z - p", "length", path)
+            line("end = p + size")
+            word = "if"
+            for slot in layout.tagged:
+                with block(f"{word} tag == {slot.tag}:"):
+                    value = self.slot(slot, f"{path}.{slot.name}".strip("."), tagged=True)
+                    self.flush()
+                    line(f"{names[slot.name]} = {value}")
+                    self.refuse("p != end", "tag", f"{path}.{slot.name}".strip("."))
+                word = "elif"
+            with block("else:"):
+                line("unknown.append({'tag': tag, 'data': d[p:end]})")
+                line("p = end")
+        line(f"return {', '.join(['p', *names.values(), 'unknown'])}")
+
+    # Slots: each returns an expression that stays true while the position moves on
+
+    def slot(self, slot: Slot, path: str, tagged: bool = False) -> str:
+        if slot.array:
+            return self._array(slot, path)
+        if slot.item is not None:
+            return self._struct_slot(slot, slot.item, path, tagged)
+        name = self.s.local(slot.name)
+        if slot.type in SIZES:
+            return self._scalar(slot, name, path)
+        match slot.type:
+            case "utf":
+                self._cut(slot, name, path, "H", self._reader("utf", read_modified_utf8))
+            case "utf16":
+                self._utf16(name, path)
+            case "rest":
+                self.flush()
+                self.s.line(f"{name} = d[p:]")
+                self.s.line("p = z")
+            case "string":
+                self._cut(slot, name, path, "h", "{}.decode()")
+            case _:
+                self._cut(slot, name, path, "i", "{}")
+        return name
+
+    def _reader(self, name: str, function: Callable[..., Any]) -> str:
+        return self.s.constant(f"read_{name}", name, lambda: function) + "({})"
+
+    def _scalar(self, slot: Slot, name: str, path: str) -> str:
+        match slot.type:
+            case "bool":
+                self.take("B", name)
+                self.check(f"{name} > 1", "boolean", path)
+                return f"{name} == 1"
+            case "uuid":
+                self.take("16s", name)
+                return f"{self.s.constant('uuid_of', None, lambda: uuid_of)}({name})"
+            case _:
+                self.take(FORMATS[slot.type], name)
+                return name
+
+    def _cut(self, slot: Slot, name: str, path: str, code: str, reading: str) -> None:
+        """A piece of the input behind its length."""
+        line, block, n = self.s.line, self.s.block, self.s.local(f"{slot.name}_size")
+        cut = reading.format("d[q:p]")
+        if slot.compact:
+            self.take("B", n)
+            self.flush("q")
+            with block(f"if {n} > 127:"):
+                line(f"{n}, q = uvarint(d, q - 1)")
+                if slot.type == "string":
+                    self.refuse(f"{n} > {LONGEST_STRING + 1}", "length", path)
+            with block(f"if {n}:"):
+                line(f"p = q + {n} - 1")
+                line(f"{name} = {cut}")
+            with block("else:"):
+                self._null(slot, name, path, "p = q")
+            return
+        self.take(code, n)
+        self.flush("q")
+        line(f"p = q + {n}")
+        if slot.nullable:
+            with block(f"if {n} >= 0:"):
+                line(f"{name} = {cut}")
+            with block(f"elif {n} == -1:"):
+                self._null(slot, name, path, "p = q")
+            with block("else:"):
+                self.fail("length", path)
+        else:
+            if code != "H":
+                with block(f"if {n} < 0:"):
+                    line(f"raise Rough('null' if {n} == -1 else 'length', {path!r})")
+            line(f"{name} = {cut}")
+
+    def _null(self, slot: Slot, name: str, path: str, step: str = "") -> None:
+        if slot.nullable:
+            self.s.line(f"{name} = None")
+            if step:
+                self.s.line(step)
+        else:
+            self.fail("null", path)
+
+    def _utf16(self, name: str, path: str) -> None:
+        n = self.s.local("units")
+        self.take("i", n)
+        self.flush("q")
+        self.refuse(f"not 0 <= {n} * 2 <= z - q", "length", path)
+        self.s.line(f"p = q + {n} * 2")
+        self.s.line(f"{name} = d[q:p].decode('utf-16-be')")
+
+    def _struct_slot(self, slot: Slot, item: Layout, path: str, tagged: bool) -> str:
+        name = self.s.local(slot.name)
+        if not slot.nullable:
+            made = self.struct(item, path)
+            self.flush()
+            self.assign(name, made)
+            return name
+        n = self.s.local(f"{slot.name}_here")
+        if tagged:
+            self.flush()
+            self.s.line(f"{n}, p = uvarint(d, p)")
+            self.refuse(f"{n} > 1", "presence", path)
+            none = f"not {n}"
+        else:
+            self.take("b", n)
+            self.flush()
+            self.refuse(f"{n} != 1 and {n} != -1", "presence", path)
+            none = f"{n} < 0"
+        with self.s.block(f"if {none}:"):
+            self.s.line(f"{name} = None")
+        with self.s.block("else:"):
+            made = self.struct(item, path)
+            self.flush()
+            self.assign(name, made)
+        return name
+
+    # Arrays
+
+    def _array(self, slot: Slot, path: str) -> str:
+        line, block, name, n = self.s.line, self.s.block, self.s.local(slot.name), self.s.local(f"{slot.name}_count")
+        least_size = max(1, least_element(slot))
+        if slot.compact:
+            self.take("B", n)
+            self.flush()
+            with block(f"if {n} > 127:"):
+                line(f"{n}, p = uvarint(d, p - 1)")
+            line(f"{n} -= 1")
+        else:
+            self.take("i", n)
+            self.flush()
+        times = f"{n} * {least_size}" if least_size > 1 else n
+        if slot.nullable:
+            with block(f"if {n} == -1:"):
+                line(f"{name} = None")
+            with block("else:"):
+                self.refuse(f"not 0 <= {times} <= z - p", "length", path)
+                self._elements(slot, name, n, path)
+        else:
+            with block(f"if not 0 <= {times} <= z - p:"):
+                line(f"raise Rough('null' if {n} == -1 else 'length', {path!r})")
+            self._elements(slot, name, n, path)
+        return name
+
+    def _elements(self, slot: Slot, name: str, n: str, path: str) -> None:
+        line, block = self.s.line, self.s.block
+        if slot.item is not None and fixed(slot.item):
+            self._rows(slot.item, name, n, path)
+        elif slot.item is not None:
+            self._loop(slot.item, name, n, path)
+        elif slot.type in FORMATS:
+            code = FORMATS[slot.type]
+            table = self.s.constant(f"unpack_many_{code}", code, lambda: unpackers(code))
+            line(f"{name} = [*{table}[{n}](d, p)]")
+            line(f"p += {n} * {SIZES[slot.type]}")
+        elif slot.type == "bool":
+            line(f"{name} = [each == 1 for each in d[p:p + {n}]]")
+            self.refuse(f"d[p:p + {n}].strip(b'\\0\\1')", "boolean", path)
+            line(f"p += {n}")
+        elif slot.type == "uuid":
+            make = self.s.constant("uuid_of", None, lambda: uuid_of)
+            line(f"{name} = [{make}(d[at:at + 16]) for at in range(p, p + {n} * 16, 16)]")
+            line(f"p += {n} * 16")
+        else:
+            element = Slot(slot.name, slot.type, compact=slot.compact)
+            line(f"{name} = []")
+            with block(f"for _ in range({n}):"):
+                value = self.slot(element, path)
+                self.flush()
+                line(f"{name}.append({value})")
+
+    def _loop(self, item: Layout, name: str, n: str, path: str) -> None:
+        self.s.line(f"{name} = []")
+        with self.s.block(f"for _ in range({n}):"):
+            made = self.struct(item, path)
+            self.flush()
+            if made.unknown is None:
+                self.s.line(f"{name}.append({made.display})")
+            else:
+                one = self.s.local("one")
+                self.assign(one, made)
+                self.s.line(f"{name}.append({one})")
+
+    def _rows(self, item: Layout, name: str, n: str, path: str) -> None:
+        """All elements at once: those of an array of structs of fixed size, as long as none of them has a tag."""
+        line, block = self.s.line, self.s.block
+        codes, names, entries, flags = "", [], [], []
+        for slot in item.slots:
+            each = self.s.local(slot.name)
+            names.append(each)
+            value = each
+            if slot.type == "bool":
+                flags.append(struct.calcsize(">" + codes))
+                codes += "?"
+            elif slot.type == "uuid":
+                codes += "16s"
+                value = f"{self.s.constant('uuid_of', None, lambda: uuid_of)}({each})"
+            else:
+                codes += FORMATS[slot.type]
+            entries.append(f"{slot.name!r}: {value}")
+        tag_at = struct.calcsize(">" + codes)
+        codes += "x" * item.flexible
+        size = struct.calcsize(">" + codes)
+        rows = self.s.constant(f"rows_{codes.replace('?', 't')}", codes, lambda: struct.Struct(">" + codes).iter_unpack)
+        line(f"rows = d[p:p + {n} * {size}]")
+        made = f"[{{{', '.join(entries)}}} for {', '.join(names)}{',' * (len(names) == 1)} in {rows}(rows)]"
+        if not item.flexible:
+            self._all_rows(name, n, made, size, flags, path)
+            return
+        with block(f"if rows[{tag_at}::{size}].count(0) == {n}:  # no element has a tag"):
+            self._all_rows(name, n, made, size, flags, path)
+        with block("else:"):
+            self._loop(item, name, n, path)
+
+    def _all_rows(self, name: str, n: str, made: str, size: int, flags: list[int], path: str) -> None:
+        for at in flags:
+            self.refuse(f"rows[{at}::{size}].strip(b'\\0\\1')", "boolean", path)
+        self.s.line(f"{name} = {made}")
+        self.s.line(f"p += {n} * {size}")

@@ -1,0 +1,238 @@
+"""What Kafka's own readers accept, and what they make of it.
+
+====================  ========================================================================  ====================
+what                  rule                                                                      class that sets it
+====================  ========================================================================  ====================
+bytes after the end   ignored                                                                   generated ``read``
+boolean               any byte but 0 is true                                                    generated ``read``
+length, not compact   any negative one is null; refused where there is no null                  generated ``read``
+length, compact       an unsigned varint as a signed int, minus 1, wrapping; negative is null   generated ``read``
+string                at most 32767 bytes; what is no UTF-8 becomes U+FFFD                            generated ``read``
+bytes, string         more than is left is refused                                              ByteBufferAccessor
+array                 a count above the number of bytes left is refused                         generated ``read``
+unsigned varint       at most 5 bytes, not always the fewest; bits above 32 are dropped         ByteUtils
+number of tags        as a signed int: a negative one means none                                generated ``read``
+known tag             in any order, the last one counts; its size is read and not looked at     generated ``read``
+unknown tag           in any order, kept, twice too; a size below 0 or past the end is refused  Readable
+nullable struct       a negative byte is null, any other says that the struct follows           generated ``read``
+leading int16         of the consumer protocol: any higher version reads as the newest one      ConsumerProtocol
+limits                more than 1,000,000 elements or 10,000 tags, or a negative number of      Readable of 4.2.2
+                      tags, is refused (``Layout.limits``)                                      and 4.4.0
+Streams assignment    ``DataInput``: modified UTF-8, over-long forms and lone surrogates too;   AssignmentInfo
+                      a negative count is refused, but that of UTF-16 units means none
+====================  ========================================================================  ====================
+
+Tags are shown as they stand on the wire, without a sign. Lone surrogates are kept as Python's surrogate code points.
+Such values cannot be encoded: no generated writer takes such tags, and text that leaves here is UTF-8.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from conformance.wire.primitives import FORMATS, LONGEST_STRING, UNKNOWN, Rough, join_surrogates, units, uuid_of
+from conformance.wire.schema import Layout, Slot
+
+ROUGH = (Rough, struct.error)
+"""What the readers here raise on bytes that they refuse."""
+
+
+class Buffer:
+    """A ``ByteBufferAccessor``: the bytes, and how far they are read."""
+
+    __slots__ = ("at", "data", "end")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+        self.end = len(data)
+
+    def number(self, form: struct.Struct) -> Any:
+        (value,) = form.unpack_from(self.data, self.at)
+        self.at += form.size
+        return value
+
+    def take(self, size: int) -> bytes:
+        if not 0 <= size <= self.end - self.at:
+            raise Rough("length")
+        start = self.at
+        self.at += size
+        return self.data[start : self.at]
+
+    def uvarint(self) -> int:
+        """A signed 32-bit int, as in Java."""
+        number = shift = 0
+        while True:
+            if self.at >= self.end:
+                raise Rough("truncated")
+            byte = self.data[self.at]
+            self.at += 1
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > 28:
+                raise Rough("varint")
+        return _int32(number)
+
+
+Read: TypeAlias = Callable[[Buffer], Any]
+
+
+def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> Callable[[bytes], dict[str, Any]]:
+    """A function of bytes-like data. ``locate`` makes of a failure what is raised."""
+    read = _struct(layout)
+    ahead = _prefix(layout)
+
+    def decode(data: bytes) -> dict[str, Any]:
+        if type(data) is not bytes:
+            data = bytes(memoryview(data))
+        buffer = Buffer(data)
+        try:
+            value: dict[str, Any] = ahead(buffer)
+            value |= read(buffer)
+        except ROUGH as failure:
+            raise locate(data, failure) from None
+        return value
+
+    return decode
+
+
+def _prefix(layout: Layout) -> Callable[[Buffer], dict[str, Any]]:
+    if layout.prefix is None:
+        return lambda buffer: {}
+    form, name = struct.Struct(">" + FORMATS[layout.prefix.type]), layout.prefix.name
+    higher = layout.newest and layout.message.startswith("ConsumerProtocol")
+
+    def read(buffer: Buffer) -> dict[str, Any]:
+        version = buffer.number(form)
+        if version != layout.version and not (higher and version > layout.version):
+            raise Rough("version", name or "")
+        return {name: version} if name else {}
+
+    return read
+
+
+def _struct(layout: Layout) -> Read:
+    plain = [(slot.name, _slot(layout, slot)) for slot in layout.untagged]
+    if not layout.flexible:
+        return lambda buffer: {name: read(buffer) for name, read in plain}
+    tagged = {slot.tag: (slot.name, _slot(layout, slot, tagged=True)) for slot in layout.tagged}
+    names = [slot.name for slot in layout.slots]
+    limit = layout.limits.tags if layout.limits else None
+
+    def read_struct(buffer: Buffer) -> dict[str, Any]:
+        found = {name: read(buffer) for name, read in plain}
+        unknown = []
+        count = buffer.uvarint()
+        if limit is not None and not 0 <= count <= limit:
+            raise Rough("length")
+        for _ in range(count):
+            tag, size = buffer.uvarint(), buffer.uvarint()
+            if tag in tagged:
+                name, read = tagged[tag]
+                found[name] = read(buffer)
+            else:
+                unknown.append({"tag": tag & 0xFFFF_FFFF, "data": buffer.take(size)})
+        for slot in layout.tagged:
+            if slot.name not in found:
+                found[slot.name] = slot.fresh()
+        value = {name: found[name] for name in names}
+        if unknown:
+            value[UNKNOWN] = unknown
+        return value
+
+    return read_struct
+
+
+def _slot(layout: Layout, slot: Slot, tagged: bool = False) -> Read:
+    if slot.array:
+        return _array(layout, slot)
+    if slot.item is not None and slot.nullable:
+        return _nullable_struct(slot.item, tagged)
+    return _one(slot)
+
+
+def _nullable_struct(item: Layout, tagged: bool) -> Read:
+    read = _struct(item)
+    here: Read = (lambda buffer: buffer.uvarint() > 0) if tagged else (lambda buffer: buffer.number(_INT8) >= 0)
+    return lambda buffer: read(buffer) if here(buffer) else None
+
+
+def _one(slot: Slot) -> Read:
+    if slot.item is not None:
+        return _struct(slot.item)
+    if slot.type in FORMATS:
+        form = struct.Struct(">" + FORMATS[slot.type])
+        return lambda buffer: buffer.number(form)
+    match slot.type:
+        case "bool":
+            return lambda buffer: buffer.number(_INT8) != 0
+        case "uuid":
+            return lambda buffer: uuid_of(buffer.take(16))
+        case "rest":
+            return lambda buffer: buffer.take(buffer.end - buffer.at)
+        case "utf":
+            return lambda buffer: join_surrogates(units(buffer.take(buffer.number(_UINT16))))
+        case "utf16":
+            return _utf16
+        case "string":
+            return _sized(slot, _length(slot, _INT16), java_text, LONGEST_STRING)
+        case _:
+            return _sized(slot, _length(slot, _INT32), bytes, None)
+
+
+def _sized(slot: Slot, length: Read, make: Callable[[bytes], Any], most: int | None) -> Read:
+    def read(buffer: Buffer) -> Any:
+        size = length(buffer)
+        if size < 0:
+            if slot.nullable:
+                return None
+            raise Rough("null", slot.name)
+        if most is not None and size > most:
+            raise Rough("length", slot.name)
+        return make(buffer.take(size))
+
+    return read
+
+
+def _array(layout: Layout, slot: Slot) -> Read:
+    length = _length(slot, _INT32)
+    read = _one(Slot(slot.name, slot.type, slot.item, compact=slot.compact))
+    streams = layout.prefix is not None and layout.prefix.name is not None  # no release of Streams has limits
+    limit = layout.limits.elements if layout.limits and not streams else None
+
+    def read_array(buffer: Buffer) -> Any:
+        count = length(buffer)
+        if count < 0:
+            if slot.nullable:
+                return None
+            raise Rough("null", slot.name)
+        if count > buffer.end - buffer.at or (limit is not None and count > limit):
+            raise Rough("length", slot.name)
+        return [read(buffer) for _ in range(count)]
+
+    return read_array
+
+
+def _length(slot: Slot, form: struct.Struct) -> Read:
+    if slot.compact:
+        return lambda buffer: _int32(buffer.uvarint() - 1)
+    return lambda buffer: buffer.number(form)
+
+
+def _utf16(buffer: Buffer) -> str:
+    count = max(0, buffer.number(_INT32))
+    return buffer.take(count * 2).decode("utf-16-be", "surrogatepass")
+
+
+def java_text(data: bytes) -> str:
+    """As ``new String(data, UTF_8)``: each longest piece that could begin a character becomes one U+FFFD."""
+    return data.decode("utf-8", "replace")
+
+
+def _int32(number: int) -> int:
+    return (number & 0xFFFF_FFFF ^ 0x8000_0000) - 0x8000_0000
+
+
+_INT8, _INT16, _INT32, _UINT16 = (struct.Struct(">" + code) for code in "bhiH")
