@@ -1,0 +1,58 @@
+"""Node -> Hypothesis strategy: how people write properties, and how the small gate runs.
+
+Public constructors only. No other module of the four packages builds a strategy from a node, and no campaign
+imports this one. What is interesting about an integer is left out: Hypothesis tries bounds and small numbers by
+itself, and a second way to the same number would stand in the way of its shrinker.
+"""
+
+from functools import cache
+from operator import itemgetter
+from typing import Any, assert_never
+from uuid import UUID
+
+from hypothesis import strategies as st
+
+from conformance.wire import layout
+from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid
+
+
+@cache
+def strategy(node: Node) -> st.SearchStrategy[Any]:
+    match node:
+        case Integer(low, high):
+            return st.integers(low, high)
+        case Float():
+            return st.floats(allow_nan=False, allow_infinity=False)
+        case Flag():
+            return st.booleans()
+        case Pick(options):
+            return st.sampled_from(options)
+        case Text(min_size, max_size, interesting):
+            anything = st.text(st.characters(codec="utf-8"), min_size=min_size, max_size=max_size)
+            return anything | st.sampled_from(interesting) if interesting else anything
+        case Blob(min_size, max_size):
+            return st.binary(min_size=min_size, max_size=max_size)
+        case Uuid():
+            return st.integers(0, (1 << 128) - 1).map(_uuid)
+        case Seq(item, min_size, max_size, None):
+            return st.lists(strategy(item), min_size=min_size, max_size=max_size)
+        case Seq(item, min_size, max_size, key):
+            by_key = itemgetter(key)
+            return st.lists(strategy(item), min_size=min_size, max_size=max_size, unique_by=by_key).map(
+                lambda items: sorted(items, key=by_key)
+            )
+        case Record(fields, optional):
+            return st.fixed_dictionaries(
+                {name: strategy(field) for name, field in fields},
+                optional={name: strategy(field) for name, field in optional},
+            )
+        case OneOf(options):
+            return st.one_of([strategy(option) for option in options])
+        case Embedded(edition, message, version, body):
+            return strategy(body).map(layout(edition, message, version).encode)
+        case _:
+            assert_never(node)
+
+
+def _uuid(number: int) -> UUID:
+    return UUID(int=number)

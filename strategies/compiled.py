@@ -1,0 +1,163 @@
+"""Node -> one Python function that draws a value from a ``random.Random``: the engine of volume.
+
+Every node becomes an expression, so the whole declaration becomes one ``return``. Read it with ``draw.source``.
+Same node, same seed, same values: in every process, for nothing here hashes or asks a clock.
+"""
+
+import math
+import struct
+from collections.abc import Sequence
+from functools import cache
+from random import Random
+from typing import Any, Protocol, assert_never, cast
+from uuid import UUID
+
+from conformance.wire import layout
+from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid
+
+FEW = 16
+"""Where many are allowed, mostly fewer than this many characters, bytes or items are drawn."""
+FEW_SHARE = 0.95
+OPTIONAL_SHARE = 0.125
+INTERESTING_SHARE = 0.5
+
+
+class Draw(Protocol):
+    source: str
+
+    def __call__(self, random: Random, /) -> Any: ...
+
+
+@cache
+def compiled(node: Node) -> Draw:
+    """Keep what it returns: to look up a large node again costs more than a draw."""
+    names: dict[str, Any] = {"text": text, "double": double, "ascending": ascending, "UUID": UUID}
+    # Numbers, and the repr of names and constants: nothing else gets into the source.
+    source = f"def draw(random):\n    rand = random.random\n    return {_Writer(names).expression(node, 1)}\n"
+    exec(source, names)
+    draw = cast(Draw, names["draw"])
+    draw.source = source
+    return draw
+
+
+class _Writer:
+    def __init__(self, names: dict[str, Any]):
+        self.names = names
+
+    def expression(self, node: Node, depth: int) -> str:
+        match node:
+            case Integer(low, high, interesting):
+                return _often(interesting, _number(low, high))
+            case Float():
+                return "double(random)"
+            case Flag():
+                return "rand() < 0.5"
+            case Pick(options):
+                return _any_of(options)
+            case Text(min_size, max_size, interesting):
+                return _often(interesting, f"text(random, {_size(min_size, max_size)})")
+            case Blob(min_size, max_size):
+                return f"random.randbytes({_size(min_size, max_size)})"
+            case Uuid():
+                return "UUID(int=random.getrandbits(128) if rand() < 0.75 else 0)"
+            case Seq(item, min_size, max_size, key):
+                items = f"[{self.expression(item, depth)} for _ in range({_size(min_size, max_size)})]"
+                return items if key is None else f"ascending({items}, {key!r})"
+            case Record():
+                return self.record(node, depth)
+            case OneOf(options):
+                *rest, last = (self.expression(option, depth) for option in options)
+                left = range(len(options), 1, -1)  # one in n, else one in n - 1, ...: all are equally likely
+                ways = zip(rest, left, strict=True)
+                return f"({''.join(f'{one} if rand() * {n} < 1 else ' for one, n in ways)}{last})"
+            case Embedded(edition, message, version, body):
+                number = len(self.names)
+                self.names[f"encode{number}"] = layout(edition, message, version).encode
+                self.names[f"draw{number}"] = compiled(body)
+                return f"encode{number}(draw{number}(random))"
+            case _:
+                assert_never(node)
+
+    def record(self, node: Record, depth: int) -> str:
+        margin = "\n" + "    " * depth
+        lines = [f"{margin}    {name!r}: {self.expression(field, depth + 1)}," for name, field in node.fields]
+        for name, field in node.optional:
+            one = f"{{{name!r}: {self.expression(field, depth + 1)}}}"
+            lines.append(f"{margin}    **({one} if rand() < {OPTIONAL_SHARE} else {{}}),")
+        return f"{{{''.join(lines)}{margin}}}"
+
+
+def _often(interesting: tuple[Any, ...], anything: str) -> str:
+    return f"({_any_of(interesting)} if rand() < {INTERESTING_SHARE} else {anything})" if interesting else anything
+
+
+def _any_of(options: tuple[Any, ...]) -> str:
+    return repr(options[0]) if len(options) == 1 else f"{options!r}[int(rand() * {len(options)})]"
+
+
+def _size(low: int, high: int) -> str:
+    if high - low < 2 * FEW:
+        return _between(low, high)
+    span = f"({FEW} if rand() < {FEW_SHARE} else {high - low + 1})"
+    return f"int(rand() * {span})" if low == 0 else f"{low} + int(rand() * {span})"
+
+
+def _number(low: int, high: int) -> str:
+    """Of a wide range, any number of digits is as likely as another."""
+    bits = (high - low).bit_length()
+    if bits <= 10:
+        return _between(low, high)
+    shift = f"int(rand() * {bits})"
+    if low <= 0 <= high:
+        return f"(({_between(low, high)}) >> {shift})"
+    return f"{low} + (({_between(0, high - low)}) >> {shift})"
+
+
+def _between(low: int, high: int) -> str:
+    span = high - low + 1
+    if span == 1:
+        return repr(low)
+    if span > 1 << 53:  # rand() has 53 bits: past them some integers would never be drawn
+        if span & (span - 1) == 0:
+            return f"random.getrandbits({span.bit_length() - 1}) + {low}"
+        return f"random.randrange({low}, {high + 1})"
+    return f"int(rand() * {span})" if low == 0 else f"{low} + int(rand() * {span})"
+
+
+_FAMILIAR = bytes(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[i % 64] for i in range(256))
+_ALPHABETS = (
+    (0x00, 0x20),  # controls: NUL, which modified UTF-8 writes in two bytes
+    (0x80, 0x800),  # two bytes in UTF-8
+    (0x800, 0xD800),  # three, up to the surrogates
+    (0xE000, 0x10000),
+    (0x10000, 0x110000),  # four bytes, or a pair of surrogates
+)
+
+
+def text(random: Random, size: int) -> str:
+    """Mostly names as people write them; now and then any characters that UTF-8 can carry."""
+    rand = random.random
+    if rand() < 0.9:
+        return random.randbytes(size).translate(_FAMILIAR).decode("ascii")
+    return "".join(_character(rand(), rand()) for _ in range(size))
+
+
+def _character(which: float, where: float) -> str:
+    if which < 0.25:
+        return chr(0x20 + int(where * 0x60))
+    low, high = _ALPHABETS[int((which - 0.25) / 0.75 * len(_ALPHABETS))]
+    return chr(low + int(where * (high - low)))
+
+
+def double(random: Random) -> float:
+    """Finite: small whole numbers, and any pattern of bits."""
+    if random.random() < 0.5:
+        return float(int(random.random() * 201) - 100)
+    (number,) = struct.unpack(">d", random.randbytes(8))
+    return number if math.isfinite(number) else 0.0
+
+
+def ascending(items: Sequence[dict[str, Any]], key: str) -> list[dict[str, Any]]:
+    """In the order of ``key``; of several with the same, the last."""
+    by_key = {item[key]: item for item in items}
+    return [by_key[each] for each in sorted(by_key)]

@@ -1,0 +1,143 @@
+"""Layout -> node: every value the declaration of a message allows, within sizes that a test can bear.
+
+A strategy for users is one call further: ``strategies.values("JoinGroupRequest", versions=7)``.
+Values are what ``layout.decode`` gives of their bytes. Left out, because they would not come back as they went:
+NaN and infinities in float64, and halves of surrogate pairs in every kind of text.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from conformance.core.edition import Edition, edition as edition_of
+from conformance.wire import layout as layout_of
+from conformance.wire.schema import INTEGERS, Layout, Slot, spec
+from strategies.familiar import EMBEDDED, NUMBERS, TEXTS
+from strategies.nodes import (
+    Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid, nullable, record,
+)  # fmt: skip
+
+T = TypeVar("T")
+
+UNKNOWN_TAGS = "_unknownTaggedFields"
+LAST_TAG = (1 << 31) - 1
+
+ITEMS = (4, 3, 2)
+"""At most so many items in a list at the top, one level down, and further down."""
+NUMBERS_IN_A_LIST = 200
+"""So that a count takes two bytes as a varint."""
+SIZE = 300
+"""At most so many characters or bytes: past 127 and past 255, where lengths take another byte."""
+
+
+def from_layout(layout: Layout, overrides: Mapping[str, Node] | None = None) -> Record:
+    """``overrides``: by path (``protocols.metadata``) or by name alone, the node of one item of the field."""
+    return _Reader(layout, overrides or {}).struct(layout, (), 0)
+
+
+def embedded(edition: str, messages: Iterable[str]) -> tuple[Embedded, ...]:
+    """The messages of these names, at every version, as bytes in a field; those the edition lacks are left out."""
+    return tuple(
+        Embedded(edition, each.message, each.version, from_layout(each))
+        for message in messages
+        for each in _layouts_or_none(edition, message)
+    )
+
+
+def layouts(edition: str | Edition, message: str, versions: int | Iterable[int] | None = None) -> tuple[Layout, ...]:
+    """At ``versions``, or at all that the edition has. Errors: LookupError for an unknown message or version."""
+    if versions is None:
+        return tuple(spec(edition_of(edition) if isinstance(edition, str) else edition, message))
+    chosen = (versions,) if isinstance(versions, int) else tuple(versions)
+    if not chosen:
+        raise LookupError(f"no version of {message} was asked for")
+    return tuple(layout_of(edition, message, version) for version in chosen)
+
+
+def _layouts_or_none(edition: str, message: str) -> Iterator[Layout]:
+    try:
+        yield from layouts(edition, message)
+    except LookupError:
+        return
+
+
+class _Reader:
+    def __init__(self, layout: Layout, overrides: Mapping[str, Node]):
+        self.message = layout.message
+        self.edition = layout.edition
+        self.overrides = overrides
+
+    def struct(self, layout: Layout, path: tuple[str, ...], depth: int) -> Record:
+        fields: list[tuple[str, Node]] = []
+        if layout.prefix and layout.prefix.name:
+            fields.append((layout.prefix.name, Pick((layout.version,))))
+        fields += ((slot.name, self.slot(slot, (*path, slot.name), depth)) for slot in layout.slots)
+        return Record(tuple(fields), ((UNKNOWN_TAGS, unknown_tags(layout)),) if layout.flexible else ())
+
+    def slot(self, slot: Slot, path: tuple[str, ...], depth: int) -> Node:
+        node = self.item(slot, path, depth)
+        if slot.array:
+            most = NUMBERS_IN_A_LIST if isinstance(node, Integer) else ITEMS[min(depth, len(ITEMS) - 1)]
+            node = Seq(node, 0, most)
+        return nullable(node) if slot.nullable else node
+
+    def item(self, slot: Slot, path: tuple[str, ...], depth: int) -> Node:
+        given = self.overrides.get(".".join(path), self.overrides.get(slot.name))
+        if given is not None:
+            return given
+        if slot.item is not None:
+            return self.struct(slot.item, path, depth + slot.array)
+        if slot.type in INTEGERS:
+            return _integer(slot, path)
+        match slot.type:
+            case "bool":
+                return Flag()
+            case "string" | "utf" | "utf16":
+                return Text(0, SIZE, _familiar(TEXTS, path))
+            case "bytes" | "records" | "rest":
+                kinds = embedded(self.edition, EMBEDDED.get(".".join((self.message, *path)), ()))
+                return OneOf((Blob(0, SIZE), *kinds)) if kinds else Blob(0, SIZE)
+            case "uuid":
+                return Uuid()
+            case "float64":
+                return Float()
+            case unknown:
+                raise NotImplementedError(f"{slot.name}: no values are declared for wire type {unknown!r}")
+
+
+def unknown_tags(layout: Layout) -> Seq:
+    """Tagged fields of a later day: ascending, and none that the layout knows."""
+    data = Blob(0, SIZE)
+    free = tuple(record(tag=Integer(low, high, _ends(low, high)), data=data) for low, high in free_tags(layout))
+    return Seq(free[0] if len(free) == 1 else OneOf(free), 1, 3, ascending="tag")
+
+
+def free_tags(layout: Layout) -> Iterator[tuple[int, int]]:
+    """The ranges of numbers between the tags that the layout knows."""
+    low = 0
+    for slot in layout.tagged:
+        assert slot.tag is not None
+        if low < slot.tag:
+            yield low, slot.tag - 1
+        low = slot.tag + 1
+    yield low, LAST_TAG
+
+
+def _ends(low: int, high: int) -> tuple[int, ...]:
+    """The bounds, and the tags next to the lower one: what a later version will take."""
+    return tuple(dict.fromkeys(n for n in (low, low + 1, low + 2, high) if n <= high))
+
+
+def _integer(slot: Slot, path: tuple[str, ...]) -> Integer:
+    low, high = _range(slot.type)
+    default = (slot.default,) if isinstance(slot.default, int) else ()
+    wanted = dict.fromkeys((0, 1, -1, high, low, *default, *_familiar(NUMBERS, path)))
+    return Integer(low, high, tuple(n for n in wanted if low <= n <= high))
+
+
+def _range(kind: str) -> tuple[int, int]:
+    bits = INTEGERS[kind]
+    return (0, (1 << bits) - 1) if kind.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+def _familiar(table: Mapping[str, tuple[T, ...]], path: tuple[str, ...]) -> tuple[T, ...]:
+    return table.get(".".join(path[-2:]), table.get(path[-1], ()))

@@ -1,0 +1,114 @@
+"""Does this value belong to the declaration, and if not, where and why not."""
+
+import math
+from collections.abc import Iterator, Sized
+from itertools import pairwise
+from typing import Any, NamedTuple, assert_never
+from uuid import UUID
+
+from conformance.wire import layout
+from conformance.wire.errors import Refused
+from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid
+
+Path = tuple[str | int, ...]
+
+
+class Mismatch(NamedTuple):
+    path: Path
+    why: str
+
+    def __str__(self) -> str:
+        return f"{written(self.path) or 'the value'}: {self.why}"
+
+
+def written(path: Path) -> str:
+    """``protocols[1].metadata``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def parse(node: Node, value: Any) -> Any:
+    """The value itself, if it belongs to the declaration. Errors: ValueError that says where it does not."""
+    for mismatch in mismatches(node, value):
+        raise ValueError(str(mismatch))
+    return value
+
+
+def belongs(node: Node, value: Any) -> bool:
+    return next(mismatches(node, value), None) is None
+
+
+def mismatches(node: Node, value: Any, path: Path = ()) -> Iterator[Mismatch]:
+    match node:
+        case Integer(low, high):
+            if type(value) is not int:  # a bool is an int in Python, and is none here
+                yield Mismatch(path, f"an integer is wanted, not {value!r}")
+            elif not low <= value <= high:
+                yield Mismatch(path, f"{value} is outside {low} to {high}")
+        case Float():
+            if type(value) is not float or not math.isfinite(value):
+                yield Mismatch(path, f"a finite float is wanted, not {value!r}")
+        case Flag():
+            if type(value) is not bool:
+                yield Mismatch(path, f"true or false is wanted, not {value!r}")
+        case Pick(options):
+            if not any(type(value) is type(option) and value == option for option in options):
+                yield Mismatch(path, f"{value!r} is none of {', '.join(map(repr, options))}")
+        case Text(min_size, max_size):
+            yield from _sized(str, "text", value, min_size, max_size, path)
+            if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+                yield Mismatch(path, f"{value!r} has a surrogate, which UTF-8 cannot carry")
+        case Blob(min_size, max_size):
+            yield from _sized(bytes, "bytes", value, min_size, max_size, path)
+        case Uuid():
+            if not isinstance(value, UUID):
+                yield Mismatch(path, f"a uuid is wanted, not {value!r}")
+        case Seq(item, min_size, max_size, key):
+            yield from _sized(list, "a list", value, min_size, max_size, path)
+            inside = [*_items(item, value, path)]
+            yield from inside
+            if key is not None and isinstance(value, list) and not inside:
+                for index, (one, next_one) in enumerate(pairwise(each[key] for each in value)):
+                    if not one < next_one:
+                        yield Mismatch((*path, index + 1, key), f"more than {one} is wanted, not {next_one}")
+        case Record():
+            yield from _fields(node, value, path)
+        case OneOf(options):
+            tries = [list(mismatches(option, value, path)) for option in options]
+            if all(tries):  # The option that understood most of the value explains best.
+                yield from max(tries, key=lambda found: len(found[0].path))
+        case Embedded(edition, message, version, body):
+            if not isinstance(value, bytes):
+                yield Mismatch(path, f"bytes are wanted, not {value!r}")
+                return
+            try:
+                inner = layout(edition, message, version).decode(value)
+            except Refused as refused:
+                yield Mismatch(path, str(refused))
+            else:
+                yield from mismatches(body, inner, path)
+        case _:
+            assert_never(node)
+
+
+def _items(item: Node, value: Any, path: Path) -> Iterator[Mismatch]:
+    for index, each in enumerate(value if isinstance(value, list) else ()):
+        yield from mismatches(item, each, (*path, index))
+
+
+def _fields(node: Record, value: Any, path: Path) -> Iterator[Mismatch]:
+    names, loose = [name for name, _ in node.fields], [name for name, _ in node.optional]
+    if not isinstance(value, dict) or not {*names} <= value.keys() <= {*names, *loose}:
+        got = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)
+        perhaps = f" (and perhaps {', '.join(loose)})" if loose else ""
+        yield Mismatch(path, f"the fields {', '.join(names)}{perhaps} are wanted, not {got or 'none'}")
+        return
+    for name, field in (*node.fields, *node.optional):
+        if name in value:
+            yield from mismatches(field, value[name], (*path, name))
+
+
+def _sized(kind: type[Sized], name: str, value: Any, low: int, high: int, path: Path) -> Iterator[Mismatch]:
+    if not isinstance(value, kind):
+        yield Mismatch(path, f"{name} is wanted, not {value!r}")
+    elif not low <= len(value) <= high:
+        yield Mismatch(path, f"size {len(value)} is outside {low} to {high}")

@@ -1,0 +1,210 @@
+"""From a value that fails to the least one found that still does.
+
+Only the declaration says what is simpler, so one reducer serves event sequences and message fields alike.
+Values are never changed in place: what is returned may share parts with what was given.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, assert_never
+from uuid import UUID
+
+from conformance.wire import layout
+from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid
+from strategies.parse import Path, belongs, parse
+
+Sliced = TypeVar("Sliced", str, bytes, list[Any])
+
+PLAIN = "0"
+"""The simplest character, as Hypothesis has it."""
+
+
+def reduce(node: Node, value: Any, fails: Callable[[Any], bool]) -> Any:
+    """Follow ``simpler`` while the value fails, until nothing simpler does. Errors: ValueError if it does not belong."""
+    value = parse(node, value)  # a case from an older declaration is told so here
+    while True:
+        for candidate in (*simpler(node, value), *together(node, value)):
+            if fails(candidate):
+                value = candidate
+                break
+        else:
+            return value
+
+
+def least(node: Node) -> Any:
+    """The simplest value of all."""
+    match node:
+        case Integer(low, high):
+            return min(max(0, low), high)
+        case Float():
+            return 0.0
+        case Flag():
+            return False
+        case Pick(options):
+            return options[0]
+        case Text(min_size):
+            return PLAIN * min_size
+        case Blob(min_size):
+            return bytes(min_size)
+        case Uuid():
+            return UUID(int=0)
+        case Seq(item, min_size):
+            return [least(item)] * min_size
+        case Record(fields):
+            return {name: least(field) for name, field in fields}
+        case OneOf(options):
+            return least(options[0])
+        case Embedded(edition, message, version, body):
+            return layout(edition, message, version).encode(least(body))
+        case _:
+            assert_never(node)
+
+
+def simpler(node: Node, value: Any) -> Iterator[Any]:
+    """Values that are simpler, the boldest first. To follow them always comes to an end."""
+    match node:
+        case Integer():
+            yield from _nearer(value, least(node))
+            if value < 0 and -value <= node.high and least(node) == 0:
+                yield -value
+        case Float():
+            yield from _rounder(value)
+        case Flag():
+            yield from [False] if value else []
+        case Pick(options):
+            yield from options[: options.index(value)]
+        case Text(min_size):
+            yield from _shorter(value, min_size)
+            yield from map("".join, _plainer([*value], PLAIN, _characters))
+        case Blob(min_size):
+            yield from _shorter(value, min_size)
+            yield from map(bytes, _plainer([*value], 0, lambda byte: _nearer(byte, 0)))
+        case Uuid():
+            yield from (UUID(int=number) for number in _nearer(value.int, 0))
+        case Seq(item, min_size):
+            yield from _shorter(value, min_size)
+            for index, each in enumerate(value):
+                yield from _kept(node, ([*value[:index], one, *value[index + 1 :]] for one in simpler(item, each)))
+        case Record(fields, optional):
+            for name, _ in optional:
+                if name in value:
+                    yield {each: kept for each, kept in value.items() if each != name}
+            for name, field in (*fields, *optional):
+                if name in value:
+                    yield from ({**value, name: one} for one in simpler(field, value[name]))
+        case OneOf(options):
+            homes = [index for index, option in enumerate(options) if belongs(option, value)]
+            yield from map(least, options[: homes[0]])
+            for home in reversed(homes):  # the last knows most: bytes that hold a message are bytes as well
+                yield from simpler(options[home], value)
+        case Embedded(edition, message, version, body):
+            inner = layout(edition, message, version)
+            # Only bytes before these, by size and then by alphabet: so it also ends beside plain bytes in a OneOf.
+            smaller = (inner.encode(one) for one in simpler(body, inner.decode(value)))
+            yield from (one for one in smaller if (len(one), one) < (len(value), value))
+        case _:
+            assert_never(node)
+
+
+def together(node: Node, value: Any) -> Iterator[Any]:
+    """Equal parts, made simpler in the same way: what fails because two things are equal must keep them so."""
+    equal: dict[tuple[Node, str], list[Path]] = {}
+    parts: dict[tuple[Node, str], Any] = {}
+    for path, part, each in _parts(node, value, ()):
+        key = (part, repr(each))
+        equal.setdefault(key, []).append(path)
+        parts[key] = each
+    for key, paths in equal.items():
+        if len(paths) > 1:
+            for one in simpler(key[0], parts[key]):
+                changed = value
+                for path in paths:
+                    changed = _replaced(changed, path, one)
+                if belongs(node, changed):  # keys that ascend may no more
+                    yield changed
+
+
+def _parts(node: Node, value: Any, path: Path) -> Iterator[tuple[Path, Node, Any]]:
+    """Items of lists and the values of fields, the outer ones first."""
+    match node:
+        case Seq(item):
+            for index, each in enumerate(value):
+                yield (*path, index), item, each
+                yield from _parts(item, each, (*path, index))
+        case Record(fields, optional):
+            for name, field in (*fields, *optional):
+                if name in value:
+                    yield (*path, name), field, value[name]
+                    yield from _parts(field, value[name], (*path, name))
+        case OneOf(options):
+            home = next(option for option in options if belongs(option, value))
+            yield from _parts(home, value, path)
+
+
+def _replaced(value: Any, path: Path, new: Any) -> Any:
+    if not path:
+        return new
+    first, rest = path[0], path[1:]
+    if isinstance(first, int):
+        return [*value[:first], _replaced(value[first], rest, new), *value[first + 1 :]]
+    return {**value, first: _replaced(value[first], rest, new)}
+
+
+def _kept(node: Seq, candidates: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    """Those that are still in order, where an order is wanted."""
+    if node.ascending is None:
+        yield from candidates
+    for each in candidates:
+        keys = [item[node.ascending] for item in each]
+        if keys == sorted(set(keys)):
+            yield each
+
+
+def _shorter(value: Sliced, min_size: int) -> Iterator[Sliced]:
+    """Without one chunk: from all that can go down to single items, the last first."""
+    chunk = len(value) - min_size
+    while chunk > 0:
+        for end in range(len(value), chunk - 1, -chunk):
+            yield value[: end - chunk] + value[end:]
+        chunk //= 2
+
+
+def _nearer(value: int, goal: int) -> Iterator[int]:
+    """From the goal itself to the neighbour, by halves of the distance."""
+    distance, sign = abs(value - goal), 1 if value > goal else -1
+    for halvings in range(distance.bit_length()):
+        yield value - sign * (distance >> halvings)
+
+
+def _plainer(parts: list[Any], plain: Any, nearer: Callable[[Any], Iterator[Any]]) -> Iterator[list[Any]]:
+    """With a chunk of the parts made plain, by halves, then with one of them nearer to it."""
+    chunk = len(parts)
+    while chunk > 1:
+        for start in range(0, len(parts), chunk):
+            if any(part != plain for part in parts[start : start + chunk]):
+                end = min(start + chunk, len(parts))
+                yield [*parts[:start], *([plain] * (end - start)), *parts[end:]]
+        chunk //= 2
+    for index, part in enumerate(parts):
+        yield from ([*parts[:index], one, *parts[index + 1 :]] for one in nearer(part))
+
+
+def _characters(one: str) -> Iterator[str]:
+    """The plain one first, then characters with smaller numbers; those before it count as worse than any."""
+    point, plain = ord(one), ord(PLAIN)
+    if point < plain:
+        yield from (PLAIN, "a", "\x80")
+    for number in _nearer(point, plain) if point > plain else ():
+        if not 0xD800 <= number < 0xE000:
+            yield chr(number)
+
+
+def _rounder(value: float) -> Iterator[float]:
+    if value < 0:
+        yield -value
+    whole = int(value)
+    if value != whole:
+        yield float(whole)
+    for number in _nearer(whole, 0):
+        # Past 2^53 neighbours are the same double: only what really comes nearer counts.
+        if abs(float(number)) < abs(value):
+            yield float(number)
