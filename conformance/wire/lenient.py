@@ -26,6 +26,7 @@ Tags are shown as they stand on the wire, without a sign. Lone surrogates are ke
 Such values cannot be encoded: no generated writer takes such tags, and text that leaves here is UTF-8.
 """
 
+import re
 import struct
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -227,12 +228,19 @@ def _utf16(buffer: Buffer) -> str:
 
 
 def java_text(data: bytes) -> str:
-    """As ``new String(data, UTF_8)``: each longest piece that could begin a character becomes one U+FFFD."""
-    return data.decode("utf-8", "replace")
+    """As ``new String(data, UTF_8)``: one U+FFFD for each longest piece that could have begun a character.
+
+    Python counts likewise, except that it replaces each byte of an encoded surrogate, and Java all of it at once.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _SURROGATE.sub(b"\xff", data).decode(errors="replace")
 
 
 def _int32(number: int) -> int:
     return (number & 0xFFFF_FFFF ^ 0x8000_0000) - 0x8000_0000
 
 
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _INT8, _INT16, _INT32, _UINT16 = (struct.Struct(">" + code) for code in "bhiH")
