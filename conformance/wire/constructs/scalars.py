@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import construct as c
 
-from conformance.wire.constructs.tape import Tape, shown
+from conformance.wire.constructs.tape import Tape, counted, shown
 from conformance.wire.constructs.texts import TEXTS
 from conformance.wire.schema import Slot
 
@@ -82,7 +82,7 @@ class Truth(Part):
 
     def take(self, tape: Tape) -> bool:
         start = tape.tell()
-        tape.need(1, "bool")
+        tape.need(1, "bool takes 1 byte")
         value: int = _taken(c.Byte, tape)
         if value > 1 and not tape.lenient:
             raise tape.refused("boolean", f"{value} where 0 or 1 is wanted", start)
@@ -104,7 +104,7 @@ class Unique(Part):
 
     def take(self, tape: Tape) -> uuid.UUID:
         start = tape.tell()
-        tape.need(16, "uuid")
+        tape.need(16, "uuid takes 16 bytes")
         value = uuid.UUID(bytes=_taken(c.Bytes(16), tape))
         tape.note(start, "uuid", value, slot=self.slot)
         return value
@@ -194,7 +194,8 @@ def label(slot: Slot, kind: str) -> str:
 
 def take_number(kind: str, what: str, tape: Tape) -> Any:
     """Errors: ``Refused`` where too few bytes are left for ``what``."""
-    tape.need(NUMBERS[kind].sizeof(), what)
+    size = NUMBERS[kind].sizeof()
+    tape.need(size, f"{what} takes {counted(size, 'byte')}")
     return _taken(NUMBERS[kind], tape)
 
 

@@ -83,7 +83,7 @@ class Tape(io.BytesIO):
         """Errors: ``Refused`` unless ``size`` more bytes are there."""
         if size > self.left:
             kind, whose = ("truncated", "") if self.end == self.size else ("tag", " in the tagged field")
-            raise self.refused(kind, f"{what} takes {counted(size, 'byte')}, {self.left or 'none'} left{whose}", offset)
+            raise self.refused(kind, f"{what}, {self.left or 'none'} left{whose}", offset)
 
     @property
     def edge(self) -> str:
@@ -97,7 +97,7 @@ class Tape(io.BytesIO):
         """
         start, number = self.tell(), 0
         for shift in range(0, 35, 7):
-            self.need(1, f"byte {shift // 7 + 1} of a varint", start)
+            self.need(1, "a varint goes on" if shift else "a varint is wanted", start)
             byte = self.read(1)[0]
             number |= (byte & 0x7F) << shift
             if byte < 0x80:

@@ -1,0 +1,80 @@
+"""A layout in words: what each field is called, how it is laid out, and what it means."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from conformance.wire.schema import Layout, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """One field of a layout, for documentation."""
+
+    path: str
+    """``protocols[].metadata``."""
+    type: str
+    """As laid out: ``compact nullable string``, ``compact array of int32``."""
+    nullable: bool
+    tag: int | None
+    default: Any
+    """None where it is null; ``...`` where it is a struct of defaults."""
+    meaning: str
+
+
+def describe(layout: Layout) -> list[FieldRow]:
+    """A row for each field, those of structs after the field that holds them; tagged ones where they are declared."""
+    prefix = layout.prefix
+    led = FieldRow(prefix.name or "version", prefix.type, False, None, layout.version, VERSION) if prefix else None
+    return ([led] if led else []) + list(_rows(layout, ""))
+
+
+VERSION = "version of the layout that follows"
+
+
+def _rows(layout: Layout, above: str) -> Iterator[FieldRow]:
+    for slot in layout.slots:
+        path = f"{above}{slot.name}"
+        meaning = meaning_of(layout.message, slot)
+        yield FieldRow(path, laid_out(slot), slot.nullable, slot.tag, slot.default, meaning)
+        if slot.item is not None:
+            yield from _rows(slot.item, f"{path}[]." if slot.array else f"{path}.")
+
+
+def laid_out(slot: Slot) -> str:
+    """The type of a field in words: ``compact nullable array of string``."""
+    sized = slot.type in ("string", "bytes", "records") or slot.array
+    words = ["compact"] * (slot.compact and sized) + ["nullable"] * slot.nullable + ["array of"] * slot.array
+    return " ".join([*words, slot.type])
+
+
+def meaning_of(owner: str, slot: Slot) -> str:
+    """A few words of ours on the field; empty for one that we say nothing about. ``owner`` declares it."""
+    return slot.about or meaning(owner, slot.name)
+
+
+def meaning(owner: str, name: str) -> str:
+    """As ``meaning_of``, by the names of the struct and the field."""
+    told: Mapping[str, str] = _meanings()["fields"]
+    return told.get(f"{owner}.{name}", told.get(name, ""))
+
+
+def name_of(owner: str, name: str, value: Any) -> str:
+    """What Kafka calls that value of the field: UNSUPPORTED_VERSION for error code 35. Empty where it has no name."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return ""
+    names = _names(f"{owner}.{name}") or _names(name)
+    return names.get(str(value), "") if names else ""
+
+
+def _names(key: str) -> Mapping[str, str] | None:
+    table: Mapping[str, str] | str | None = _meanings()["values"].get(key)
+    return _names(table) if isinstance(table, str) else table
+
+
+@cache
+def _meanings() -> Mapping[str, Any]:
+    return tomllib.loads((files("conformance.wire") / "schemas" / "meanings.toml").read_text("utf-8"))

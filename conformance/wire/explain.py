@@ -1,0 +1,188 @@
+"""What every byte is: offset, field path, type, value, meaning; damaged bytes up to the damage."""
+
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.wire.constructs import trace
+from conformance.wire.constructs.tape import Note, Role
+from conformance.wire.describe import VERSION, meaning_of, name_of
+from conformance.wire.errors import Refused
+from conformance.wire.schema import Layout
+
+WIDEST: Final = {"bytes": 35, "path": 48, "type": 30, "value": 40}
+"""Characters that a column of the text may take; what is longer is cut, in the text only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Some of the bytes, and what they are."""
+
+    offset: int
+    size: int
+    lead: int
+    """How many of them are the length in front of the others."""
+    path: str
+    """Empty for what belongs to the message itself."""
+    type: str
+    value: Any
+    meaning: str
+    read: bool = True
+    """False for what stands behind the damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Every byte of ``data`` is in exactly one of ``rows``, in their order."""
+
+    layout: Layout
+    data: bytes
+    rows: tuple[Row, ...]
+    damage: Refused | None
+
+
+def explain(layout: Layout, data: bytes, lenient: bool = False) -> Explained:
+    """A row per field, length-led fields with their length; counts, presence bytes and tag sections have their own."""
+    notes: list[Note] = []
+    damage = None
+    try:
+        trace(layout, data, notes, lenient)
+    except Refused as refused:
+        damage = refused
+    rows = [Row(n.offset, n.size, n.lead, n.path, n.type, n.value, _meaning(n)) for n in notes]
+    done = notes[-1].offset + notes[-1].size if notes else 0
+    if done < len(data):
+        why = damage.why if damage else "bytes after the end of the message"
+        rows.append(Row(done, len(data) - done, 0, damage.path if damage else "", "not read", None, why, False))
+    return Explained(layout, data, tuple(rows), damage)
+
+
+def _meaning(note: Note) -> str:
+    match note.role:
+        case Role.VERSION:
+            return VERSION
+        case Role.TAGS:
+            return "tagged fields that follow"
+        case Role.TAG:
+            return f"tag of {note.slot.name}" if note.slot else "a tag that this version does not know"
+        case Role.SIZE:
+            return "bytes that the tagged field takes"
+        case Role.UNKNOWN:
+            return "kept as it is"
+        case Role.FIELD | Role.COUNT | Role.PRESENCE:
+            assert note.slot is not None
+            name = name_of(note.owner, note.slot.name, note.value) if note.role is Role.FIELD else ""
+            return ": ".join(filter(None, (name, meaning_of(note.owner, note.slot))))
+
+
+def as_json(explained: Explained) -> dict[str, Any]:
+    """Everything, for programs: nothing is cut."""
+    damage = explained.damage
+    return {
+        "edition": explained.layout.edition,
+        "message": explained.layout.message,
+        "version": explained.layout.version,
+        "rows": [
+            {
+                "offset": row.offset,
+                "size": row.size,
+                "lead": row.lead,
+                "bytes": explained.data[row.offset : row.offset + row.size].hex(),
+                "path": row.path,
+                "type": row.type,
+                "value": _plain(row.value),
+                "meaning": row.meaning,
+                "read": row.read,
+            }
+            for row in explained.rows
+        ],
+        "damage": damage
+        and {"class": damage.kind, "message": str(damage), "path": damage.path, "offset": damage.offset},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, uuid.UUID) else value
+
+
+def text(explained: Explained) -> str:
+    """A line for each row, in columns, under a head; the damage, if any, on a line of its own."""
+    return "\n".join([*_table(explained, list(explained.rows)), *_damage(explained)])
+
+
+def annotate(layout: Layout, data: bytes, around: int | None = None, context: int = 3) -> str:
+    """The rows near byte ``around`` (of the damage, unless told), with the one that holds it marked.
+
+    ``context`` is how many rows to show on either side.
+    """
+    explained = explain(layout, data)
+    if around is None:
+        around = explained.damage.offset if explained.damage else 0
+    at = next(
+        (i for i, row in enumerate(explained.rows) if around is not None and row.offset + row.size > around), None
+    )
+    middle = len(explained.rows) - 1 if at is None else at
+    first, last = max(0, middle - context), middle + context + 1
+    head, *lines = _table(explained, list(explained.rows[first:last]))
+    marked = [("> " if first + i == at else "  ") + line for i, line in enumerate(lines)]
+    before = [f"  ... {first} rows before"] if first else []
+    after = [f"  ... {len(explained.rows) - last} rows after"] if last < len(explained.rows) else []
+    return "\n".join(["  " + head, *before, *marked, *after, *_damage(explained)])
+
+
+def _damage(explained: Explained) -> list[str]:
+    return [] if explained.damage is None else [f"damage: {explained.damage}"]
+
+
+def _table(explained: Explained, rows: list[Row]) -> list[str]:
+    cells = [("offset", "bytes", "path", "type", "value", "meaning"), *(_cells(explained.data, row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join([line[0].rjust(widths[0]), *(c.ljust(w) for c, w in zip(line[1:], widths[1:], strict=True))]).rstrip()
+        for line in cells
+    ]
+
+
+def _cells(data: bytes, row: Row) -> tuple[str, ...]:
+    most = WIDEST["bytes"] // 2 - 2
+    shown = data[row.offset : row.offset + min(row.size, most)]
+    lead, rest = shown[: row.lead].hex(), shown[row.lead :].hex()
+    more = f"..{row.size - most} more" if row.size > most else ""
+    return (
+        str(row.offset),
+        " ".join(filter(None, (lead, rest + more))),
+        _cut(row.path or ".", WIDEST["path"]),
+        _cut(row.type, WIDEST["type"]),
+        _shown(row) if row.read else "",
+        row.meaning,
+    )
+
+
+def _shown(row: Row) -> str:
+    value = row.value
+    if isinstance(value, bytes):
+        most = WIDEST["value"] // 2 - 8
+        return (
+            "(empty)"
+            if not value
+            else value.hex()
+            if len(value) <= most
+            else f"{value[:most].hex()}.. ({len(value)} bytes)"
+        )
+    if isinstance(value, str):
+        quoted, told = _quoted(value[: WIDEST["value"]]), f'.." ({len(value)} characters)'
+        return quoted if len(quoted) <= WIDEST["value"] else quoted[: WIDEST["value"] - len(told)] + told
+    return _quoted(_plain(value)) if not isinstance(value, uuid.UUID) else str(value)
+
+
+def _quoted(value: Any) -> str:
+    """As JSON, without what would disturb a terminal."""
+    plain = json.dumps(value, ensure_ascii=False)
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in plain)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 2]}.."
