@@ -43,7 +43,12 @@ KIP_268 = Edition(
     ),
 )
 KIP_384 = Edition("kip-384", Standing.DRAFT, "2.0.1")
-KIP_429 = Edition("kip-429", Standing.DRAFT, "2.2.2")
+KIP_429 = Edition(
+    "kip-429",
+    Standing.DRAFT,
+    "2.2.2",
+    choices=("JoinGroup v5 is answered in the layout of v4: the text gives the request only",),
+)
 KIP_584 = Edition(
     "kip-584",
     Standing.DRAFT,
