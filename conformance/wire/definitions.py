@@ -88,7 +88,8 @@ def in_jar(path: Path) -> dict[str, Raw]:
     """The definitions in one jar. Errors: LookupError that names the file and what is wrong with it."""
     try:
         with ZipFile(path) as jar:
-            entries = [each for each in jar.infolist() if each.filename.startswith(FOLDERS) and each.filename[-5:] == ".json"]
+            named = (each for each in jar.infolist() if each.filename.startswith(FOLDERS))
+            entries = [each for each in named if each.filename.endswith(".json")]
             if large := [each.filename for each in entries if each.file_size > LARGEST]:
                 raise LookupError(f"{path}: {large[0]} is too large for a definition")
             texts = {each.filename: jar.read(each).decode() for each in entries}

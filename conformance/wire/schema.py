@@ -4,7 +4,7 @@ Beyond Kafka's grammar a declaration here may say:
 
 * ``releases`` on a field: the releases whose definition has it at all (a tag added without a new version),
 * ``variants`` on a field or a message: attributes that differ in some releases, each with its ``releases``,
-* ``prefix`` on a message: ``{"type": "int16"}``, a version that leads the bytes; with a ``name`` it is part of the value,
+* ``prefix`` on a message: ``{"type": "int16"}``, a version that leads the bytes; with a ``name`` it is in the value,
 * ``future`` on a message: the fields that are read of any version above the newest,
 * the types ``utf`` (uint16 length, modified UTF-8), ``utf16`` (int32 count of UTF-16 units) and ``rest`` (to the end).
 """
@@ -12,7 +12,7 @@ Beyond Kafka's grammar a declaration here may say:
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -46,6 +46,11 @@ class Versions:
 
     def __contains__(self, version: int) -> bool:
         return self.low <= version and (self.high is None or version <= self.high)
+
+    def meets(self, other: "Versions") -> bool:
+        """Is there a version that both have?"""
+        highs = [high for high in (self.high, other.high) if high is not None]
+        return not highs or max(self.low, other.low) <= min(highs)
 
     def __str__(self) -> str:
         return f"{self.low}-{self.high}" if self.high != self.low else f"{self.low}"
@@ -222,6 +227,7 @@ class MessageSpec:
         return hash((self.name, self.edition))
 
     def resolve(self, version: int) -> Layout:
+        """``at``, without its memory."""
         if version in self.versions:
             fields, flexible = self.fields, version in self.flexible
         elif self.future and self.versions.high is not None and version > self.versions.high:
@@ -233,13 +239,15 @@ class MessageSpec:
     def _struct(self, name: str, fields: tuple[Raw, ...], version: int, flexible: bool, top: bool = False) -> Layout:
         slots: list[Slot] = []
         absent: list[Absent] = []
+        form = self._form(version)
         for raw in fields:
-            if "releases" in raw and Release.parse(self.edition.release) not in releases(raw["releases"]):
+            if "releases" in raw and Release.parse(form.release) not in releases(raw["releases"]):
                 continue
-            raw = _as_of(raw, self.edition)
-            if version in Versions.parse(raw["versions"]):
+            raw = _as_of(raw, form)
+            versions = Versions.parse(raw["versions"])
+            if version in versions:
                 slots.append(self._slot(raw, version, flexible))
-            else:
+            elif versions.meets(self.versions):
                 absent.append(Absent(lower_first(raw["name"]), _default(raw), _true(raw.get("ignorable"))))
         # One name may be declared twice, for versions that do not overlap: it is absent only where none of them is.
         present = {slot.name for slot in slots}
@@ -247,6 +255,12 @@ class MessageSpec:
             name, version, flexible, tuple(slots), tuple(each for each in absent if each.name not in present),
             self.prefix if top else None, _limits(self.edition), str(self.edition), version == self.versions.high,
         )
+
+    def _form(self, version: int) -> Edition:
+        """Where all releases are one edition, each version has the form of the newest release that speaks it."""
+        if self.edition.exact:
+            return self.edition
+        return replace(self.edition, release=_newest_speaker(self.name, version) or self.edition.release)
 
     def _slot(self, raw: Raw, version: int, flexible: bool) -> Slot:
         array, kind = raw["type"].startswith("[]"), raw["type"].removeprefix("[]")
@@ -322,7 +336,8 @@ def release_table() -> dict[str, Any]:
     """``schemas/releases.json``: which exact releases there are, and per message since when which versions.
 
     ``{"releases": ["0.10.0.0", ...], "messages": {"JoinGroup": {"0.10.0.0": [0, 0], "0.10.1.0": [0, 1], ...}}}``:
-    a range holds from the release that it stands at until the next one named, in the order of the numbers; null ends it.
+    a range holds from the release that it stands at until the next one named, in the order of the numbers; null ends
+    it.
     """
     table: dict[str, Any] = json.loads((files("conformance.wire") / "schemas" / "releases.json").read_text())
     return table
@@ -343,6 +358,15 @@ def spoken(message: str, release: str) -> Versions | None:
         if since <= at:
             found = span
     return Versions(*found) if found else None
+
+
+@cache
+def _newest_speaker(message: str, version: int) -> str | None:
+    for release in reversed(release_table()["releases"]):
+        versions = spoken(message, release)
+        if versions and version in versions:
+            return str(release)
+    return None
 
 
 def messages(edition: Edition) -> tuple[str, ...]:
