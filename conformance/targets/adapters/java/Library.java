@@ -1,0 +1,41 @@
+package kipcheck;
+
+/** What one release offers: which of its codecs answers for a message. */
+final class Library {
+    final Release release;
+    private final Generated generated;
+    private final Codec streams;
+    private final Codec consumers;
+
+    Library(Release release) {
+        this.release = release;
+        this.generated = new Generated(release);
+        this.streams = new Streams(release, generated, false);
+        this.consumers = new Consumers(release);
+    }
+
+    /**
+     * The codec for a message.
+     *
+     * @param assembled whether values go through the classes that applications use, with sets and maps in them, even
+     *     where a generated class would keep the order of elements
+     */
+    Codec codec(String message, boolean assembled) {
+        switch (message) {
+            case "SubscriptionInfo":
+            case "AssignmentInfo":
+                return assembled ? new Streams(release, generated, true) : streams;
+            case "ConsumerProtocolSubscription":
+            case "ConsumerProtocolAssignment":
+                return assembled || !generated.knows(message) ? consumers : generated;
+            case "StickyAssignorUserData":
+            case "CooperativeStickyAssignorUserData":
+                return consumers;
+            default:
+                if (!generated.knows(message)) {
+                    throw new Release.Unsupported(release.name + " has no " + message + " that reads and writes itself");
+                }
+                return generated;
+        }
+    }
+}

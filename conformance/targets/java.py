@@ -1,0 +1,237 @@
+"""Released jars as judges: our Java program, compiled by the user's JDK, asks their codecs over the testee protocol.
+
+The program links to nothing of Kafka: each release sits behind a class loader of its own, so one process holds many.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from conformance import artifacts
+from conformance.artifacts import Unavailable
+from conformance.core.release import Release, releases
+from conformance.targets.pipe import Command, Ended, Pipe
+
+BATCH: Final = 256
+"""Orders in one exchange."""
+START_SECONDS: Final = 60.0
+CASE_MILLISECONDS: Final = 10_000
+"""What one order may take before the program stops itself, with its stacks on stderr."""
+HEAP: Final = "-Xmx512m"
+
+PARTS: Final = {
+    "clients": "all",
+    "streams": "0.10.0.0-4.2.1, 4.3.0-4.3.1",
+    "metadata": "3.0.0+",
+    "group-coordinator": "3.4.0-4.2.1, 4.3.0+",
+    "transaction-coordinator": "3.9.0-4.2.1, 4.3.0+",
+}
+"""The jars that hold codecs, and the releases that are known to have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One question: the bytes of a value, the value of bytes, or the bytes again (read, then written)."""
+
+    op: str
+    """encode, decode, recode; or versions, which takes no version."""
+    message: str
+    version: int = 0
+    value: Mapping[str, Any] | None = None
+    """In the form of JSON (``codec.to_json``)."""
+    hex: str | None = None
+    release: str | None = None
+    """One of those that the judge was opened with; the first of them where it is None."""
+    public: bool = False
+    """Make values with the classes that applications use, even where a generated class would keep the order."""
+
+    def line(self, n: int) -> dict[str, Any]:
+        line: dict[str, Any] = {"n": n, "op": self.op, "message": self.message, "version": self.version}
+        for key in ("value", "hex", "release"):
+            if (given := getattr(self, key)) is not None:
+                line[key] = given
+        return line | ({"through": "public"} if self.public else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the jar made of it."""
+
+    status: str
+    """accepted, rejected, unsupported, internal."""
+    hex: str | None = None
+    value: Any = None
+    versions: tuple[int, int] | None = None
+    left: int = 0
+    """Bytes that decoding did not read, where the jar lets us know."""
+    thrown: str | None = None
+    """The class of the exception."""
+    message: str = ""
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> "Answer":
+        versions = result.get("versions")
+        return cls(
+            result["status"], result.get("hex"), result.get("value"), versions and (versions[0], versions[1]),
+            result.get("left", 0), result.get("class"), result.get("message", ""),
+        )  # fmt: skip
+
+
+class JavaCodec:
+    """The codecs of some releases in one JVM."""
+
+    def __init__(self, pipe: Pipe, usual: str) -> None:
+        self._pipe = pipe
+        self.usual = usual
+        """The release asked where an order names none."""
+
+    def ask(self, orders: Iterable[Order]) -> Iterator[Answer]:
+        """One answer for each order, in their order. Errors: ``Ended`` where the JVM died or hung."""
+        waiting = iter(orders)
+        batch = 0
+        while asked := tuple(islice(waiting, BATCH)):
+            batch += 1
+            cases = [order.line(n) for n, order in enumerate(asked)]
+            told = self._pipe.exchange(
+                {"type": "batch", "id": batch, "deadline_ms": CASE_MILLISECONDS, "cases": cases},
+                START_SECONDS + CASE_MILLISECONDS / 1000,
+            )
+            results = told.get("results")
+            if told.get("type") != "results" or not isinstance(results, list) or len(results) != len(asked):
+                raise self._pipe.garbled(f"no results: {str(told)[:100]}")
+            yield from map(Answer.of, results)
+
+    def one(self, order: Order) -> Answer:
+        """The answer to a single order."""
+        return next(self.ask([order]))
+
+
+@contextmanager
+def java_judge(wanted: Mapping[str, Sequence[str]]) -> Iterator[JavaCodec]:
+    """A JVM with the given parts (keys of ``PARTS``) of each release; the first one is usual.
+
+    Errors: ``Unavailable`` without a JDK or the jars.
+    """
+    home = program()
+    needed = {release: coordinates(release, parts) for release, parts in wanted.items()}
+    found = artifacts.fetch({each: None for group in needed.values() for each in group})
+    jars = {release: [str(found[each]) for each in group] for release, group in needed.items()}
+    usual = next(iter(wanted))
+    argv = (
+        _tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
+        "-Dfile.encoding=UTF-8", "-cp", str(home), "kipcheck.Testee",
+    )  # fmt: skip
+    pipe = Pipe(Command(argv))
+    try:
+        pipe.exchange({"type": "hello", "protocol": 1, "run": "judge"}, START_SECONDS)
+        ready = pipe.exchange(
+            {"type": "configure", "role": "codec", "edition": "apache", "releases": jars, "default": usual},
+            START_SECONDS,
+        )
+        if not ready.get("ok"):
+            raise Unavailable(f"the jars could not be opened: {ready.get('unsupported')}")
+        yield JavaCodec(pipe, usual)
+    except Ended:
+        raise
+    except BaseException:
+        pipe.kill()
+        raise
+    else:
+        pipe.close({"type": "bye"})
+
+
+def coordinates(release: str, parts: Iterable[str] = ("clients",)) -> tuple[str, ...]:
+    """What has to be on the class path for the codecs in these parts of a release; clients always are.
+
+    Errors: LookupError for a part that the release has no jar of.
+    """
+    at = Release.parse(release)
+    names = dict.fromkeys(("clients", *parts))
+    for part in names:
+        if part not in PARTS or at not in releases(PARTS[part]):
+            raise LookupError(f"there is no kafka-{part} {release}")
+    jars = [f"org.apache.kafka:kafka-{part}:{release}" for part in names]
+    jars.append("org.slf4j:slf4j-api:1.7.36")
+    if release == "2.6.0":
+        # The generated classes of this patch alone name Jackson's in their methods.
+        jars += [f"com.fasterxml.jackson.core:jackson-{part}:2.16.2" for part in ("databind", "core", "annotations")]
+    return tuple(jars)
+
+
+def has(release: str, part: str) -> bool:
+    """Was this part of the release ever published?"""
+    return Release.parse(release) in releases(PARTS[part])
+
+
+def sources() -> dict[str, str]:
+    """Our Java files, by name."""
+    folder = files("conformance.targets") / "adapters" / "java"
+    return {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.name.endswith(".java")}
+
+
+def program() -> Path:
+    """The directory with our compiled classes, made if it is not there. Errors: ``Unavailable``."""
+    texts = sources()
+    javac = _tool("javac")
+    told = hashlib.sha256(_version(javac).encode())
+    for name, text in sorted(texts.items()):
+        told.update(f"\0{name}\0{text}".encode())
+    home = artifacts.cache() / "java" / told.hexdigest()[:16]
+    if not home.is_dir():
+        _compile(javac, texts, home)
+    return home
+
+
+def _compile(javac: str, texts: Mapping[str, str], home: Path) -> None:
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(prefix=".compile-", dir=home.parent)
+    except OSError as wrong:
+        raise Unavailable(f"{home.parent} cannot be written ({wrong}): name a cache in {artifacts.CACHE}") from None
+    with folder as name:
+        root = Path(name)
+        for file, text in texts.items():
+            (root / file).write_text(text, "utf-8")
+        done = subprocess.run(
+            [javac, "-encoding", "UTF-8", "-d", str(root / "classes"), *(str(root / file) for file in sorted(texts))],
+            check=False, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        if done.returncode:
+            raise Unavailable(f"{javac} does not compile our program: {(done.stderr.strip() or 'no reason')[:300]}")
+        try:
+            (root / "classes").rename(home)
+        except OSError:
+            # Another process was faster; what it made is the same.
+            if not home.is_dir():
+                raise
+
+
+def _tool(name: str) -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(name, path=str(Path(home) / "bin")) if home else None
+    found = found or shutil.which(name)
+    if not found:
+        raise Unavailable(f"there is no {name} in JAVA_HOME or on the PATH: install a JDK, 17 or later")
+    return found
+
+
+@cache
+def _version(javac: str) -> str:
+    done = subprocess.run([javac, "-version"], check=False, capture_output=True, text=True, timeout=60)
+    told = (done.stdout + done.stderr).strip()
+    number = re.search(r"javac (\d+)", told)
+    if done.returncode or not number or int(number[1]) < 17:
+        # Newer clients and streams are compiled for 11 and 17.
+        raise Unavailable(f"{javac} is no JDK 17 or later ({told.splitlines()[-1] if told else 'it says nothing'})")
+    return told
