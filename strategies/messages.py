@@ -13,8 +13,21 @@ from conformance.wire import layout as layout_of
 from conformance.wire.schema import INTEGERS, Layout, Slot, spec
 from strategies.familiar import EMBEDDED, NUMBERS, TEXTS
 from strategies.nodes import (
-    Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid, nullable, record,
-)  # fmt: skip
+    Blob,
+    Embedded,
+    Flag,
+    Float,
+    Integer,
+    Node,
+    OneOf,
+    Pick,
+    Record,
+    Seq,
+    Text,
+    Uuid,
+    nullable,
+    record,
+)
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, final
 from uuid import UUID
 
-Scalar: TypeAlias = None | bool | int | float | str | bytes | UUID
+Scalar: TypeAlias = bool | int | float | str | bytes | UUID | None
 Node: TypeAlias = "Integer | Float | Flag | Pick | Text | Blob | Uuid | Seq | Record | OneOf | Embedded"
 
 

@@ -19,7 +19,7 @@ PLAIN = "0"
 
 
 def reduce(node: Node, value: Any, fails: Callable[[Any], bool]) -> Any:
-    """Follow ``simpler`` while the value fails, until nothing simpler does. Errors: ValueError if it does not belong."""
+    """Follow ``simpler`` while the value fails, until nothing simpler does. Errors: ValueError of ``parse``."""
     value = parse(node, value)  # a case from an older declaration is told so here
     while True:
         for candidate in (*simpler(node, value), *together(node, value)):

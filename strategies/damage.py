@@ -1,0 +1,111 @@
+"""Bytes -> damaged bytes, aimed with a map of what lies where, and what a reader may make of them.
+
+For whoever judges readers::
+
+    damages(layout, value, random, kinds=USUAL) -> Iterator[Damage]  # one of each kind that finds a place in the bytes
+    prefixes(layout, value) -> Iterator[Damage]                      # cut at every byte; of many, around each place
+    every_damage(layout, value, kinds=USUAL) -> Iterator[Damage]     # all there are, in a fixed order
+    Damage(kind, outcome, path, offset, data, value)                 # plain data
+
+``value`` is complete, as ``layout.decode`` gives it. What must be refused is refused by every released Kafka as well:
+where one of them, or a reader that does not know a tag yet, accepts it, the outcome is ``EITHER``; and a shorter layout
+that is itself legal is no damage (``legal.prefix_is_legal``). ``KINDS`` has a sentence for each kind.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from conformance.wire.schema import Layout
+from strategies.legal import FORGIVING, prefix_is_legal, reads_again
+from strategies.messages import UNKNOWN_TAGS
+from strategies.parse import Path, written
+from strategies.places import Marked, mark
+from strategies.wounds import KINDS, Kind, Outcome, Wound
+
+__all__ = [
+    "HEAVY", "KINDS", "USUAL", "Damage", "Kind", "Outcome", "Wound", "damages", "every_damage", "inflict", "prefixes",
+    "wounds",
+]  # fmt: skip
+
+USUAL = tuple(kind.name for kind in KINDS.values() if not kind.heavy)
+HEAVY = tuple(kind.name for kind in KINDS.values() if kind.heavy)
+"""Hundreds of kilobytes each: a few per message are enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    kind: str
+    """A key of ``KINDS``."""
+    outcome: Outcome
+    path: str
+    """``protocols[1].metadata``; empty for the message itself."""
+    offset: int
+    """Of the first byte that is not as it was."""
+    data: bytes
+    value: Mapping[str, Any] | None = None
+    """Of what must be accepted: with the unknown tag kept, which is a SHOULD."""
+
+
+def damages(
+    layout: Layout, value: Mapping[str, Any], random: Random, kinds: Iterable[str] = USUAL
+) -> Iterator[Damage]:
+    """One of each kind that finds a place in the bytes of ``value``, at a place that ``random`` picks.
+
+    Errors: KeyError for a kind that there is not.
+    """
+    marked = mark(layout, value)
+    for kind in kinds:
+        found = [*KINDS[kind].find(marked)]
+        if found:
+            damage = inflict(marked, random.choice(found))
+            if damage is not None:
+                yield damage
+
+
+def every_damage(layout: Layout, value: Mapping[str, Any], kinds: Iterable[str] = USUAL) -> Iterator[Damage]:
+    """Every damage to the bytes of ``value``. Errors: KeyError for a kind that there is not."""
+    marked = mark(layout, value)
+    for wound in wounds(marked, kinds):
+        damage = inflict(marked, wound)
+        if damage is not None:
+            yield damage
+
+
+def prefixes(layout: Layout, value: Mapping[str, Any]) -> Iterator[Damage]:
+    """The first bytes of ``value``, cut at every byte, or around every place where there are more than 256."""
+    return every_damage(layout, value, ("prefix",))
+
+
+def wounds(marked: Marked, kinds: Iterable[str] = USUAL) -> Iterator[Wound]:
+    """What ``inflict`` can do. Errors: KeyError for a kind that there is not."""
+    for kind in kinds:
+        yield from KINDS[kind].find(marked)
+
+
+def inflict(marked: Marked, wound: Wound) -> Damage | None:
+    """The damaged bytes; None where they are a legal value after all."""
+    layout, at = marked.layout, 0
+    parts: list[bytes] = []
+    for edit in wound.edits:
+        parts += (marked.data[at : edit.offset], edit.patch)
+        at = edit.offset + edit.removed
+    data = b"".join((*parts, marked.data[at:]))
+    if data == marked.data or (wound.kind == "prefix" and prefix_is_legal(layout, data)):
+        return None
+    outcome = wound.outcome
+    if outcome is Outcome.REFUSE and (layout.message in FORGIVING or reads_again(layout, data)):
+        outcome = Outcome.EITHER
+    value = None if outcome is not Outcome.ACCEPT else _with_tags(marked.value, wound.path, wound.tags)
+    return Damage(wound.kind, outcome, written(wound.path), wound.edits[0].offset, data, value)
+
+
+def _with_tags(value: Any, path: Path, tags: tuple[tuple[int, bytes], ...]) -> Any:
+    if path:
+        first, rest = path[0], path[1:]
+        if isinstance(first, int):
+            return [*value[:first], _with_tags(value[first], rest, tags), *value[first + 1 :]]
+        return {**value, first: _with_tags(value[first], rest, tags)}
+    more = [{"tag": tag, "data": data} for tag, data in tags]
+    return {**value, UNKNOWN_TAGS: sorted((*value.get(UNKNOWN_TAGS, ()), *more), key=lambda each: each["tag"])}

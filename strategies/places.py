@@ -1,0 +1,248 @@
+"""Where everything lies in the bytes of a value: the map that damage is aimed with.
+
+An encoder of its own that writes down what it writes. It is slow and plain, and gives the bytes that the codec gives.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from struct import pack
+from typing import Any
+
+from conformance.wire.schema import Layout, Slot
+from strategies.messages import UNKNOWN_TAGS
+from strategies.parse import Path
+
+FIXED = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "float64": "d"}
+
+
+class Role(Enum):
+    """What a place says of the others."""
+
+    VERSION = "the version that leads the bytes"
+    NUMBER = "a number or a uuid"
+    BOOLEAN = "a boolean"
+    PRESENCE = "whether a struct follows"
+    LENGTH = "how long what follows is"
+    COUNT = "how many items follow"
+    TEXT = "the bytes of a text"
+    BYTES = "bytes that mean nothing here"
+    TAG_COUNT = "how many tagged fields follow"
+    TAG = "the number of a tagged field"
+    TAG_SIZE = "how long the data of a tagged field is"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    role: Role
+    path: Path
+    """Of the field; of a tag section, of its struct."""
+    offset: int
+    size: int
+    form: str
+    """How it is written: a fixed type, ``uvarint``, or the type of a text."""
+    span: int = 0
+    """Of a length or count: how many bytes it and what it speaks of take together."""
+    nullable: bool = False
+    known: bool = False
+    """Of a tag and its size: does the layout know the tag?"""
+    inside: bool = False
+    """In the data of a known tagged field. A reader from before that field was added passes over all of it."""
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The tagged fields at the end of one struct."""
+
+    layout: Layout
+    path: Path
+    count: Place
+    tags: tuple[int, ...]
+    starts: tuple[int, ...]
+    """Of each tagged field, and one more: the end of the section."""
+    inside: bool
+
+    def free(self, number: int) -> Iterator[int]:
+        """The lowest tags that neither the layout nor these bytes have."""
+        taken, tag = {*self.tags, *(slot.tag for slot in self.layout.tagged)}, 0
+        while number:
+            if tag not in taken:
+                yield tag
+                number -= 1
+            tag += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The bytes of a value, and the places in them, in the order in which they lie."""
+
+    layout: Layout
+    value: Mapping[str, Any]
+    data: bytes
+    places: tuple[Place, ...]
+    sections: tuple[Section, ...]
+
+
+def mark(layout: Layout, value: Mapping[str, Any]) -> Marked:
+    """``value`` must be complete, as ``layout.decode`` gives it."""
+    pen = _Pen()
+    if layout.prefix is not None:
+        pen.fixed(Role.VERSION, layout.prefix.type, layout.version, (layout.prefix.name or "version",))
+    pen.struct(layout, value, ())
+    places = tuple(sorted(pen.places, key=lambda place: (place.offset, place.end)))
+    return Marked(layout, value, bytes(pen.out), places, tuple(pen.sections))
+
+
+def default_payload(slot: Slot) -> bytes:
+    """What a tagged field would hold if its default were written, which no encoder does."""
+    return bytes(_payload(slot, slot.fresh(), ()).out)
+
+
+def uvarint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*out, number))
+
+
+@dataclass(slots=True)
+class _Pen:
+    inside: bool = False
+    out: bytearray = field(default_factory=bytearray)
+    places: list[Place] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+
+    def put(self, role: Role, form: str, data: bytes, path: Path, **more: Any) -> Place:
+        place = Place(role, path, len(self.out), len(data), form, inside=self.inside, **more)
+        self.places.append(place)
+        self.out += data
+        return place
+
+    def fixed(self, role: Role, form: str, number: float, path: Path) -> None:
+        self.put(role, form, pack(">" + FIXED[form], number), path)
+
+    def measure(self, role: Role, form: str, number: int | None, path: Path, nullable: bool) -> int:
+        """A length or count, to be closed when what it speaks of is written; a None is null."""
+        if form == "uvarint":
+            data = uvarint(0 if number is None else number + 1)
+        else:
+            data = pack(">" + FIXED[form], -1 if number is None else number)
+        self.put(role, form, data, path, nullable=nullable)
+        return len(self.places) - 1
+
+    def close(self, index: int) -> None:
+        self.places[index] = replace(self.places[index], span=len(self.out) - self.places[index].offset)
+
+    def struct(self, layout: Layout, value: Mapping[str, Any], path: Path) -> None:
+        for slot in layout.untagged:
+            self.slot(slot, value[slot.name], (*path, slot.name))
+        if layout.flexible:
+            self.tags(layout, value, path)
+
+    def slot(self, slot: Slot, value: Any, path: Path) -> None:
+        if slot.array:
+            form = "uvarint" if slot.compact else "int32"
+            at = self.measure(Role.COUNT, form, None if value is None else len(value), path, slot.nullable)
+            for index, each in enumerate(value or ()):
+                self.one(slot, each, (*path, index))
+            self.close(at)
+        elif slot.item is not None and slot.nullable:
+            self.fixed(Role.PRESENCE, "int8", -1 if value is None else 1, path)
+            if value is not None:
+                self.struct(slot.item, value, path)
+        else:
+            self.one(slot, value, path)
+
+    def one(self, slot: Slot, value: Any, path: Path) -> None:
+        if slot.item is not None:
+            self.struct(slot.item, value, path)
+        elif slot.type in FIXED:
+            self.fixed(Role.NUMBER, slot.type, value, path)
+        else:
+            nullable = slot.nullable and not slot.array
+            match slot.type:
+                case "bool":
+                    self.put(Role.BOOLEAN, "bool", bytes((value,)), path)
+                case "uuid":
+                    self.put(Role.NUMBER, "uuid", value.bytes, path)
+                case "rest":
+                    self.put(Role.BYTES, "rest", value, path)
+                case "utf16":
+                    data = value.encode("utf-16-be")
+                    self.sized(Role.TEXT, "utf16", "int32", data, path, nullable)
+                case "utf":
+                    data = java_utf(value)
+                    self.sized(Role.TEXT, "utf", "uint16", data, path, nullable)
+                case "string":
+                    data = None if value is None else value.encode()
+                    form = "uvarint" if slot.compact else "int16"
+                    self.sized(Role.TEXT, "string", form, data, path, nullable)
+                case _:
+                    form = "uvarint" if slot.compact else "int32"
+                    self.sized(Role.BYTES, slot.type, form, value, path, nullable)
+
+    def sized(self, role: Role, kind: str, form: str, data: bytes | None, path: Path, nullable: bool) -> None:
+        length = None if data is None else len(data) // 2 if kind == "utf16" else len(data)
+        at = self.measure(Role.LENGTH, form, length, path, nullable)
+        if data is not None:
+            self.put(role, kind, data, path)
+        self.close(at)
+
+    def tags(self, layout: Layout, value: Mapping[str, Any], path: Path) -> None:
+        known = [(slot, value[slot.name]) for slot in layout.tagged if value[slot.name] != slot.fresh()]
+        fields = [(slot.tag or 0, _payload(slot, each, (*path, slot.name)), (*path, slot.name)) for slot, each in known]
+        numbers = {tag for tag, _, _ in fields}
+        for each in value.get(UNKNOWN_TAGS, ()):
+            pen = _Pen(inside=self.inside)
+            pen.put(Role.BYTES, "tag", each["data"], path)
+            fields.append((each["tag"], pen, path))
+        fields.sort(key=lambda field: field[0])
+        count = self.put(Role.TAG_COUNT, "uvarint", uvarint(len(fields)), path)
+        starts = []
+        for tag, pen, where in fields:
+            starts.append(len(self.out))
+            self.put(Role.TAG, "uvarint", uvarint(tag), where, known=tag in numbers)
+            self.put(Role.TAG_SIZE, "uvarint", uvarint(len(pen.out)), where, known=tag in numbers)
+            self.take(pen)
+        tags = tuple(tag for tag, _, _ in fields)
+        self.sections.append(Section(layout, path, count, tags, (*starts, len(self.out)), self.inside))
+
+    def take(self, other: "_Pen") -> None:
+        """All that the other has written, moved to where this one stands."""
+        base = len(self.out)
+        self.out += other.out
+        self.places += (replace(place, offset=place.offset + base) for place in other.places)
+        self.sections += (
+            replace(
+                section,
+                count=replace(section.count, offset=section.count.offset + base),
+                starts=tuple(start + base for start in section.starts),
+            )
+            for section in other.sections
+        )
+
+
+def _payload(slot: Slot, value: Any, path: Path) -> _Pen:
+    """The data of a tagged field."""
+    pen = _Pen(inside=True)
+    if slot.item is None or slot.array:
+        pen.slot(slot, value, path)
+    elif not slot.nullable:
+        pen.struct(slot.item, value, path)
+    else:
+        pen.put(Role.PRESENCE, "uvarint", uvarint(int(value is not None)), path)
+        if value is not None:
+            pen.struct(slot.item, value, path)
+    return pen
+
+
+def java_utf(text: str) -> bytes:
+    """Modified UTF-8: UTF-16 units one by one, and NUL in two bytes (``java.io.DataOutput``)."""
+    units = text.encode("utf-16-be")
+    pairs = (chr(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
+    return b"".join(b"\xc0\x80" if unit == "\0" else unit.encode("utf-8", "surrogatepass") for unit in pairs)
