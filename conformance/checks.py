@@ -1,0 +1,333 @@
+"""What is tested: cases drawn for every version of every message, and the invariants that they have to keep."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+from typing import Any, NamedTuple, TypeAlias
+
+from conformance.core.case import Case, Role, Step, step
+from conformance.wire import Layout
+from strategies.compiled import compiled
+from strategies.damage import USUAL, damages, every_damage
+from strategies.messages import from_layout
+from strategies.nodes import Node
+from strategies.reduce import least
+
+TAGS = "_unknownTaggedFields"
+Value: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One version of a message in an edition, to which a check is applied."""
+
+    edition: str
+    layout: Layout
+
+    def step(self, verb: str, **body: Any) -> Step:
+        return step("codec", verb, message=self.layout.message, version=self.layout.version, **body)
+
+    def encode(self, value: Value) -> Step:
+        return self.step("encode", value=self.layout.codec.to_json(value))
+
+    def decode(self, data: bytes) -> Step:
+        return self.step("decode", hex=data.hex())
+
+    def recode(self, data: bytes) -> Step:
+        return self.step("recode", hex=data.hex())
+
+
+class Conversation(NamedTuple):
+    steps: tuple[Step, ...]
+    kind: str = ""
+    """Of what is done to the value, where a check does several things."""
+
+
+Conversations: TypeAlias = Callable[[Subject, Value, Random], Iterable[Conversation]]
+"""All conversations about one value. Same value, same state of the random source, same conversations."""
+Again: TypeAlias = Callable[[Subject, Value, str], Iterable[Conversation]]
+"""All conversations of one kind about a value: what a shrinker tries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A case, and the value behind it, which is what a shrinker reduces."""
+
+    case: Case
+    value: Value
+    number: int
+    """Of the value in its check, message and version."""
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    id: str
+    sentence: str
+    conversations: Conversations
+    values: int
+    """How many values are drawn for every version of every message."""
+    invariants: tuple[str, ...]
+    """What its cases have to keep, besides what binds every target."""
+    tagged: bool = False
+    """May the values hold unknown tagged fields?"""
+    versions: Callable[[Layout], bool] = lambda layout: True
+    """Which versions it is about."""
+    again: Again | None = None
+    """None: the same conversations again."""
+    shrinks: bool = True
+    """Is it worth the time to look for a smaller case? Not where every try runs into a time limit."""
+    role: Role = Role.CODEC
+
+    def samples(self, subject: Subject, seed: int, values: int | None = None) -> Iterator[Sample]:
+        """Seed, check, message, version and number determine a sample: no clock, no order, no worker."""
+        node = node_of(subject.layout)
+        for number in range(self.values if values is None else values):
+            random = self._random(subject, seed, number)
+            value = drawn(subject.layout, node, random, number, self.tagged)
+            random = self._random(subject, seed, number, "conversations")
+            for steps, kind in self.conversations(subject, value, random):
+                yield Sample(Case(self.id, subject.edition, self.role, steps), value, number, kind)
+
+    def cases(self, subject: Subject, value: Value, seed: int, number: int, kind: str) -> Iterator[Case]:
+        """The same choices for another value: what a shrinker makes of a smaller one."""
+        if self.again is not None:
+            conversations = self.again(subject, value, kind)
+        else:
+            conversations = self.conversations(subject, value, self._random(subject, seed, number, "conversations"))
+        for steps, _ in conversations:
+            yield Case(self.id, subject.edition, self.role, steps)
+
+    def _random(self, subject: Subject, seed: int, number: int, *more: str) -> Random:
+        layout = subject.layout
+        return Random("/".join((str(seed), self.id, layout.message, str(layout.version), str(number), *more)))
+
+
+_NODES: dict[tuple[str, Layout], Node] = {}
+
+
+def node_of(layout: Layout) -> Node:
+    """What values a layout allows, kept because to build it takes longer than to draw from it."""
+    key = (layout.edition, layout)
+    if key not in _NODES:
+        _NODES[key] = from_layout(layout)
+    return _NODES[key]
+
+
+def drawn(layout: Layout, node: Node, random: Random, number: int, tagged: bool) -> Value:
+    """The least value, the defaults, one with something in every list, then whatever the declaration allows."""
+    match number:
+        case 0:
+            value: Value = least(node)
+        case 1:
+            value = layout.defaults()
+        case 2:
+            value = inhabited(layout)
+        case _:
+            value = compiled(node)(random)
+    return value if tagged else bare(value)
+
+
+def inhabited(layout: Layout) -> Value:
+    """The defaults, but with one element in every list and every struct present: something in every place there is."""
+    value = layout.defaults()
+    for slot in layout.slots:
+        if slot.item is not None:
+            value[slot.name] = [inhabited(slot.item)] if slot.array else inhabited(slot.item)
+    return value
+
+
+def bare(value: Any) -> Any:
+    """Without unknown tagged fields."""
+    if isinstance(value, dict):
+        return {key: bare(each) for key, each in value.items() if key != TAGS}
+    return [bare(each) for each in value] if isinstance(value, list) else value
+
+
+def round_trip(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    data = subject.layout.encode(value)
+    yield Conversation((subject.encode(value),))
+    yield Conversation((subject.decode(data), subject.recode(data)))
+
+
+def two_readings(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    yield Conversation((subject.decode(subject.layout.encode(value)),))
+
+
+def prefixes(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    data = subject.layout.encode(value)
+    cuts = range(len(data))
+    for cut in cuts if len(data) <= PREFIXES else sorted({*random.sample(cuts, PREFIXES - 1), len(data) - 1}):
+        yield Conversation((subject.decode(data[:cut]),))
+
+
+PREFIXES = 16
+"""Of longer messages so many are tried, the longest among them."""
+
+
+def unknown_tags(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    plain = subject.layout.encode(value)
+    for tagged in with_tags(subject.layout, value, random):
+        data = subject.layout.encode(tagged)
+        yield Conversation((subject.decode(plain), subject.decode(data)))
+        yield Conversation((subject.recode(data),))
+
+
+def with_tags(layout: Layout, value: Value, random: Random) -> Iterator[Value]:
+    """The value with an unknown tagged field in one of its structs, for each sort of struct that it has."""
+    seen: set[int] = set()
+    for path, struct in _structs(layout, value):
+        if struct.flexible and id(struct) not in seen:
+            seen.add(id(struct))
+            known = [slot.tag for slot in struct.tagged if slot.tag is not None]
+            tag = max(known, default=-1) + random.choice((1, 2, 7, 100, 10_000))
+            data = random.randbytes(random.choice((0, 1, 2, 16)))
+            yield _replaced(value, path, {TAGS: [{"tag": tag, "data": data}]})
+
+
+def _structs(layout: Layout, value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Layout]]:
+    yield path, layout
+    for slot in layout.slots:
+        inner = value.get(slot.name)
+        if slot.item is None or inner is None:
+            continue
+        if slot.array:
+            for index, each in enumerate(inner):
+                yield from _structs(slot.item, each, (*path, slot.name, index))
+        else:
+            yield from _structs(slot.item, inner, (*path, slot.name))
+
+
+def _replaced(value: Any, path: tuple[Any, ...], more: Value) -> Any:
+    if not path:
+        return {**value, **more}
+    first, *rest = path
+    inner = _replaced(value[first], tuple(rest), more)
+    if isinstance(value, list):
+        return [*value[:first], inner, *value[first + 1 :]]
+    return {**value, first: inner}
+
+
+def repeated(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    """The same question twice, with another one in between."""
+    layout = subject.layout
+    data, other = layout.encode(value), layout.encode(bare(compiled(node_of(layout))(random)))
+    yield Conversation((subject.decode(data), subject.decode(other), subject.decode(data)))
+    yield Conversation((subject.encode(value), subject.encode(layout.defaults()), subject.encode(value)))
+
+
+def later_versions(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    data = subject.layout.encode(value)
+    for version in (subject.layout.version + 1, 32767):
+        yield Conversation((subject.decode(version.to_bytes(2, "big") + data[2:] + random.randbytes(random.choice((0, 1, 9)))),))
+
+
+def damaged(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    for each in damages(subject.layout, value, random, DAMAGES):
+        yield Conversation((subject.decode(each.data),), each.kind)
+
+
+def damaged_again(subject: Subject, value: Value, kind: str) -> Iterator[Conversation]:
+    for each in islice(every_damage(subject.layout, value, (kind,)), DAMAGED_AGAIN):
+        yield Conversation((subject.decode(each.data),), kind)
+
+
+DAMAGES = tuple(kind for kind in USUAL if kind not in ("prefix", "unknown-tag"))
+"""To be cut off, and to hold what is unknown, have checks of their own."""
+DAMAGED_AGAIN = 64
+"""At most so many places are tried in a smaller value."""
+
+
+def floods(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    """A message that begins well and goes on for long with one byte."""
+    data = subject.layout.encode(value)
+    for byte in FLOOD_BYTES:
+        cut = random.randrange(len(data) + 1)
+        yield Conversation((subject.decode(data[:cut] + bytes([byte]) * FLOOD),))
+    for each in damages(subject.layout, value, random, ("many-tags",)):
+        yield Conversation((subject.decode(each.data),))
+
+
+FLOOD = 384 << 10
+FLOOD_BYTES = (0xFF, 0x80, 0x7F, 0x01, 0x00)
+
+
+def newest(layout: Layout) -> bool:
+    return layout.newest
+
+
+def later_is_readable(layout: Layout) -> bool:
+    return layout.newest and layout.message.startswith("ConsumerProtocol")
+
+
+def flexible(layout: Layout) -> bool:
+    return layout.flexible
+
+
+CHECKS: Mapping[str, Check] = {
+    each.id: each
+    for each in (
+        Check(
+            "wire/round-trip",
+            "values are written and read back unchanged",
+            round_trip,
+            values=10,
+            invariants=("wire/encodes", "wire/recodes"),
+        ),
+        Check(
+            "wire/two-readings",
+            "bytes mean what two readings of ours find in them",
+            two_readings,
+            values=16,
+            invariants=("wire/decodes",),
+        ),
+        Check(
+            "wire/prefixes",
+            "no message that is cut off is taken for a whole one",
+            prefixes,
+            values=4,
+            invariants=("wire/refuses",),
+        ),
+        Check(
+            "wire/damage",
+            "damaged bytes are refused where they have to be, and nothing comes of it where they need not",
+            damaged,
+            values=6,
+            invariants=("wire/refuses",),
+            again=damaged_again,
+        ),
+        Check(
+            "wire/unknown-tags",
+            "tagged fields that a reader does not know do not disturb it",
+            unknown_tags,
+            values=6,
+            invariants=("wire/skips-unknown-tags", "wire/keeps-unknown-tags"),
+            versions=flexible,
+        ),
+        Check(
+            "wire/repeat",
+            "an answer does not depend on what was asked before",
+            repeated,
+            values=4,
+            invariants=("wire/same-answer",),
+        ),
+        Check(
+            "wire/later-versions",
+            "consumer protocol data of later versions is read as far as it is known",
+            later_versions,
+            values=6,
+            invariants=("wire/reads-later-versions",),
+            versions=later_is_readable,
+        ),
+        Check(
+            "wire/proportion",
+            "no input costs time or memory out of proportion to its size",
+            floods,
+            values=1,
+            invariants=("survives",),
+            versions=newest,
+            shrinks=False,
+        ),
+    )
+}

@@ -1,0 +1,69 @@
+"""Invariants: a statement, the requirements it covers, and a search for counter-examples."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TypeAlias
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History
+from conformance.core.verdict import Grade, Violation
+
+Search: TypeAlias = Callable[[History], Iterator[Violation]]
+Concerns: TypeAlias = Callable[[Case, Step], bool]
+ByMessage: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
+"""(edition without its release, message) -> the ids of what an invariant covers there besides."""
+
+
+def every_step(case: Case, step: Step) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    id: str
+    requirements: tuple[str, ...]
+    role: Role | None
+    """Whom it binds; None: every target."""
+    grade: Grade
+    concerns: Concerns
+    """Does it read the answer to this step? What it does not read cannot make it undecided."""
+    search: Search
+    besides: ByMessage = field(default_factory=dict)
+
+    @property
+    def statement(self) -> str:
+        return (self.search.__doc__ or "").strip().splitlines()[0]
+
+    def covers(self, edition: str, message: str) -> tuple[str, ...]:
+        """The requirements that a breach on this message breaks."""
+        return (*self.requirements, *self.besides.get((edition.partition("@")[0], message), ()))
+
+
+INVARIANTS: dict[str, Invariant] = {}
+
+
+def invariant(
+    id: str,
+    *requirements: str,
+    role: Role | None,
+    grade: Grade = Grade.MUST,
+    concerns: Concerns = every_step,
+    besides: ByMessage | None = None,
+) -> Callable[[Search], Search]:
+    def declare(search: Search) -> Search:
+        if id in INVARIANTS:
+            raise ValueError(f"invariant {id!r} is declared twice")
+        INVARIANTS[id] = Invariant(id, requirements, role, grade, concerns, search, besides or {})
+        return search
+
+    return declare
+
+
+MODULES = ("survival", "wire", "tags", "memory")
+
+
+def all_invariants(role: Role) -> tuple[Invariant, ...]:
+    for name in MODULES:
+        import_module(f"conformance.invariants.{name}")
+    return tuple(i for i in INVARIANTS.values() if i.role in (role, None))

@@ -1,0 +1,100 @@
+"""What a codec owes to tagged fields, and to versions, that it does not know."""
+
+from collections.abc import Iterator
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History, Refused as Refusal, Replied
+from conformance.core.verdict import Grade, Violation
+from conformance.invariants.readings import TAGS, in_tagged, tags_in, without_tags
+from conformance.invariants.registry import Concerns, invariant
+from conformance.invariants.wire import answered, is_answer_in_v0, misread, reading, refused, well_read
+from conformance.wire import Layout
+
+
+def is_tagged(verb: str) -> Concerns:
+    """Steps with bytes that are legal and hold unknown tagged fields."""
+
+    def concerns(case: Case, step: Step) -> bool:
+        return step.verb == verb and not is_answer_in_v0(step) and reading(case, step).unknown_tags
+
+    return concerns
+
+
+decode_tagged, recode_tagged = is_tagged("decode"), is_tagged("recode")
+
+
+def home(layout: Layout, value: object) -> tuple[str, str]:
+    """The path of the first struct with unknown tags, and what sort of place that is."""
+    path = next(tags_in(value))
+    return path, place(layout, path)
+
+
+def place(layout: Layout, path: str) -> str:
+    """``message``, ``element`` of an array, ``struct``; with ``tagged`` before it inside a known tagged field."""
+    sort = "message" if not path else "element" if path.endswith("]") else "struct"
+    return f"tagged {sort}" if in_tagged(layout, path) else sort
+
+
+@invariant(
+    "wire/skips-unknown-tags", "grp-05", role=Role.CODEC, concerns=decode_tagged,
+    besides={("apache", "ApiVersionsResponse"): ("584-03",)},
+)  # fmt: skip
+def skips(history: History) -> Iterator[Violation]:
+    """Tagged fields that the reader does not know are skipped, and the rest is read as if they were not there."""
+    for op in answered(history, decode_tagged):
+        found = reading(history.case, op.step)
+        if not well_read(history, without_tags(found.value)):
+            continue
+        path, sort = home(found.layout, found.value)
+        where = f"an unknown tag in {path or 'the message'}"
+        violation = None
+        if isinstance(op.observation, Refusal):
+            violation = refused(op, found.layout, f"a message with {where}")
+        elif isinstance(op.observation, Replied):
+            got = without_tags(op.observation["value"])
+            violation = misread(op, found.layout, without_tags(found.value), got, f"beside {where}")
+        if violation is not None:
+            yield Violation(
+                violation.why, violation.at, violation.expected, violation.observed, violation.path or path,
+                violation.offset, (*violation.shape, sort),
+            )  # fmt: skip
+
+
+@invariant("wire/keeps-unknown-tags", "grp-06", role=Role.CODEC, grade=Grade.SHOULD, concerns=recode_tagged)
+def keeps(history: History) -> Iterator[Violation]:
+    """Tagged fields that are not known survive: what is decoded with them is encoded with them, in ascending order."""
+    for op in answered(history, recode_tagged):
+        found = reading(history.case, op.step)
+        path, _ = home(found.layout, found.value)
+        if isinstance(op.observation, Refusal):
+            continue  # to be able to read it at all is another sentence
+        assert isinstance(op.observation, Replied)
+        got = bytes.fromhex(op.observation["hex"])
+        if got != found.data:
+            yield Violation(
+                f"{found.layout}: the unknown tag in {path or 'the message'} is lost, or changed, when the message "
+                f"is decoded and encoded",
+                (op.index,), found.data.hex(), got.hex(), f"{path}.{TAGS}".lstrip("."), None, ("lost", "unknown tag"),
+            )  # fmt: skip
+
+
+def from_a_later_version(case: Case, step: Step) -> bool:
+    """Consumer protocol data under a version that is newer than the newest, read as the newest."""
+    if step.verb != "decode" or not step["message"].startswith("ConsumerProtocol"):
+        return False
+    found = reading(case, step)
+    newer = found.layout.newest and int.from_bytes(found.data[:2], "big", signed=True) > found.layout.version
+    return newer and found.refused is not None and found.lenient_refused is None
+
+
+@invariant("wire/reads-later-versions", "429-01", role=Role.CODEC, concerns=from_a_later_version)
+def reads_later(history: History) -> Iterator[Violation]:
+    """Consumer protocol data of a later version, which only adds at the end, is read as far as it is known."""
+    for op in answered(history, from_a_later_version):
+        found = reading(history.case, op.step)
+        if isinstance(op.observation, Refusal):
+            yield refused(op, found.layout, "data under a later version")
+        elif isinstance(op.observation, Replied):
+            violation = misread(op, found.layout, found.lenient, op.observation["value"], "under a later version")
+            if violation is not None:
+                yield violation

@@ -1,0 +1,252 @@
+"""What a codec owes to every message and version."""
+
+from collections.abc import Callable, Iterator
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History, Op, Refused as Refusal, Replied
+from conformance.core.verdict import Violation
+from conformance.invariants.readings import (
+    Reading,
+    brief,
+    difference,
+    in_tagged,
+    kind_at,
+    layout_of,
+    read,
+    tags_in,
+    without_tags,
+)
+from conformance.invariants.registry import ByMessage, invariant
+from conformance.wire import Layout
+from conformance.wire.errors import Refused
+
+BOUND = frozenset({"truncated", "length", "varint"})
+"""The classes of damage that no reader may take for data; of the others Kafka's own readers pass over some."""
+
+UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+
+LAYOUTS: ByMessage = {
+    ("apache", "ApiVersionsResponse"): ("584-04",),
+    ("kip-584", "ApiVersionsResponse"): ("584-03",),
+    ("apache", "UpdateFeaturesRequest"): ("584-05",),
+    ("apache", "UpdateFeaturesResponse"): ("584-05",),
+    ("kip-584", "UpdateFeaturesRequest"): ("584-05",),
+    ("kip-584", "UpdateFeaturesResponse"): ("584-05",),
+    ("apache", "SubscriptionInfo"): ("268-01", "268-02", "268-04", "268-05"),
+    ("apache", "AssignmentInfo"): ("268-01", "268-03", "268-04", "268-05"),
+    ("kip-268", "SubscriptionInfo"): ("268-02", "268-04", "268-05"),
+    ("kip-268", "AssignmentInfo"): ("268-03", "268-04", "268-05"),
+    ("kip-429", "JoinGroupRequest"): ("429-07",),
+    ("apache", "ConsumerProtocolSubscription"): ("429-01",),
+    ("apache", "ValueAndTimestamp"): ("258-13",),
+}
+"""Layouts that have a requirement of their own."""
+
+
+def reading(case: Case, step: Step) -> Reading:
+    """What the bytes of a step mean."""
+    return read(layout_of(case.edition, step["message"], step["version"]), bytes.fromhex(step["hex"]))
+
+
+def is_answer_in_v0(step: Step) -> bool:
+    """Asked for in a later version, and yet perhaps the v0 with which a broker refuses that version."""
+    later = step["message"] == "ApiVersionsResponse" and step["version"] > 0
+    return later and bytes.fromhex(step["hex"]).startswith(UNSUPPORTED_VERSION)
+
+
+FORGIVING = frozenset({"StickyAssignorUserData", "CooperativeStickyAssignorUserData"})
+"""What assignors take for no information at all where they cannot read it."""
+
+
+def is_readable_in_v0(case: Case, step: Step) -> bool:
+    """Not what was asked for, but what Kafka's own client makes of what it cannot read as what it asked for."""
+    if step["message"] != "ApiVersionsResponse" or step["version"] == 0:
+        return False
+    shorter = read(layout_of(case.edition, step["message"], 0), bytes.fromhex(step["hex"]))
+    return shorter.lenient_refused is None
+
+
+def answered(history: History, concerns: Callable[[Case, Step], bool]) -> Iterator[Op]:
+    """The steps that concern an invariant and got an answer."""
+    for op in history.ops:
+        if isinstance(op.observation, Replied | Refusal) and concerns(history.case, op.step):
+            yield op
+
+
+def words(text: str) -> str:
+    """An error message without what changes from case to case."""
+    kept = (word for word in text.split() if not (any(map(str.isdigit, word)) or word.startswith(("'", '"'))))
+    return " ".join(kept)[:60]
+
+
+def refused(op: Op, layout: Layout, what: str) -> Violation:
+    assert isinstance(op.observation, Refusal)
+    said = f"{op.observation.error}: {op.observation.why}".rstrip(": ")
+    return Violation(
+        f"{layout}: {what} was refused with {said}", (op.index,), "accepted", f"refused: {said}",
+        offset=op.observation.offset, shape=("refused", op.observation.error, words(op.observation.why)),
+    )  # fmt: skip
+
+
+def misread(op: Op, layout: Layout, wanted: object, got: object, what: str) -> Violation | None:
+    found = difference(wanted, got)
+    if found is None:
+        return None
+    return Violation(
+        f"{layout}: {what} {found.path or 'the value'} comes out as {brief(found.got)}, not {brief(found.wanted)}",
+        (op.index,), brief(found.wanted), brief(found.got), found.path,
+        shape=("misread", kind_at(layout, found.path), _sort(found.wanted), _sort(found.got)),
+    )  # fmt: skip
+
+
+def rewritten(op: Op, layout: Layout, wanted: bytes, got: bytes, what: str) -> Violation | None:
+    """What is wrong with ``got``: with its meaning, or where that is the same with its form."""
+    if wanted == got:
+        return None
+    offset = next((n for n, (one, other) in enumerate(zip(wanted, got, strict=False)) if one != other), None)
+    offset = min(len(wanted), len(got)) if offset is None else offset
+    meant = read(layout, got)
+    before = read(layout, wanted)
+    if meant.refused is not None:
+        sort, path, trouble = "unreadable", meant.refused.path, str(meant.refused)
+    elif (found := difference(before.value, meant.value)) is not None:
+        sort, path, trouble = "another value", found.path, str(found)
+    else:
+        sort, path, trouble = "another form", "", "the same value in other bytes"
+    return Violation(
+        f"{layout}: {what} gives {_cut(got)}, not {_cut(wanted)} ({trouble})", (op.index,), _cut(wanted), _cut(got),
+        path, offset, ("written", sort, kind_at(layout, path)),
+    )  # fmt: skip
+
+
+def _cut(data: bytes) -> str:
+    text = data.hex()
+    return text if len(text) <= 96 else f"{text[:93]}... ({len(data)} bytes)"
+
+
+def _sort(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case "" | []:
+            return "empty"
+    return type(value).__name__
+
+
+def canonical(layout: Layout, step: Step) -> bytes | None:
+    """The bytes of a step's value; None where the layout has none for it."""
+    try:
+        return layout.encode(layout.codec.from_json(step["value"]))
+    except Refused:
+        return None
+
+
+def is_encode(case: Case, step: Step) -> bool:
+    """Values that the layout has bytes for, with nothing unknown in them."""
+    if step.verb != "encode" or any(True for _ in tags_in(step["value"])):
+        return False
+    return canonical(layout_of(case.edition, step["message"], step["version"]), step) is not None
+
+
+@invariant("wire/encodes", "grp-05", role=Role.CODEC, concerns=is_encode, besides=LAYOUTS)
+def encodes(history: History) -> Iterator[Violation]:
+    """A legal value is written as bytes that give the value back."""
+    for op in answered(history, is_encode):
+        layout = layout_of(history.case.edition, op.step["message"], op.step["version"])
+        wanted = canonical(layout, op.step)
+        assert wanted is not None
+        if isinstance(op.observation, Refusal):
+            yield refused(op, layout, "a legal value")
+        elif isinstance(op.observation, Replied):
+            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "the value written")
+            if found is not None:
+                yield found
+
+
+def is_plain(verb: str) -> Callable[[Case, Step], bool]:
+    """Steps with bytes that are legal and hold nothing unknown."""
+
+    def concerns(case: Case, step: Step) -> bool:
+        if step.verb != verb or is_answer_in_v0(step):
+            return False
+        found = reading(case, step)
+        return found.legal and not found.unknown_tags
+
+    return concerns
+
+
+decode_plain, recode_plain = is_plain("decode"), is_plain("recode")
+
+
+@invariant("wire/decodes", "grp-05", role=Role.CODEC, concerns=decode_plain, besides=LAYOUTS)
+def decodes(history: History) -> Iterator[Violation]:
+    """Legal bytes are read as the value that both readings of ours find in them."""
+    for op in answered(history, decode_plain):
+        found = reading(history.case, op.step)
+        if isinstance(op.observation, Refusal):
+            yield refused(op, found.layout, "a legal message")
+        elif isinstance(op.observation, Replied):
+            violation = misread(op, found.layout, found.value, op.observation["value"], "read from legal bytes")
+            if violation is not None:
+                yield violation
+
+
+def well_read(history: History, value: object) -> bool:
+    """Was this value, wherever the case has it decoded, read as it is? What builds on a wrong answer is not judged."""
+    return all(
+        isinstance(op.observation, Replied) and difference(value, op.observation["value"]) is None
+        for op in answered(history, decode_plain)
+        if reading(history.case, op.step).value == value
+    )
+
+
+@invariant("wire/recodes", "grp-05", role=Role.CODEC, concerns=recode_plain)
+def recodes(history: History) -> Iterator[Violation]:
+    """What is decoded from canonical bytes is encoded as the same bytes."""
+    for op in answered(history, recode_plain):
+        if not well_read(history, reading(history.case, op.step).value):
+            continue
+        found = reading(history.case, op.step)
+        if isinstance(op.observation, Refusal):
+            yield refused(op, found.layout, "a legal message, to be decoded and encoded,")
+        elif isinstance(op.observation, Replied):
+            got = bytes.fromhex(op.observation["hex"])
+            violation = rewritten(op, found.layout, found.data, got, "the message decoded and encoded")
+            if violation is not None:
+                yield violation
+
+
+def is_beyond_reading(case: Case, step: Step) -> bool:
+    """Bytes that end too soon, or lengths that lead past their end, which Kafka's own readers refuse as well."""
+    if step.verb != "decode" or step["message"] in FORGIVING or is_readable_in_v0(case, step):
+        return False
+    found = reading(case, step)
+    # A negative length counts as null for Kafka, so that even where no null may be it is not damage of this class.
+    beyond = all(why is not None and why.kind in BOUND for why in (found.refused, found.lenient_refused))
+    return beyond and found.refused is not None and not in_tagged(found.layout, found.refused.path)
+
+
+@invariant("wire/refuses", "grp-05", role=Role.CODEC, concerns=is_beyond_reading)
+def refuses(history: History) -> Iterator[Violation]:
+    """Bytes that are cut off, or whose lengths lead past their end, are refused and not taken for data."""
+    for op in answered(history, is_beyond_reading):
+        if isinstance(op.observation, Replied):
+            found = reading(history.case, op.step)
+            assert found.refused is not None
+            yield Violation(
+                f"{found.refused}; it was accepted",
+                (op.index,), f"refused: {found.refused.why}", f"accepted as {_value(op.observation['value'])}",
+                found.refused.path, found.refused.offset,
+                ("accepted", found.refused.kind, *_sort_of_place(found)),
+            )  # fmt: skip
+
+
+def _sort_of_place(found: Reading) -> tuple[str, ...]:
+    """A varint is read in one way wherever it stands; a text and a list are not."""
+    assert found.refused is not None
+    return () if found.refused.kind == "varint" else (kind_at(found.layout, found.refused.path).split()[-1],)
+
+
+def _value(value: object) -> str:
+    text = str(without_tags(value))
+    return text if len(text) <= 200 else f"{text[:197]}..."

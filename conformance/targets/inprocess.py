@@ -1,0 +1,93 @@
+"""Our own codec as a target, and any adapter held without a child (for tests: nothing confines it there)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any
+
+from conformance.core.case import Case, Role
+from conformance.core.edition import Edition, edition
+from conformance.core.history import Observation
+from conformance.targets.protocol import Adapter, Claims, Session, TargetInfo, observed, operation
+from conformance.wire import Layout
+from conformance.wire.errors import Refused
+from conformance.wire.schema import messages, spec
+
+
+class Reference:
+    """Claims every version of every message of its edition."""
+
+    name = "reference"
+    issues = ""
+
+    def __init__(self) -> None:
+        self.version = metadata.version("kipcheck")
+        self._edition: Edition = edition("apache")
+
+    def configure(self, edition_name: str, /) -> str | None:
+        try:
+            self._edition = edition(edition_name)
+        except LookupError as unknown:
+            return str(unknown)
+        return None
+
+    def claims(self) -> Claims:
+        spans = {name: spec(self._edition, name).versions for name in messages(self._edition)}
+        return {name: (span.low, span.high) for name, span in spans.items() if span.high is not None}
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        try:
+            layout = spec(self._edition, op["message"]).at(op["version"])
+        except LookupError as unknown:
+            return {"status": "unsupported", "message": str(unknown)}
+        try:
+            return self._answer(layout, op)
+        except Refused as refusal:
+            rejected = {"status": "rejected", "class": refusal.kind, "message": str(refusal)}
+            return rejected if refusal.offset is None else {**rejected, "offset": refusal.offset}
+
+    def _answer(self, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
+        match op["op"]:
+            case "encode":
+                return {"status": "accepted", "hex": layout.encode(layout.codec.from_json(op["value"])).hex()}
+            case "decode":
+                return {"status": "accepted", "value": layout.codec.to_json(_read(layout, bytes.fromhex(op["hex"])))}
+            case "recode":
+                return {"status": "accepted", "hex": layout.encode(layout.decode(bytes.fromhex(op["hex"]))).hex()}
+        return {"status": "unsupported", "message": f"no operation {op['op']!r}"}
+
+
+def _read(layout: Layout, data: bytes) -> dict[str, Any]:
+    """Strictly, but for a leading version above ours, which a peer may have: that is read as far as we know it."""
+    try:
+        return layout.decode(data)
+    except Refused as refusal:
+        if refusal.kind != "version":
+            raise
+        return layout.decode(data, lenient=True)
+
+
+class InProcess:
+    """A target without a process of its own."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.name = adapter.name
+        self._adapter = adapter
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        self._adapter.configure(edition)
+        yield _Session(self._adapter)
+
+
+class _Session:
+    troubles: Sequence[str] = ()
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self.info = TargetInfo(
+            adapter.name, adapter.version, "python", adapter.issues, frozenset({Role.CODEC}), adapter.claims()
+        )
+
+    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        return [tuple(observed(self._adapter.answer(operation(step))) for step in case.steps) for case in cases]

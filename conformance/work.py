@@ -1,0 +1,195 @@
+"""The share of a run that one process does: one check on one version of one message, and the shrinking of a failure."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from conformance.checks import CHECKS, Check, Sample, Subject, node_of
+from conformance.core.case import Case, Role
+from conformance.core.history import History
+from conformance.core.verdict import Result, Violation, worst
+from conformance.invariants.readings import kind_at, layout_of
+from conformance.invariants.registry import Invariant, all_invariants
+from conformance.runner import converse, judge
+from conformance.targets.protocol import Session, Target, Unavailable
+from conformance.targets.roll import target as target_of
+from conformance.wire import Layout
+from strategies.reduce import least, reduce
+
+TRIES = 300
+"""At most so many smaller values are tried for one failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One check on one version of one message, with one target: what is handed to a worker."""
+
+    target: str
+    edition: str
+    check: str
+    message: str
+    version: int
+    seed: int
+    values: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A case that breaks an invariant."""
+
+    unit: Unit
+    case: Case
+    value: Any
+    number: int
+    kind: str
+    invariant: str
+    violation: Violation
+    shape: tuple[str, ...] = ()
+    """Of the violation, and of what is left in the value once it is shrunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitResult:
+    unit: Unit
+    cases: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    """Case id, result, and the result by invariant."""
+    findings: list[Finding] = field(default_factory=list)
+    unreached: bool = False
+
+
+class Worker:
+    """Keeps one session with one target. Errors of its methods: ``Unavailable``, ``Broken``, ``Unstable``."""
+
+    def __init__(self, name: str, target: Target | Unavailable) -> None:
+        self.name = name
+        self._target = target
+        self._open: dict[str, tuple[AbstractContextManager[Session], Session]] = {}
+
+    def session(self, edition: str) -> Session:
+        if isinstance(self._target, Unavailable):
+            raise self._target
+        if edition not in self._open:
+            manager = self._target.open(edition, Role.CODEC)
+            self._open[edition] = manager, manager.__enter__()
+        return self._open[edition][1]
+
+    def close(self) -> None:
+        for manager, _ in self._open.values():
+            manager.__exit__(None, None, None)
+        self._open.clear()
+
+    def hold(self, unit: Unit) -> UnitResult:
+        check = CHECKS[unit.check]
+        subject = Subject(unit.edition, layout_of(unit.edition, unit.message, unit.version))
+        samples = list(check.samples(subject, unit.seed, unit.values))
+        result = UnitResult(unit)
+        histories = converse([each.case for each in samples], self.session(unit.edition))
+        for sample, history in zip(samples, histories, strict=True):
+            self._judge(result, sample, history)
+        return result
+
+    def _judge(self, result: UnitResult, sample: Sample, history: History) -> None:
+        verdicts = list(judge(history, invariants_of(CHECKS[result.unit.check])))
+        by = {each.invariant: each.result.name for each in verdicts}
+        result.cases.append((sample.case.id, worst(verdicts).name, by))
+        for verdict in verdicts:
+            if verdict.result is Result.FAIL:
+                about = result.unit, sample.case, sample.value, sample.number, sample.kind
+                result.findings.append(Finding(*about, verdict.invariant, verdict.violations[0]))
+
+    def violation(self, case: Case, invariant: Invariant) -> Violation | None:
+        """Held on its own, how does the case break the invariant?"""
+        return next((violation for _, violation in self.violations([case], invariant)), None)
+
+    def violations(self, cases: list[Case], invariant: Invariant) -> Iterator[tuple[Case, Violation]]:
+        """Those of the cases, of one edition, that break the invariant."""
+        for history in converse(cases, self.session(cases[0].edition)) if cases else ():
+            for verdict in judge(history, (invariant,)):
+                if verdict.violations:
+                    yield history.case, verdict.violations[0]
+
+
+@cache
+def invariants_of(check: Check) -> tuple[Invariant, ...]:
+    """Those that a check names, and those that bind every target."""
+    return tuple(each for each in all_invariants(check.role) if each.role is None or each.id in check.invariants)
+
+
+def shrunk(worker: Worker, finding: Finding) -> Finding | None:
+    """With the least case found that fails in the same way; None where the case alone does not fail at all."""
+    check, unit = CHECKS[finding.unit.check], finding.unit
+    subject = Subject(unit.edition, layout_of(unit.edition, unit.message, unit.version))
+    invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
+    again = worker.violation(finding.case, invariant)
+    if again is None:
+        return None
+    best = replace(finding, violation=again, shape=again.shape)
+    if not check.shrinks:
+        return best
+    tries = 0
+
+    def fails(value: Any) -> bool:
+        nonlocal best, tries
+        tries += 1
+        if tries > TRIES:
+            return False
+        cases = list(check.cases(subject, value, unit.seed, finding.number, finding.kind))
+        for case, found in worker.violations(cases, invariant):
+            if found.shape == again.shape:
+                best = replace(best, case=case, value=value, violation=found)
+                return True
+        return False
+
+    reduce(node_of(subject.layout), finding.value, fails)
+    return replace(best, shape=(*again.shape, *remains(subject.layout, best.value, again.shape)))
+
+
+def remains(layout: Layout, value: Any, shape: tuple[str, ...]) -> tuple[str, ...]:
+    """What sort of fields still differ from the least value, where the violation itself does not name its field."""
+    if shape[0] not in ("refused", "died"):
+        return ()
+    simplest = least(node_of(layout))
+    kinds = {kind_at(layout, path) for path in _differing(simplest, value, "")}
+    return tuple(sorted(kinds - {"tags"}))
+
+
+def _differing(simplest: Any, value: Any, path: str) -> Iterator[str]:
+    if isinstance(simplest, dict) and isinstance(value, dict):
+        for key, each in value.items():
+            yield from _differing(simplest.get(key), each, f"{path}.{key}" if path else key)
+    elif simplest != value:
+        yield path
+
+
+_WORKERS: dict[str, Worker] = {}
+
+
+def _pooled_hold(unit: Unit) -> UnitResult:
+    if unit.target not in _WORKERS:
+        _WORKERS[unit.target] = Worker(unit.target, target_of(unit.target))
+    return _WORKERS[unit.target].hold(unit)
+
+
+def pooled(units: list[Unit], workers: int, left: Callable[[], bool]) -> Iterator[UnitResult]:
+    """The results of all units in their order, however many processes share them."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        waiting: list[Any] = []
+        rest = iter(units)
+        for unit in rest:
+            waiting.append((unit, pool.submit(_pooled_hold, unit) if left() else None))
+            if len(waiting) > 4 * workers:
+                yield _taken(*waiting.pop(0))
+        for each in waiting:
+            yield _taken(*each)
+
+
+def _taken(unit: Unit, future: Any) -> UnitResult:
+    if future is None:
+        return UnitResult(unit, unreached=True)
+    result: UnitResult = future.result()
+    return result

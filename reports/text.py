@@ -1,0 +1,112 @@
+"""For a terminal or a log: quiet about what passed, one block for each distinct failure."""
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.core.ledger import Ledger, Line
+
+WIDTH = 110
+RESULTS = ("PASS", "FAIL", "UNKNOWN", "SKIP")
+AROUND = 6
+"""So many rows are shown on each side of the guilty bytes of a long message."""
+
+
+def render(ledger: Ledger) -> str:
+    lines: list[str] = []
+    order = {"MUST": 0, "SHOULD": 1, "INFO": 2}
+    for failure in sorted(ledger.failures, key=lambda each: order[each["grade"]]):
+        lines += [*_block(failure), ""]
+    lines += _table(ledger)
+    lines += [f"{each['target']}: {each['check']} skipped: {each['why']}" for each in ledger.skips]
+    lines += [f"{each['target']}: {each['why']}" for each in ledger.troubles]
+    lines.append(_last(ledger))
+    return "\n".join(lines) + "\n"
+
+
+def _block(failure: Line) -> Iterator[str]:
+    word = {"MUST": "FAIL", "SHOULD": "WARN", "INFO": "NOTE"}[failure["grade"]]
+    yield f"{word} {failure['id']}  {failure['target']} {failure['version']}  {failure['check']}  ({failure['grade']})"
+    yield from _wrapped("broken", failure["sentence"])
+    for each in failure["requirements"]:
+        yield from _wrapped(each["id"], f"{each['clause']}: {each['text']}")
+    yield from _wrapped("what", failure["why"])
+    if failure["expected"]:
+        yield from _wrapped("expected", failure["expected"])
+        yield from _wrapped("observed", failure["observed"])
+    for number, step in enumerate(failure["steps"], 1):
+        given = step.get("hex", step.get("value"))
+        yield from _wrapped(f"step {number}", f"{step['verb']} {step['message']} v{step['version']}: {_given(given)}")
+    yield from _bytes(failure["bytes"])
+    where = "; ".join(f"{message} v{versions}" for message, versions in failure["where"].items())
+    yield from _wrapped("seen", f"{failure['cases']} {'case' if failure['cases'] == 1 else 'cases'}: {where}")
+    yield f"  {'again':<9} {failure['reproduce']}"
+
+
+def _given(given: Any) -> str:
+    if isinstance(given, str):
+        return given or "(no bytes)"
+    return str(given)
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    room = WIDTH - 12
+    lines = textwrap.wrap(text, room, break_on_hyphens=False, max_lines=6, placeholder=" ...") or [""]
+    return [f"  {label:<9} {lines[0]}", *(f"  {'':<9} {line}" for line in lines[1:])]
+
+
+def _bytes(rows: list[Line]) -> Iterator[str]:
+    if not rows:
+        return
+    guilty = [index for index, row in enumerate(rows) if row["guilty"]]
+    low, high = (min(guilty) - AROUND, max(guilty) + AROUND) if guilty else (0, 2 * AROUND)
+    shown = rows[max(0, low) : high + 1]
+    cells = [
+        (
+            ">" if row["guilty"] else " ", str(row["offset"]), _cut(row["bytes"], 34), _cut(row["path"], 40),
+            _cut(row["type"], 22), _cut(row["value"], 40),
+        )
+        for row in shown
+    ]  # fmt: skip
+    cells.insert(0, ("", "at", "bytes", "field", "type", "value"))
+    widths = [max(len(row[column]) for row in cells) for column in range(6)]
+    if max(0, low) > 0:
+        yield f"  {'':<9}   ({max(0, low)} fields before)"
+    for row in cells:
+        yield "  " + f"{'bytes' if row is cells[0] else '':<9} " + " ".join(
+            cell.rjust(width) if column == 1 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+    if len(rows) > high + 1:
+        yield f"  {'':<9}   ({len(rows) - high - 1} fields after)"
+
+
+def _cut(text: str, size: int) -> str:
+    text = text.replace("\n", " ")
+    return text if len(text) <= size else text[: size - 3] + "..."
+
+
+def _table(ledger: Ledger) -> Iterator[str]:
+    if ledger.footer is None:
+        return
+    for target, checks in ledger.footer["counts"].items():
+        rows = [("check", *RESULTS)]
+        rows += [(check, *(str(counts.get(result, 0)) for result in RESULTS)) for check, counts in checks.items()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        yield target
+        for row in rows:
+            yield "  " + "  ".join(
+                cell.ljust(width) if column == 0 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+
+
+def _last(ledger: Ledger) -> str:
+    if ledger.footer is None:
+        return "INCOMPLETE: the ledger ends before its footer; the run was cut off"
+    must = sum(each["grade"] == "MUST" for each in ledger.failures)
+    should = sum(each["grade"] == "SHOULD" for each in ledger.failures)
+    failures, warnings = "failure" if must == 1 else "failures", "warning" if should == 1 else "warnings"
+    counted = f"{must} distinct {failures}, {should} {warnings}"
+    head = "complete" if ledger.complete else f"INCOMPLETE ({ledger.footer['stopped_by']})"
+    return f"{head}: {counted}; exit {ledger.footer['exit']}, {ledger.footer['meaning']}; {ledger.path}"
