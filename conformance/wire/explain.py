@@ -76,8 +76,13 @@ def _meaning(note: Note) -> str:
             return ": ".join(filter(None, (name, meaning_of(note.owner, note.slot))))
 
 
-def as_json(explained: Explained) -> dict[str, Any]:
-    """Everything, for programs: nothing is cut."""
+def as_json(explained: Explained) -> str:
+    """One JSON object: nothing is cut."""
+    return json.dumps(as_data(explained))
+
+
+def as_data(explained: Explained) -> dict[str, Any]:
+    """Everything as plain data; bytes as hex text, uuids as text."""
     damage = explained.damage
     return {
         "edition": explained.layout.edition,

@@ -18,7 +18,7 @@ from conformance.wire.constructs.structs import Fields
 from conformance.wire.constructs.tape import Note, Role, Tape, counted, shown
 from conformance.wire.schema import Layout, Limits
 
-__all__ = ["build", "construct_for", "read", "trace"]
+__all__ = ["build", "construct_for", "read", "read_first", "trace"]
 
 CONSUMER_PROTOCOL = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
 
@@ -27,6 +27,13 @@ def read(layout: Layout, data: bytes, lenient: bool = False) -> dict[str, Any]:
     """The value behind ``data``, as the codec gives it. Errors: ``Refused``, with path and offset."""
     value: dict[str, Any] = construct_for(layout, lenient).parse(data)
     return value
+
+
+def read_first(layout: Layout, data: bytes, lenient: bool = False) -> tuple[dict[str, Any], int]:
+    """The value that ``data`` starts with, and how many bytes it takes. Errors: ``Refused``, with path and offset."""
+    whole = _whole(layout, layout.limits, layout.newest, lenient)
+    tape = Tape(layout, data, lenient)
+    return whole.take(tape), tape.tell()
 
 
 def trace(layout: Layout, data: bytes, notes: list[Note], lenient: bool = False) -> dict[str, Any]:
@@ -63,11 +70,14 @@ class Whole(Piece):
 
     def _parse(self, stream: Any, context: Any, path: str) -> dict[str, Any]:
         tape = Tape(self.layout, stream.read(), self.lenient, context.get("notes"))
-        led = self._take_version(tape)
-        value = {**led, **self.fields.take(tape)}
+        value = self.take(tape)
         if tape.left and not tape.lenient:
             raise tape.refused("trailing", f"{counted(tape.left, 'byte')} after the end of the message")
         return value
+
+    def take(self, tape: Tape) -> dict[str, Any]:
+        """The value at hand, whatever comes after it. Errors: ``Refused``."""
+        return {**self._take_version(tape), **self.fields.take(tape)}
 
     def _take_version(self, tape: Tape) -> dict[str, Any]:
         prefix = self.layout.prefix

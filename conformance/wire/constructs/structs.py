@@ -55,7 +55,8 @@ class Fields(Part):
 
     def put(self, value: Any, tape: Tape) -> None:
         if not isinstance(value, Mapping):
-            raise tape.refused("type", f"{shown(value)} where an object with the fields of {self.layout} is wanted")
+            kind = "null" if value is None else "type"
+            raise tape.refused(kind, f"{shown(value)} where an object with the fields of {self.layout} is wanted")
         self._known(value, tape)
         for slot, part in self.parts:
             tape.steps.append(slot.name)
@@ -100,7 +101,7 @@ class Listed(Part):
         least = 1 if tape.lenient else max(1, self.element.least)
         if count is not None and count * least > tape.left:
             raise _too_many(count, "element", count * least, tape, start)
-        if count is not None and tape.lenient and self.limits and count > self.limits.elements:
+        if count is not None and tape.limited and self.limits and count > self.limits.elements:
             raise tape.refused("length", f"{count} elements where at most {self.limits.elements} may be", start)
         tape.note(start, self.label, count, Role.COUNT, self.slot)
         if count is None:
@@ -196,7 +197,7 @@ class Tags(Part):
             return 0  # A negative number to Kafka, whose loop then has nothing to do.
         if count * 2 > tape.left:
             raise _too_many(count, "tagged field", count * 2, tape, start)
-        if tape.lenient and limits and count > limits.tags:
+        if tape.limited and limits and count > limits.tags:
             raise tape.refused("length", f"{count} tagged fields where at most {limits.tags} may be", start)
         tape.note(start, "uvarint tag count", count, Role.TAGS)
         return count
@@ -245,6 +246,7 @@ class Tags(Part):
             tag, data = _unknown_tag(each, tape)
             if tag <= last or tag in self.known:
                 why = "is a field of its own" if tag in self.known else f"after tag {last}"
+                tape.steps.append("tag")
                 raise tape.refused("tag", f"tag {tag} {why}")
             payloads[tag] = data
             last = tag
@@ -300,10 +302,15 @@ def _unknown_tag(value: Any, tape: Tape) -> tuple[int, bytes]:
     if not isinstance(value, Mapping) or set(value) != {"tag", "data"}:
         raise tape.refused("type", f"{shown(value)} where an object with tag and data is wanted")
     tag, data = value["tag"], value["data"]
-    if not isinstance(tag, int) or isinstance(tag, bool) or not isinstance(data, bytes | bytearray | memoryview):
-        raise tape.refused("type", f"{shown(value)} where a number for tag and bytes for data are wanted")
+    tape.steps.append("tag")
+    if not isinstance(tag, int) or isinstance(tag, bool):
+        raise tape.refused("type", f"{shown(tag)} where a number is wanted")
     if not 0 <= tag <= MOST:
         raise tape.refused("range", f"tag {shown(tag)} is not from 0 to {MOST}")
+    tape.steps[-1] = "data"
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise tape.refused("type", f"{shown(data)} where bytes are wanted")
+    tape.steps.pop()
     return tag, bytes(data)
 
 

@@ -62,6 +62,9 @@ class Tape(io.BytesIO):
         """Names and indices down to the field at hand; left as they are when reading breaks off."""
         self.owners: list[str] = []
         self.writing = writing
+        led = layout.prefix is not None and layout.prefix.name is not None
+        self.limited = lenient and not led
+        """Do ``Limits`` hold? They are of kafka-clients; no release of Streams has them."""
 
     @property
     def left(self) -> int:
