@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,15 +73,10 @@ def _fetched(coordinates: list[str]) -> dict[str, Path | str]:
     """Each with its jar, or with why there is none."""
     try:
         return dict(artifacts.fetch(coordinates))
-    except artifacts.Unavailable:
-        pass  # one that does not exist fails them all: ask for each
-    each: dict[str, Path | str] = {}
-    for coordinate in coordinates:
-        try:
-            each |= artifacts.fetch([coordinate])
-        except artifacts.Unavailable as why:
-            each[coordinate] = str(why)
-    return each
+    except artifacts.Unavailable as lost:
+        # The message names what is lost, then says why.
+        why = str(lost).partition(": ")[2] or str(lost)
+        return {each: artifacts.cached(each) or why for each in coordinates}
 
 
 def in_jar(path: Path) -> dict[str, Raw]:
@@ -192,14 +187,21 @@ def _of_streams(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(found: dict[str, Raw]) -> dict[str, Raw]:
-    """Since 4.1 the two versions of the offset key are two definitions: here they are one message again."""
+    """What takes two definitions to tell."""
+    for name, raw in found.items():
+        request = found.get(name.removesuffix("Response") + "Request", {})
+        if raw["type"] == "response" and "latestVersionUnstable" in request:
+            # Only the request is marked; the two have one version.
+            found[name] = {**raw, "latestVersionUnstable": True}
     old, new = found.get("LegacyOffsetCommitKey"), found.get("OffsetCommitKey")
     if old and new and new["validVersions"] == "1":
-        found["OffsetCommitKey"] = {**new, "validVersions": "0-1", "fields": [*_of_both(old, new)]}
+        # Since 4.1 the two versions of the offset key, which are laid out alike, are two definitions.
+        if [_bare(field) for field in old["fields"]] != [_bare(field) for field in new["fields"]]:
+            raise LookupError("the two versions of the offset key have different fields: this is a new layout to us")
+        fields = [{**field, "versions": "0-1"} for field in new["fields"]]
+        found["OffsetCommitKey"] = {**new, "validVersions": "0-1", "fields": fields}
     return found
 
 
-def _of_both(old: Raw, new: Raw) -> Iterator[Raw]:
-    if [(each["name"], each["type"]) for each in old["fields"]] == [(f["name"], f["type"]) for f in new["fields"]]:
-        return ({**field, "versions": "0-1"} for field in new["fields"])
-    return iter((*old["fields"], *new["fields"]))
+def _bare(field: Raw) -> tuple[str, str]:
+    return field["name"], field["type"]

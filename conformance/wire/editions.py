@@ -1,0 +1,46 @@
+"""What there is to look up: editions, exact releases, and the versions that each of these speaks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.core.edition import EDITIONS, Standing
+from conformance.wire.schema import release_table, spoken
+
+
+def editions_table() -> dict[str, Any]:
+    """``{"releases": {"3.9.2": {"JoinGroup": [0, 9], ...}, ...}}``: stable versions, every exact release."""
+    table = release_table()
+    return {"releases": {release: _spoken_by(release) for release in table["releases"]}}
+
+
+def _spoken_by(release: str) -> dict[str, list[int | None]]:
+    found = {family: spoken(family, release) for family in release_table()["messages"]}
+    return {family: [versions.low, versions.high] for family, versions in found.items() if versions}
+
+
+def text() -> str:
+    """For people: the editions by name, and since which release which versions are spoken."""
+    table = release_table()
+    names = {f"apache@{table['releases'][0]} ... apache@{table['releases'][-1]}": "one exact release of Apache Kafka"}
+    for edition in EDITIONS.values():
+        draft = edition.standing is Standing.DRAFT
+        names[edition.name] = f"a draft over {edition.release}" if draft else "every version that a release ever spoke"
+    names |= {"jar:PATH": "the definitions in a jar", "maven:RELEASE": "the definitions in the jars of a release"}
+    spans = {
+        family: ", ".join(_since(release, span) for release, span in changes.items())
+        for family, changes in table["messages"].items()
+    }
+    told = "Stable versions, each range from the release on that is named:"
+    return "\n".join((*_columns(names), "", told, *_columns(spans)))
+
+
+def _columns(table: Mapping[str, str]) -> list[str]:
+    width = max(map(len, table))
+    return [f"{left:{width}}  {right}" for left, right in table.items()]
+
+
+def _since(release: str, span: list[int] | None) -> str:
+    if span is None:
+        return f"{release} none"
+    low, high = span
+    return f"{release} {low}" if low == high else f"{release} {low}-{high}"
