@@ -1,11 +1,12 @@
 """A run: draw, converse, judge, shrink, write the ledger. The exit code says what came of it."""
 
+import json
 import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from importlib import metadata
@@ -14,16 +15,18 @@ from typing import Any
 
 from conformance import evidence
 from conformance.checks import CHECKS, Check, Subject
+from conformance.core.case import Case
 from conformance.core.edition import Edition, edition as edition_of
 from conformance.core.ledger import FORMAT, Writer
 from conformance.core.requirement import requirements
 from conformance.core.verdict import Grade, Result
 from conformance.invariants.readings import Disagreement
-from conformance.invariants.registry import all_invariants
-from conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
+from conformance.invariants.registry import Invariant, all_invariants
+from conformance.runner import converse, judge
+from conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import target as target_of
 from conformance.wire.schema import messages, spec
-from conformance.work import Finding, Unit, UnitResult, Worker, shrunk
+from conformance.work import Finding, Results, Unit, UnitResult, Worker, shared, shrunk
 
 CONFORMANT, FAILED, USAGE, BROKEN, UNSTABLE, STALE, UNDECIDED, OURS = 0, 1, 2, 3, 4, 5, 6, 70
 PRECEDENCE = (OURS, USAGE, BROKEN, FAILED, STALE, UNSTABLE, UNDECIDED, CONFORMANT)
@@ -94,6 +97,49 @@ def run(options: Options) -> Outcome:
         return Outcome(USAGE, None, why=f"{options.out} cannot be written: {denied}")
     with writer:
         return _Run(options, writer).outcome()
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of a failure when it was run again."""
+
+    exit_code: int
+    """1 it fails again, 0 it is gone, 6 it cannot be judged any more; 2, 3 and 70 as for a run."""
+    says: str
+
+
+def replay(path: Path) -> Replayed:
+    """Run the case of ``failures/ID.json`` again, with the target that it names. Raises nothing."""
+    try:
+        filed = json.loads(path.read_text("utf-8"))
+        case, target, wanted = Case.of(filed["case"]), str(filed["target"]), str(filed["invariant"])
+    except OSError as missing:
+        return Replayed(USAGE, f"{path} cannot be read: {missing.strerror}")
+    except (ValueError, KeyError, TypeError) as wrong:
+        return Replayed(USAGE, f"{path} holds no failure: {wrong!r}")
+    invariant = next((each for each in all_invariants(case.role) if each.id == wanted), None)
+    if invariant is None:
+        return Replayed(UNDECIDED, f"no invariant is called {wanted!r} any more")
+    try:
+        with target_of(target).open(case.edition, case.role) as session:
+            return _replayed(session, case, invariant)
+    except (LookupError, Unavailable) as gone:
+        return Replayed(UNDECIDED, str(gone))
+    except (Broken, Unstable) as down:
+        return Replayed(BROKEN, str(down))
+    except Disagreement as ours:
+        return Replayed(OURS, str(ours))
+
+
+def _replayed(session: Session, case: Case, invariant: Invariant) -> Replayed:
+    about = f"{session.info.name} {session.info.version}, {invariant.id}"
+    (history,) = converse([case], session)
+    verdict = next(judge(history, (invariant,)), None)
+    if verdict is None or verdict.result in (Result.SKIP, Result.UNKNOWN):
+        return Replayed(UNDECIDED, f"{about}: the case can no longer be judged")
+    if verdict.result is Result.PASS:
+        return Replayed(CONFORMANT, f"{about}: gone")
+    return Replayed(FAILED, f"{about}: fails again: {verdict.violations[0].why}")
 
 
 @dataclass(slots=True)
@@ -187,6 +233,15 @@ class _Run:
         info = session.info
         about = {"version": info.version, "language": info.language, "issues": info.issues}
         self.writer.write("target", {"target": name, **about})
+        with self._results(worker) as results:
+            found, total = self._all(name, info, edition, checks, results)
+        self._report(name, worker, found)
+        return total > 0
+
+    def _all(
+        self, name: str, info: TargetInfo, edition: Edition, checks: list[Check], results: Results
+    ) -> tuple[list[Finding], int]:
+        """What failed, and how many units were held."""
         found: list[Finding] = []
         by_check = self.counts.setdefault(name, {})
         total = 0
@@ -198,7 +253,7 @@ class _Run:
                 self.writer.write("skip", {"target": name, "check": check.id, "why": why})
                 continue
             begun = time.monotonic()
-            for result in self._results(worker, units):
+            for result in results(units, self._left):
                 total += 1
                 self._record(name, check, result, counts)
                 found += result.findings
@@ -206,21 +261,14 @@ class _Run:
             cases, failed = sum(counts.values()), counts[Result.FAIL.name]
             took = time.monotonic() - begun
             _say(f"{name} {info.version}  {check.id:<22}{cases:>7} cases{failed:>6} failed  {took:5.1f} s")
-        for trouble in session.troubles:
-            self.writer.write("trouble", {"target": name, "why": trouble})
-            self.exits.add(UNSTABLE)
-        self._report(name, worker, found)
-        return total > 0
+        return found, total
 
-    def _results(self, worker: Worker, units: list[Unit]) -> Iterator[UnitResult]:
-        from conformance.work import pooled
-
-        left = self._left
+    def _results(self, worker: Worker) -> AbstractContextManager[Results]:
         if self.options.workers > 1:
-            yield from pooled(units, self.options.workers, left)
-            return
-        for unit in units:
-            yield worker.hold(unit) if left() else UnitResult(unit, unreached=True)
+            return shared(self.options.workers)
+        return nullcontext(
+            lambda units, left: (worker.hold(unit) if left() else UnitResult(unit, unreached=True) for unit in units)
+        )
 
     def _left(self) -> bool:
         budget = self.options.budget
@@ -228,6 +276,9 @@ class _Run:
 
     def _record(self, name: str, check: Check, result: UnitResult, counts: Counter[str]) -> None:
         unit = result.unit
+        for trouble in result.troubles:
+            self.writer.write("trouble", {"target": name, "why": trouble})
+            self.exits.add(UNSTABLE)
         if result.unreached:
             counts[Result.UNKNOWN.name] += 1
             self.exits.add(UNDECIDED)
@@ -363,6 +414,3 @@ def _row(name: str, check: Check, message: str, units: list[Unit], edition: Edit
 def _say(line: str) -> None:
     with suppress(BrokenPipeError):
         print(line, file=sys.stderr, flush=True)
-
-
-Progress = Callable[[str], None]

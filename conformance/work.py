@@ -1,10 +1,13 @@
 """The share of a run that one process does: one check on one version of one message, and the shrinking of a failure."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from multiprocessing import get_context
+from typing import Any, TypeAlias
 
 from conformance.checks import CHECKS, Check, Sample, Subject, node_of
 from conformance.core.case import Case, Role
@@ -56,6 +59,8 @@ class UnitResult:
     cases: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     """Case id, result, and the result by invariant."""
     findings: list[Finding] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+    """Deaths that belong to no case."""
     unreached: bool = False
 
 
@@ -85,9 +90,12 @@ class Worker:
         subject = Subject(unit.edition, layout_of(unit.edition, unit.message, unit.version))
         samples = list(check.samples(subject, unit.seed, unit.values))
         result = UnitResult(unit)
-        histories = converse([each.case for each in samples], self.session(unit.edition))
+        session = self.session(unit.edition)
+        before = len(session.troubles)
+        histories = converse([each.case for each in samples], session)
         for sample, history in zip(samples, histories, strict=True):
             self._judge(result, sample, history)
+        result.troubles.extend(session.troubles[before:])
         return result
 
     def _judge(self, result: UnitResult, sample: Sample, history: History) -> None:
@@ -163,33 +171,38 @@ def _differing(simplest: Any, value: Any, path: str) -> Iterator[str]:
         yield path
 
 
+Results: TypeAlias = Callable[[Iterable[Unit], Callable[[], bool]], Iterator[UnitResult]]
+
 _WORKERS: dict[str, Worker] = {}
+"""Of this process, one for each target: they live as long as it does, and a child of theirs ends with its stdin."""
 
 
-def _pooled_hold(unit: Unit) -> UnitResult:
+def _hold(unit: Unit) -> UnitResult:
     if unit.target not in _WORKERS:
         _WORKERS[unit.target] = Worker(unit.target, target_of(unit.target))
     return _WORKERS[unit.target].hold(unit)
 
 
-def pooled(units: list[Unit], workers: int, left: Callable[[], bool]) -> Iterator[UnitResult]:
-    """The results of all units in their order, however many processes share them."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+@contextmanager
+def shared(workers: int) -> Iterator[Results]:
+    """A function that holds units in several processes and gives their results in the order of the units.
 
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        waiting: list[Any] = []
-        rest = iter(units)
-        for unit in rest:
-            waiting.append((unit, pool.submit(_pooled_hold, unit) if left() else None))
-            if len(waiting) > 4 * workers:
-                yield _taken(*waiting.pop(0))
-        for each in waiting:
-            yield _taken(*each)
+    It asks, before it hands out a unit, whether there is time left.
+    """
+    # Forked, so that a script that calls the gate needs no guard around its main module: nothing here has threads.
+    with ProcessPoolExecutor(workers, get_context("fork")) as pool:
+
+        def results(units: Iterable[Unit], left: Callable[[], bool]) -> Iterator[UnitResult]:
+            waiting: deque[tuple[Unit, Future[UnitResult] | None]] = deque()
+            for unit in units:
+                waiting.append((unit, pool.submit(_hold, unit) if left() else None))
+                if len(waiting) > 4 * workers:
+                    yield _taken(*waiting.popleft())
+            while waiting:
+                yield _taken(*waiting.popleft())
+
+        yield results
 
 
-def _taken(unit: Unit, future: Any) -> UnitResult:
-    if future is None:
-        return UnitResult(unit, unreached=True)
-    result: UnitResult = future.result()
-    return result
+def _taken(unit: Unit, future: "Future[UnitResult] | None") -> UnitResult:
+    return UnitResult(unit, unreached=True) if future is None else future.result()
