@@ -33,11 +33,12 @@ HEAP: Final = "-Xmx512m"
 PARTS: Final = {
     "clients": "all",
     "streams": "0.10.0.0-4.2.1, 4.3.0-4.3.1",
-    "metadata": "3.0.0+",
-    "group-coordinator": "3.4.0-4.2.1, 4.3.0+",
+    "metadata": "2.8.0+",
+    "core": "2.8.0-3.8.1",
+    "group-coordinator": "3.5.0-4.2.1, 4.3.0+",
     "transaction-coordinator": "3.9.0-4.2.1, 4.3.0+",
 }
-"""The jars that hold codecs, and the releases that are known to have them."""
+"""The jars with codecs in them, and the releases that have them: core holds the coordinators' records of its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def java_judge(wanted: Mapping[str, Sequence[str]]) -> Iterator[JavaCodec]:
     Errors: ``Unavailable`` without a JDK or the jars.
     """
     home = program()
-    needed = {release: coordinates(release, parts) for release, parts in wanted.items()}
+    needed = {release: coordinates(release, some) for release, some in wanted.items()}
     found = artifacts.fetch({each: None for group in needed.values() for each in group})
     jars = {release: [str(found[each]) for each in group] for release, group in needed.items()}
     usual = next(iter(wanted))
@@ -151,17 +152,17 @@ def java_judge(wanted: Mapping[str, Sequence[str]]) -> Iterator[JavaCodec]:
         pipe.close({"type": "bye"})
 
 
-def coordinates(release: str, parts: Iterable[str] = ("clients",)) -> tuple[str, ...]:
+def coordinates(release: str, wanted: Iterable[str] = ("clients",)) -> tuple[str, ...]:
     """What has to be on the class path for the codecs in these parts of a release; clients always are.
 
     Errors: LookupError for a part that the release has no jar of.
     """
     at = Release.parse(release)
-    names = dict.fromkeys(("clients", *parts))
+    names = dict.fromkeys(("clients", *wanted))
     for part in names:
         if part not in PARTS or at not in releases(PARTS[part]):
             raise LookupError(f"there is no kafka-{part} {release}")
-    jars = [f"org.apache.kafka:kafka-{part}:{release}" for part in names]
+    jars = [f"org.apache.kafka:{'kafka_2.13' if part == 'core' else f'kafka-{part}'}:{release}" for part in names]
     jars.append("org.slf4j:slf4j-api:1.7.36")
     if release == "2.6.0":
         # The generated classes of this patch alone name Jackson's in their methods.
@@ -169,9 +170,9 @@ def coordinates(release: str, parts: Iterable[str] = ("clients",)) -> tuple[str,
     return tuple(jars)
 
 
-def has(release: str, part: str) -> bool:
-    """Was this part of the release ever published?"""
-    return Release.parse(release) in releases(PARTS[part])
+def parts(release: str) -> tuple[str, ...]:
+    """All that the release has."""
+    return tuple(part for part, span in PARTS.items() if Release.parse(release) in releases(span))
 
 
 def sources() -> dict[str, str]:

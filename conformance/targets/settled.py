@@ -1,0 +1,93 @@
+"""What is left of a value after a class that keeps sets and maps has had it, so that two such values can be compared.
+
+The public classes of Streams and of the consumer protocol lose the order of elements, the numbers of a topic
+dictionary, and the difference between an absent and an empty name.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+Value = Mapping[str, Any]
+
+
+def settled(message: str, value: Value) -> dict[str, Any]:
+    """``value``, in the form of JSON, without what such a class of ``message`` does not keep."""
+    return _SETTLE[message](value)
+
+
+def _subscription_info(value: Value) -> dict[str, Any]:
+    out = dict(value)
+    for field in ("prevTasks", "standbyTasks", "clientTags"):
+        if field in out:
+            out[field] = _set(out[field])
+    if "taskOffsetSums" in out:
+        out["taskOffsetSums"] = _set(_sums(out["taskOffsetSums"]))
+    return out
+
+
+def _sums(sums: Iterable[Value]) -> list[dict[str, Any]]:
+    """One row per task, in versions that group them too."""
+    rows: list[dict[str, Any]] = []
+    for each in sums:
+        if "partitionToOffsetSum" in each:
+            rows += [{"topicGroupId": each["topicGroupId"], **one} for one in each["partitionToOffsetSum"]]
+        else:
+            rows.append({**each, "namedTopology": each["namedTopology"] or None})
+    return rows
+
+
+def _assignment_info(value: Value) -> dict[str, Any]:
+    out = dict(value)
+    # Not all of what is in the dictionary need be used; what a release reads from it are the topics of the hosts.
+    topics = {each["index"]: each["topic"] for each in out.pop("topics", ())}
+    out["standbyTasks"] = _set({**each, "partitions": _set(each["partitions"])} for each in value["standbyTasks"])
+    for field in ("partitionsByHost", "standbyPartitionsByHost"):
+        if field in out:
+            out[field] = _set({**each, "partitions": _set(_spelt(each["partitions"], topics))} for each in out[field])
+    return out
+
+
+def _spelt(partitions: Iterable[Value], topics: Mapping[int, str]) -> list[dict[str, Any]]:
+    return [
+        {"topic": topics[each["topicIndex"]], "partition": each["partition"]} if "topicIndex" in each else dict(each)
+        for each in partitions
+    ]
+
+
+def _consumer_subscription(value: Value) -> dict[str, Any]:
+    out = dict(value)
+    out["topics"] = sorted(value["topics"])
+    if "ownedPartitions" in out:
+        out["ownedPartitions"] = _flat(value["ownedPartitions"])
+    if (out.get("generationId") or 0) < 0:
+        out["generationId"] = None
+    if out.get("rackId") == "":
+        out["rackId"] = None
+    return out
+
+
+def _consumer_assignment(value: Value) -> dict[str, Any]:
+    return {**value, "assignedPartitions": _flat(value["assignedPartitions"])}
+
+
+def _sticky(value: Value) -> dict[str, Any]:
+    return {**value, "previousAssignment": _flat(value["previousAssignment"])}
+
+
+def _flat(topics: Iterable[Value]) -> list[tuple[str, int]]:
+    return sorted((each["topic"], partition) for each in topics for partition in each["partitions"])
+
+
+def _set(elements: Iterable[Any]) -> list[str]:
+    return sorted({json.dumps(each, sort_keys=True) for each in elements})
+
+
+_SETTLE: Final[Mapping[str, Callable[[Value], dict[str, Any]]]] = {
+    "SubscriptionInfo": _subscription_info,
+    "AssignmentInfo": _assignment_info,
+    "ConsumerProtocolSubscription": _consumer_subscription,
+    "ConsumerProtocolAssignment": _consumer_assignment,
+    "StickyAssignorUserData": _sticky,
+    "CooperativeStickyAssignorUserData": dict,
+}

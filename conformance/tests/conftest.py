@@ -1,0 +1,58 @@
+"""Which tests run: those that need a JDK and jars are skipped where there are none, or fail where they are required."""
+
+import os
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from conformance.artifacts import Unavailable
+from conformance.targets.java import JavaCodec, java_judge
+
+REQUIRE = "KIPCHECK_REQUIRE"
+"""Words with commas between them; ``jars``: a test that cannot have its jars fails."""
+ORACLES = {
+    "3.9.2": ("streams", "metadata", "group-coordinator", "transaction-coordinator"),
+    "4.4.0": ("metadata", "group-coordinator", "transaction-coordinator"),
+    "4.3.1": ("streams",),
+}
+"""Together they know every version: the last release with the old ones, and the newest of each artifact."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-jars", action="store_true", help="run the tests on every release line too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--all-jars"):
+        return
+    left = [item for item in items if item.get_closest_marker("all_jars")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    yield from _skipped_without_jars(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    yield from _skipped_without_jars(item)
+
+
+def _skipped_without_jars(item: pytest.Item) -> Generator[None, None, None]:
+    try:
+        yield
+    except Unavailable as why:
+        wanted = item.get_closest_marker("jars") or item.get_closest_marker("all_jars")
+        if not wanted or "jars" in os.environ.get(REQUIRE, "").split(","):
+            raise
+        pytest.skip(str(why))
+
+
+@pytest.fixture(scope="session")
+def judge() -> Iterator[JavaCodec]:
+    """The oracle releases in one JVM."""
+    with java_judge(ORACLES) as codec:
+        yield codec
