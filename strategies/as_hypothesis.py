@@ -13,7 +13,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from conformance.wire import layout
-from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid
+from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Row, Seq, Text, Uuid
 
 
 @cache
@@ -41,6 +41,8 @@ def strategy(node: Node) -> st.SearchStrategy[Any]:
             return st.lists(strategy(item), min_size=min_size, max_size=max_size, unique_by=by_key).map(
                 lambda items: sorted(items, key=by_key)
             )
+        case Row(items):
+            return st.tuples(*map(strategy, items)).map(list)
         case Record(fields, optional):
             return st.fixed_dictionaries(
                 {name: strategy(field) for name, field in fields},

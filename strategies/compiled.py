@@ -13,7 +13,7 @@ from typing import Any, Protocol, assert_never, cast
 from uuid import UUID
 
 from conformance.wire import layout
-from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid
+from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Row, Seq, Text, Uuid
 
 FEW = 16
 """Where many are allowed, mostly fewer than this many characters, bytes or items are drawn."""
@@ -62,6 +62,10 @@ class _Writer:
             case Seq(item, min_size, max_size, key):
                 items = f"[{self.expression(item, depth)} for _ in range({_size(min_size, max_size)})]"
                 return items if key is None else f"ascending({items}, {key!r})"
+            case Row(items):
+                margin = "\n" + "    " * depth
+                lines = (f"{margin}    {self.expression(item, depth + 1)}," for item in items)
+                return f"[{''.join(lines)}{margin}]"
             case Record():
                 return self.record(node, depth)
             case OneOf(options):

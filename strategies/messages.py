@@ -32,7 +32,8 @@ from strategies.nodes import (
 T = TypeVar("T")
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
-LAST_TAG = (1 << 31) - 1
+LAST_TAG = (1 << 31) - 2
+"""Kafka reads a field of the next higher tag, but cannot write it: its writer marks the end of its list so."""
 
 ITEMS = (4, 3, 2)
 """At most so many items in a list at the top, one level down, and further down."""
@@ -59,11 +60,16 @@ def embedded(edition: str, messages: Iterable[str]) -> tuple[Embedded, ...]:
 def layouts(edition: str | Edition, message: str, versions: int | Iterable[int] | None = None) -> tuple[Layout, ...]:
     """At ``versions``, or at all that the edition has. Errors: LookupError for an unknown message or version."""
     if versions is None:
-        return tuple(spec(edition_of(edition) if isinstance(edition, str) else edition, message))
+        return tuple(spec(edition_named(edition), message))
     chosen = (versions,) if isinstance(versions, int) else tuple(versions)
     if not chosen:
         raise LookupError(f"no version of {message} was asked for")
     return tuple(layout_of(edition, message, version) for version in chosen)
+
+
+def edition_named(edition: str | Edition) -> Edition:
+    """Errors: LookupError with what there is."""
+    return edition_of(edition) if isinstance(edition, str) else edition
 
 
 def _layouts_or_none(edition: str, message: str) -> Iterator[Layout]:

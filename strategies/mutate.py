@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from conformance.wire import layout
 from strategies.compiled import ascending, compiled
-from strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Record, Seq, Text
+from strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Record, Row, Seq, Text
 from strategies.parse import belongs
 
 Sliced = TypeVar("Sliced", str, bytes)
@@ -20,6 +20,9 @@ def mutate(node: Node, value: Any, random: Random) -> Any:
             return _spliced(value, compiled(node)(random), min_size, max_size, random)
         case Seq():
             return _another_list(node, value, random)
+        case Row(items):
+            at = random.choice([index for index, item in enumerate(items) if not _fixed(item)] or [-1])
+            return value if at < 0 else [*value[:at], mutate(items[at], value[at], random), *value[at + 1 :]]
         case Record():
             return _another_record(node, value, random)
         case OneOf(options) if random.random() < 0.5:
@@ -67,4 +70,13 @@ def _another_record(node: Record, value: dict[str, Any], random: Random) -> dict
 
 
 def _fixed(node: Node) -> bool:
-    return isinstance(node, Pick) and len(node.options) == 1
+    """Is there nothing to change?"""
+    match node:
+        case Pick(options):
+            return len(options) == 1
+        case Row(items):
+            return all(map(_fixed, items))
+        case Record(fields, optional):
+            return not optional and all(_fixed(field) for _, field in fields)
+        case _:
+            return False

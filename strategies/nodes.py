@@ -10,7 +10,6 @@ from typing import TypeAlias, final
 from uuid import UUID
 
 Scalar: TypeAlias = bool | int | float | str | bytes | UUID | None
-Node: TypeAlias = "Integer | Float | Flag | Pick | Text | Blob | Uuid | Seq | Record | OneOf | Embedded"
 
 
 @final
@@ -106,6 +105,14 @@ class Seq:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A list of just these items, one of each."""
+
+    items: tuple["Node", ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Record:
     fields: tuple[tuple[str, "Node"], ...]
     optional: tuple[tuple[str, "Node"], ...] = ()
@@ -131,8 +138,18 @@ class Embedded:
     body: "Node"
 
 
+Node: TypeAlias = Integer | Float | Flag | Pick | Text | Blob | Uuid | Seq | Row | Record | OneOf | Embedded
+
+
 def record(**fields: Node) -> Record:
     return Record(tuple(fields.items()))
+
+
+def with_fields(node: Record, **fields: Node) -> Record:
+    """The same record, but for these of its fields. Errors: KeyError for a field that it has not."""
+    for name in fields.keys() - dict(node.fields).keys():
+        raise KeyError(name)
+    return Record(tuple((name, fields.get(name, field)) for name, field in node.fields), node.optional)
 
 
 def nullable(node: Node) -> OneOf:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from conformance.wire import layout
 from conformance.wire.errors import Refused
-from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid
+from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Row, Seq, Text, Uuid
 
 Path = tuple[str | int, ...]
 
@@ -70,6 +70,10 @@ def mismatches(node: Node, value: Any, path: Path = ()) -> Iterator[Mismatch]:
                 for index, (one, next_one) in enumerate(pairwise(each[key] for each in value)):
                     if not one < next_one:
                         yield Mismatch((*path, index + 1, key), f"more than {one} is wanted, not {next_one}")
+        case Row(items):
+            yield from _sized(list, "a list", value, len(items), len(items), path)
+            for index, (item, each) in enumerate(zip(items, value if isinstance(value, list) else (), strict=False)):
+                yield from mismatches(item, each, (*path, index))
         case Record():
             yield from _fields(node, value, path)
         case OneOf(options):

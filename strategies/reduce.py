@@ -9,7 +9,7 @@ from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
 from conformance.wire import layout
-from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Seq, Text, Uuid
+from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Row, Seq, Text, Uuid
 from strategies.parse import Path, belongs, parse
 
 Sliced = TypeVar("Sliced", str, bytes, list[Any])
@@ -49,6 +49,8 @@ def least(node: Node) -> Any:
             return UUID(int=0)
         case Seq(item, min_size):
             return [least(item)] * min_size
+        case Row(items):
+            return [least(item) for item in items]
         case Record(fields):
             return {name: least(field) for name, field in fields}
         case OneOf(options):
@@ -84,6 +86,9 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
             yield from _shorter(value, min_size)
             for index, each in enumerate(value):
                 yield from _kept(node, ([*value[:index], one, *value[index + 1 :]] for one in simpler(item, each)))
+        case Row(items):
+            for index, item in enumerate(items):
+                yield from ([*value[:index], one, *value[index + 1 :]] for one in simpler(item, value[index]))
         case Record(fields, optional):
             for name, _ in optional:
                 if name in value:
@@ -130,6 +135,10 @@ def _parts(node: Node, value: Any, path: Path) -> Iterator[tuple[Path, Node, Any
             for index, each in enumerate(value):
                 yield (*path, index), item, each
                 yield from _parts(item, each, (*path, index))
+        case Row(items):
+            for index, item in enumerate(items):
+                yield (*path, index), item, value[index]
+                yield from _parts(item, value[index], (*path, index))
         case Record(fields, optional):
             for name, field in (*fields, *optional):
                 if name in value:

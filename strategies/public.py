@@ -1,0 +1,143 @@
+"""What people import: families of values and bytes as Hypothesis strategies.
+
+All take ``versions``: one number, several, or None for every version that the edition has; smaller examples have lower
+versions. All raise LookupError at once for an edition, message or version that there is not.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from strategies.as_hypothesis import strategy
+from strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
+from strategies.damage import KINDS, USUAL, Wound, inflict
+from strategies.messages import from_layout, layouts
+from strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
+from strategies.places import Marked, mark
+from strategies.versions import (
+    GROUP_MESSAGES,
+    Members,
+    api_versions_stream,
+    assignment_stream,
+    join_group_stream,
+    subscription_stream,
+    version_mix,
+)
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Asked: TypeAlias = int | Iterable[int] | None
+
+
+def values(message: str, *, versions: Asked = None, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
+    """Plain dicts as ``layout(edition, message, version).decode`` gives them, of one of the versions."""
+    return strategy(_any([from_layout(each) for each in layouts(edition, message, versions)]))
+
+
+def bodies(message: str, *, versions: Asked = None, edition: str = "apache") -> "SearchStrategy[Body]":
+    """The bytes of a message without header or size, its version, and the value behind them."""
+    return strategy(_any([body_node(each) for each in layouts(edition, message, versions)])).map(body_of)
+
+
+def frames(message: str, *, versions: Asked = None, edition: str = "apache") -> "SearchStrategy[Frame]":
+    """Requests or responses as they go over a connection: size, header, body, and the values behind them.
+
+    Errors: LookupError also where the message is neither.
+    """
+    return strategy(_any([frame_node(each) for each in layouts(edition, message, versions)])).map(frame_of)
+
+
+def damaged(
+    message: str, *, versions: Asked = None, edition: str = "apache", kinds: Iterable[str] | None = None
+) -> "SearchStrategy[Damaged]":
+    """Bodies that came to harm: the body before, the bytes after, and whether a reader must refuse, must accept or may
+    do either. ``kinds`` are keys of ``strategies.damage.KINDS``; None for all that make no large inputs.
+
+    Errors: LookupError also for a kind that there is not.
+    """
+    chosen = USUAL if kinds is None else tuple(dict.fromkeys(kinds))
+    for kind in chosen:
+        if kind not in KINDS:
+            raise LookupError(f"no damage {kind!r}; there are {', '.join(KINDS)}")
+    if not chosen:
+        raise LookupError("no kind of damage was asked for")
+
+    def aimed(drawn: dict[str, Any]) -> tuple[Body, Marked, list[Wound]]:
+        """What can be done of the kind drawn, or of the next that finds a place in this body."""
+        body = body_of(drawn["body"])
+        marked = mark(body.layout, body.value)
+        first = chosen.index(drawn["kind"])
+        found = ([*KINDS[kind].find(marked)] for kind in (*chosen[first:], *chosen[:first]))
+        return body, marked, next(filter(None, found), [])
+
+    node = record(kind=Pick(chosen), body=_any([body_node(each) for each in layouts(edition, message, versions)]))
+    found = strategy(node).map(aimed).filter(_open_to_harm).flatmap(_one_of)
+    return found.filter(_came_to_harm)
+
+
+def _one_of(target: tuple[Body, Marked, list[Wound]]) -> "SearchStrategy[Any]":
+    body, marked, wounds = target
+
+    def done(at: int) -> Damaged | None:
+        damage = inflict(marked, wounds[at])
+        return None if damage is None else Damaged(body, damage)
+
+    return strategy(Integer(0, len(wounds) - 1)).map(done)
+
+
+def _open_to_harm(target: tuple[Body, Marked, list[Wound]]) -> bool:
+    return bool(target[2])
+
+
+def _came_to_harm(done: Damaged | None) -> bool:
+    return done is not None
+
+
+def version_mixes(
+    messages: str | Sequence[str] = GROUP_MESSAGES, *, members: Members = (2, 4), releases: str | None = None
+) -> "SearchStrategy[list[dict[str, Any]]]":
+    """Groups of members of several releases, each with the versions it uses: ``strategies.versions.version_mix``.
+
+    Errors: LookupError where no release in ``releases`` (``2.3.0-3.9.2, 4.0.1+``) speaks any of the messages.
+    """
+    return strategy(version_mix(messages, members=members, releases=releases))
+
+
+def subscription_streams(
+    *, versions: Asked = None, members: Members = (2, 4), edition: str = "apache"
+) -> "SearchStrategy[list[Body]]":
+    """The subscriptions of one group, versions mixed, with user data of every assignor that has some."""
+    return _streams(subscription_stream(versions=versions, members=members, edition=edition))
+
+
+def assignment_streams(
+    *, versions: Asked = None, members: Members = (2, 4), edition: str = "apache"
+) -> "SearchStrategy[list[Body]]":
+    """The assignments of one group, versions mixed, with those of Streams among their user data."""
+    return _streams(assignment_stream(versions=versions, members=members, edition=edition))
+
+
+def join_group_streams(
+    *, versions: Asked = None, members: Members = (2, 4), edition: str = "apache"
+) -> "SearchStrategy[list[Body]]":
+    """The JoinGroup requests of one group, with mixed versions of the API and of the subscriptions inside."""
+    return _streams(join_group_stream(versions=versions, members=members, edition=edition))
+
+
+def api_versions_streams(
+    *, versions: Asked = None, members: Members = (2, 4), releases: str | None = None
+) -> "SearchStrategy[list[Body]]":
+    """The ApiVersions answers of the brokers of one cluster, each with the ranges of some release."""
+    return _streams(api_versions_stream(versions=versions, members=members, releases=releases))
+
+
+def _streams(node: Seq) -> "SearchStrategy[list[Body]]":
+    return strategy(node).map(_all_bodies)
+
+
+def _all_bodies(drawn: list[dict[str, Any]]) -> list[Body]:
+    return [*map(body_of, drawn)]
+
+
+def _any(nodes: list[Node]) -> Node:
+    return nodes[0] if len(nodes) == 1 else OneOf(tuple(nodes))
