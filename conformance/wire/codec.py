@@ -81,7 +81,7 @@ class Codec:
         return encoder(self.layout, self._mistake)[1]  # type: ignore[no-any-return]
 
     def _mistake(self, value: Any, failure: Exception) -> bytes:
-        raise self._rough(failure)
+        raise self._rough(failure, "type")
 
     def _located(self, data: bytes, failure: Exception) -> Refused:
         return self._second(data, failure, lenient=False)
@@ -101,8 +101,8 @@ class Codec:
             return located
         return self._rough(failure)
 
-    def _rough(self, failure: Exception) -> Refused:
-        kind, path = ("text" if isinstance(failure, UnicodeError) else "truncated"), ""
+    def _rough(self, failure: Exception, kind: str = "truncated") -> Refused:
+        kind, path = ("text" if isinstance(failure, UnicodeError) else kind), ""
         if isinstance(failure, Rough):
             kind, path = failure.kind, failure.path
         return Refused(kind, CLASSES[kind], message=self.layout.message, version=self.layout.version, path=path)

@@ -13,6 +13,7 @@ from conformance.wire.primitives import (
     FORMATS,
     LARGEST_SIZE,
     LONGEST_STRING,
+    MANY,
     UNKNOWN,
     Rough,
     read_modified_utf8,
@@ -94,7 +95,8 @@ def decoder(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> 
             writer.assign("value", made)
             source.line("return value")
         with source.block("except ROUGH as failure:"):
-            source.line("raise located(d, failure) from None")
+            source.line("rough = failure")
+        source.line("raise located(d, rough)")
     writer.write_tags()
     return source.text, source.function("decode", f"<decode {layout}>")
 
@@ -427,7 +429,7 @@ class _Decoder:
 
     def _rows(self, item: Layout, name: str, n: str, path: str) -> None:
         """All elements at once: those of an array of structs of fixed size, as long as none of them has a tag."""
-        line, block = self.s.line, self.s.block
+        block = self.s.block
         codes, names, entries, flags = "", [], [], []
         for slot in item.slots:
             each = self.s.local(slot.name)
@@ -445,19 +447,28 @@ class _Decoder:
         tag_at = struct.calcsize(">" + codes)
         codes += "x" * item.flexible
         size = struct.calcsize(">" + codes)
-        rows = self.s.constant(f"rows_{codes.replace('?', 't')}", codes, lambda: struct.Struct(">" + codes).iter_unpack)
-        line(f"rows = d[p:p + {n} * {size}]")
-        made = f"[{{{', '.join(entries)}}} for {', '.join(names)}{',' * (len(names) == 1)} in {rows}(rows)]"
+        display = f"{{{', '.join(entries)}}}"
         if not item.flexible:
-            self._all_rows(name, n, made, size, flags, path)
+            self._all_rows(name, n, display, names, codes, flags, path)
             return
-        with block(f"if rows[{tag_at}::{size}].count(0) == {n}:  # no element has a tag"):
-            self._all_rows(name, n, made, size, flags, path)
+        with block(f"if d[p + {tag_at}:p + {n} * {size}:{size}].count(0) == {n}:  # no element has a tag"):
+            self._all_rows(name, n, display, names, codes, flags, path)
         with block("else:"):
             self._loop(item, name, n, path)
 
-    def _all_rows(self, name: str, n: str, made: str, size: int, flags: list[int], path: str) -> None:
+    def _all_rows(
+        self, name: str, n: str, display: str, names: list[str], codes: str, flags: list[int], path: str
+    ) -> None:
+        line, block, size = self.s.line, self.s.block, struct.calcsize(">" + codes)
         for at in flags:
-            self.refuse(f"rows[{at}::{size}].strip(b'\\0\\1')", "boolean", path)
-        self.s.line(f"{name} = {made}")
-        self.s.line(f"p += {n} * {size}")
+            self.refuse(f"d[p + {at}:p + {n} * {size}:{size}].strip(b'\\0\\1')", "boolean", path)
+        called = codes.replace("?", "t")
+        few = self.s.constant(f"unpack_rows_{called}", codes, lambda: unpackers(codes))
+        many = self.s.constant(f"each_row_{called}", codes, lambda: struct.Struct(">" + codes).iter_unpack)
+        with block(f"if {n} < {MANY}:"):
+            line(f"cells = iter({few}[{n}](d, p))")
+            line(f"rows = zip({', '.join(['cells'] * len(names))})")
+        with block("else:"):
+            line(f"rows = {many}(d[p:p + {n} * {size}])")
+        line(f"{name} = [{display} for {', '.join(names)}{',' * (len(names) == 1)} in rows]")
+        line(f"p += {n} * {size}")

@@ -4,6 +4,7 @@ The compiled code takes values that are plain and complete. It only notices that
 then ``complete`` says what is wrong, or makes the value plain and complete, and it runs once more.
 """
 
+import marshal
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,11 +13,15 @@ from uuid import UUID
 from conformance.wire.complete import is_default
 from conformance.wire.primitives import (
     FORMATS,
-    LONGEST_STRING,
     LONGEST_UTF,
+    MANY,
     UNKNOWN,
     Rough,
-    Table,
+    compact_length,
+    compact_lengths,
+    int16_lengths,
+    int32_length,
+    int32_lengths,
     modified_utf8,
     packers,
     uvarint,
@@ -27,6 +32,11 @@ from conformance.wire.source import Source, default_of
 ROUGH = (struct.error, LookupError, ValueError, OverflowError, TypeError, AttributeError)
 """What compiled code raises on values that are not plain and complete."""
 
+NO_TAGS = r"b'\0'"
+
+SEVERAL = 6
+"""So many calls of ``append`` take as long as a tuple of pieces added at once."""
+
 Again = Callable[[Any, Exception], bytes]
 
 
@@ -35,26 +45,19 @@ def encoder(layout: Layout, again: Again) -> tuple[str, Any]:
     source = Source()
     writer = _Encoder(source)
     source.named |= {
-        "Rough": Rough, "ROUGH": ROUGH, "again": again, "UUID": UUID, "merge": merge, "bytes_of_tags": tag_section,
-        "S": Table(_int16, 1024), "I": Table(_int32, 1024), "C": Table(lambda size: uvarint(size + 1), 1024),
+        "Rough": Rough, "ROUGH": ROUGH, "again": again, "UUID": UUID, "dumps": marshal.dumps,
+        "merge": merge, "tag_section": tag_section, "own_tags": own_tags,
+        "S": int16_lengths(), "I": int32_lengths(), "C": compact_lengths(),
+        "long_i": int32_length, "long_c": compact_length,
     }
     with source.block("def encode(value):"):
         with source.block("try:"):
             writer.struct(layout, "value", "")
             source.line(f"return {writer.joined()}")
         with source.block("except ROUGH as failure:"):
-            source.line("return again(value, failure)")
+            source.line("rough = failure")
+        source.line("return again(value, rough)")
     return source.text, source.function("encode", f"<encode {layout}>")
-
-
-def _int16(size: int) -> bytes:
-    if size > LONGEST_STRING:
-        raise Rough("length")
-    return size.to_bytes(2, "big")
-
-
-def _int32(size: int) -> bytes:
-    return size.to_bytes(4, "big")
 
 
 def filler(layout: Layout) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
@@ -92,7 +95,17 @@ def merge(known: list[tuple[int, bytes]], unknown: Any, tags: frozenset[int]) ->
 
 
 def tag_section(fields: list[tuple[int, bytes]]) -> bytes:
-    return b"".join([uvarint(len(fields)), *(uvarint(tag) + uvarint(len(data)) + data for tag, data in fields)])
+    """The bytes of tagged fields in their order, with their number in front."""
+    out = [uvarint(len(fields))]
+    for tag, data in fields:
+        out += (uvarint(tag), uvarint(len(data)), data)
+    return b"".join(out)
+
+
+def own_tags(value: Mapping[str, Any]) -> bytes:
+    """The tag section of a struct that knows no tags. Errors: Rough."""
+    unknown = value.get(UNKNOWN)
+    return b"\0" if unknown is None else tag_section(merge([], unknown, frozenset()))
 
 
 class _Encoder:
@@ -128,12 +141,16 @@ class _Encoder:
     def spill(self) -> None:
         """Put the pieces on the list, since a loop or a branch follows."""
         self._pack()
-        pieces, self._pieces = ", ".join(self._pieces), []
+        written, self._pieces = self._pieces, []
+        pieces = ", ".join(written)
         if self._fresh:
             self.s.line(f"{self._out} = [{pieces}]")
             self._fresh = False
-        elif pieces:
+        elif len(written) > SEVERAL:
             self.s.line(f"{self._out} += ({pieces},)")
+        else:
+            for piece in written:
+                self.s.line(f"{self._out}.append({piece})")
 
     def joined(self) -> str:
         """An expression for all the pieces in one."""
@@ -157,42 +174,42 @@ class _Encoder:
 
     def struct(self, layout: Layout, value: str, path: str) -> None:
         line, block = self.s.line, self.s.block
-        fill = self.s.constant("fill", (id(layout), path), lambda: filler(layout))
-        names = len(layout.names)
-        with block(f"if len({value}) != {names}:"):
-            line(f"{value} = {fill}({value})")
-        if layout.flexible:
-            unknown = self.s.local("unknown")
-            line(f"{unknown} = {value}[{UNKNOWN!r}] if len({value}) != {names} else None")
+        unknown, tags = self.s.local("unknown"), self.s.local("tags")
+        self._fill(layout, value, unknown if layout.tagged else tags, path)
         if layout.prefix is not None:
             if layout.prefix.name:
                 said = f"{value}[{layout.prefix.name!r}]"
                 self.refuse(f"{said} != {layout.version} or {said} is True", "version", layout.prefix.name)
             self.put(repr(struct.pack(">" + FORMATS[layout.prefix.type], layout.version)))
         for slot in layout.untagged:
-            name = self.s.local(slot.name)
-            line(f"{name} = {value}[{slot.name!r}]")
-            self.slot(slot, name, f"{path}.{slot.name}".strip("."))
+            self.slot(slot, self._field(slot, value), f"{path}.{slot.name}".strip("."))
+        if layout.tagged:
+            fields = self.s.local("fields")
+            line(f"{fields} = []")
+            for slot in layout.tagged:
+                self._tagged(slot, self._field(slot, value), fields, f"{path}.{slot.name}".strip("."))
+            known = frozenset(slot.tag for slot in layout.tagged)
+            with block(f"if {unknown} is not None:"):
+                line(f"merge({fields}, {unknown}, {self.s.constant('known_tags', known, lambda: known)})")
+            line(f"{tags} = tag_section({fields}) if {fields} else b'\\0'")
         if layout.flexible:
-            self._tags(layout, value, unknown, path)
-
-    def _tags(self, layout: Layout, value: str, unknown: str, path: str) -> None:
-        line, block = self.s.line, self.s.block
-        fields, tags = self.s.local("fields"), self.s.local("tags")
-        known = self.s.constant("known_tags", id(layout), lambda: frozenset(slot.tag for slot in layout.tagged))
-        if not layout.tagged:
-            line(f"{tags} = b'\\0' if {unknown} is None else bytes_of_tags(merge([], {unknown}, {known}))")
             self.put(tags)
-            return
-        line(f"{fields} = []")
-        for slot in layout.tagged:
-            name = self.s.local(slot.name)
-            line(f"{name} = {value}[{slot.name!r}]")
-            self._tagged(slot, name, fields, f"{path}.{slot.name}".strip("."))
-        with block(f"if {unknown} is not None:"):
-            line(f"merge({fields}, {unknown}, {known})")
-        line(f"{tags} = bytes_of_tags({fields}) if {fields} else b'\\0'")
-        self.put(tags)
+
+    def _fill(self, layout: Layout, value: str, tags: str, path: str) -> None:
+        """Give ``value`` all the names, unless it has them; ``tags`` is the tag section, or the unknown tags."""
+        fill = self.s.constant("fill", (id(layout), path), lambda: filler(layout))
+        with self.s.block(f"if len({value}) != {len(layout.names)}:"):
+            self.s.line(f"{value} = {fill}({value})")
+            if layout.flexible:
+                self.s.line(f"{tags} = {value}.get({UNKNOWN!r})" if layout.tagged else f"{tags} = own_tags({value})")
+        if layout.flexible:
+            with self.s.block("else:"):
+                self.s.line(f"{tags} = {None if layout.tagged else NO_TAGS}")
+
+    def _field(self, slot: Slot, value: str) -> str:
+        name = self.s.local(slot.name)
+        self.s.line(f"{name} = {value}[{slot.name!r}]")
+        return name
 
     def _tagged(self, slot: Slot, name: str, fields: str, path: str) -> None:
         """Append (tag, payload) unless the value is the default; null is one byte 0 where the default is not null."""
@@ -200,6 +217,11 @@ class _Encoder:
         data = self.s.local("data")
         if slot.default is None:
             with block(f"if {name} is not None:"):
+                self._payload(slot, name, data, path)
+                line(f"{fields}.append(({slot.tag}, {data}))")
+            return
+        if slot.default == () and not slot.nullable:
+            with block(f"if {name} or type({name}) is not list:"):
                 self._payload(slot, name, data, path)
                 line(f"{fields}.append(({slot.tag}, {data}))")
             return
@@ -241,7 +263,22 @@ class _Encoder:
     def slot(self, slot: Slot, name: str, path: str) -> None:
         if not slot.nullable:
             self._present(slot, name, path)
-        elif slot.array or slot.item is not None:
+        elif not slot.array and slot.type in ("string", "bytes", "records"):
+            self._pack()
+            size, data = self.s.local("size"), self.s.local("data")
+            with self.s.block(f"if {name} is None:"):
+                self.s.line(f"{size} = {self._null(slot)}")
+                self.s.line(f"{data} = b''")
+            with self.s.block("else:"):
+                at = len(self._pieces)
+                self._one(slot, name, path)
+                sized, piece = self._pieces[at:]
+                del self._pieces[at:]
+                self.s.line(f"{size} = {sized}")
+                self.s.line(f"{data} = {piece}")
+            self.put(size)
+            self.put(data)
+        else:
             self.spill()
             with self.s.block(f"if {name} is None:"):
                 self.s.line(f"{self._out}.append({self._null(slot)})")
@@ -250,15 +287,6 @@ class _Encoder:
                     self.put("b'\\1'")
                 self._present(slot, name, path)
                 self.spill()
-        else:
-            data = self.s.local("data")
-            with self.s.block(f"if {name} is None:"):
-                self.s.line(f"{data} = {self._null(slot)}")
-            with self.s.block("else:"):
-                before = self.open()
-                self._present(slot, name, path)
-                self.close(data, before)
-            self.put(data)
 
     def _null(self, slot: Slot) -> str:
         if slot.item is not None and not slot.array:
@@ -291,8 +319,6 @@ class _Encoder:
             case "string":
                 text = self.s.local("text")
                 line(f"{text} = {name}.encode()")
-                if slot.compact:
-                    self.refuse(f"len({text}) > {LONGEST_STRING}", "length", path)
                 self.put(f"{'C' if slot.compact else 'S'}[len({text})]")
                 self.put(text)
             case "utf":
@@ -305,28 +331,44 @@ class _Encoder:
             case "utf16":
                 text = self.s.local("text")
                 line(f"{text} = {name}.encode('utf-16-be')")
-                self.put(f"I[len({text}) >> 1]")
+                self._size(f"len({text}) >> 1", "I", "long_i")
                 self.put(text)
             case "rest" | "bytes" | "records":
                 self.refuse(f"type({name}) is not bytes", "type", path)
                 if slot.type != "rest":
-                    self.put(f"{'C' if slot.compact else 'I'}[len({name})]")
+                    self._length(slot, name)
                 self.put(name)
             case _:
                 self.refuse(f"{name} is True or {name} is False", "type", path)
                 self.number(FORMATS[slot.type], name)
 
+    def _length(self, slot: Slot, name: str) -> None:
+        """What leads bytes or an array."""
+        self._size(f"len({name})", *(("C", "long_c") if slot.compact else ("I", "long_i")))
+
+    def _size(self, length: str, table: str, other: str) -> None:
+        size = self.s.local("size")
+        self.s.line(f"{size} = {length}")
+        self.put(f"{table}[{size}] if {size} < 1024 else {other}({size})")
+
+    # Arrays
+
     def _array(self, slot: Slot, name: str, path: str) -> None:
         self.refuse(f"type({name}) is not list", "type", path)
-        self.put(f"{'C' if slot.compact else 'I'}[len({name})]")
         if slot.item is None and slot.type in FORMATS and slot.type != "float64":
-            code = FORMATS[slot.type]
-            many = self.s.constant(f"pack_many_{code}", code, lambda: packers(code))
-            self.refuse(f"bool in map(type, {name})", "type", path)
-            self.put(f"{many}[len({name})](*{name})")
+            self._integers(slot, name, path)
             return
+        self._length(slot, name)
         self.spill()
         each = self.s.local("each")
+        if slot.item is not None and self._flat(slot.item):
+            cells = self._cells(slot.item, name, each, path)
+            with self.s.block(f"if {cells} is not None:"):
+                self._each(slot, name, each, path)
+        else:
+            self._each(slot, name, each, path)
+
+    def _each(self, slot: Slot, name: str, each: str, path: str) -> None:
         with self.s.block(f"for {each} in {name}:"):
             if slot.item is not None:
                 self.struct(slot.item, each, path)
@@ -334,4 +376,51 @@ class _Encoder:
                 self._one(slot, each, path)
             self.spill()
 
+    def _integers(self, slot: Slot, name: str, path: str) -> None:
+        """All at once; together with their number, if that is no varint."""
+        code, ahead = FORMATS[slot.type], "" if slot.compact else "i"
+        many = self.s.constant(f"pack_many_{ahead}{code}", (code, ahead), lambda: packers(code, ahead))
+        self._no_booleans([slot], name, path)
+        if slot.compact:
+            self._length(slot, name)
+            self.put(f"{many}[len({name})](*{name})")
+        else:
+            size = self.s.local("size")
+            self.s.line(f"{size} = len({name})")
+            self.put(f"{many}[{size}]({size}, *{name})")
 
+    def _no_booleans(self, slots: list[Slot], cells: str, path: str) -> None:
+        """A boolean would be packed as 0 or 1.
+
+        ``marshal`` is the quickest to tell: it writes an int of 32 bits in 5 bytes and a boolean in 1, and it refuses
+        every other kind of int. (Wider ints take more; for those the types are counted.)
+        """
+        if any(slot.type == "int64" for slot in slots):
+            self.refuse(f"[*map(type, {cells})].count(int) != len({cells})", "type", path)
+        else:
+            self.refuse(f"len(dumps({cells}, 2)) != 5 + 5 * len({cells})", "type", path)
+
+    def _flat(self, item: Layout) -> bool:
+        """Are elements nothing but a few integers?"""
+        return bool(item.slots) and all(
+            slot.type in FORMATS and slot.type != "float64" and not slot.array and slot.tag is None
+            for slot in item.slots
+        )
+
+    def _cells(self, item: Layout, name: str, each: str, path: str) -> str:
+        """Write all elements at once, and leave None in the local returned, if all are complete and without tags."""
+        line, block, cells = self.s.line, self.s.block, self.s.local("cells")
+        codes = "".join(FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible
+        many = self.s.constant(f"pack_rows_{codes}", codes, lambda: packers(codes))
+        line(f"{cells} = []")
+        with block(f"if len({name}) < {MANY}:"):
+            with block(f"for {each} in {name}:"):
+                with block(f"if len({each}) != {len(item.slots)}:"):
+                    line("break")
+                for slot in item.slots:
+                    line(f"{cells}.append({each}[{slot.name!r}])")
+            with block("else:"):
+                self._no_booleans(list(item.slots), cells, path)
+                line(f"{self._out}.append({many}[len({name})](*{cells}))")
+                line(f"{cells} = None")
+        return cells

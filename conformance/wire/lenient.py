@@ -93,8 +93,10 @@ def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> 
             value: dict[str, Any] = ahead(buffer)
             value |= read(buffer)
         except ROUGH as failure:
-            raise locate(data, failure) from None
-        return value
+            rough = failure
+        else:
+            return value
+        raise locate(data, rough)
 
     return decode
 

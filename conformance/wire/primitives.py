@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -37,15 +38,48 @@ class Rough(ValueError):
         self.path = path
 
 
-class Table(dict[int, Any]):
-    """Makes what it lacks and keeps none of it, so that no input makes it grow."""
+MANY: Final = 128
+"""From so many elements on, nothing is kept ready for their number."""
 
-    def __init__(self, make: Callable[[int], Any], ready: int) -> None:
-        super().__init__((number, make(number)) for number in range(ready))
+
+class Table(dict[int, Any]):
+    """By number of elements, what codes them all at once. It is made when it is missed, and kept below ``MANY``."""
+
+    def __init__(self, make: Callable[[int], Any]) -> None:
+        super().__init__()
         self._make = make
 
     def __missing__(self, number: int) -> Any:
-        return self._make(number)
+        made = self._make(number)
+        if number < MANY:
+            self[number] = made
+        return made
+
+
+@cache
+def int16_lengths() -> list[bytes]:
+    """By length, what leads a string that is not compact."""
+    return [length.to_bytes(2, "big") for length in range(LONGEST_STRING + 1)]
+
+
+@cache
+def int32_lengths() -> list[bytes]:
+    """What leads short bytes and arrays that are not compact."""
+    return [int32_length(length) for length in range(1024)]
+
+
+@cache
+def compact_lengths() -> list[bytes]:
+    """What leads compact strings of any legal length, and bytes and arrays up to that."""
+    return [compact_length(length) for length in range(LONGEST_STRING + 1)]
+
+
+def int32_length(length: int) -> bytes:
+    return length.to_bytes(4, "big")
+
+
+def compact_length(length: int) -> bytes:
+    return uvarint(length + 1)
 
 
 def uvarint(number: int) -> bytes:
@@ -158,11 +192,17 @@ def uuid_of(data: bytes) -> UUID:
     return made
 
 
-def unpackers(code: str) -> Table:
-    """By count, ``unpack_from`` for so many numbers of one kind."""
-    return Table(lambda count: struct.Struct(f">{count}{code}").unpack_from, 33)
+def unpackers(codes: str) -> Table:
+    """By count, ``unpack_from`` for so many repetitions of ``codes``."""
+    return Table(lambda count: struct.Struct(_times(codes, count)).unpack_from)
 
 
-def packers(code: str) -> Table:
-    """By count, ``pack`` for so many numbers of one kind."""
-    return Table(lambda count: struct.Struct(f">{count}{code}").pack, 33)
+def packers(codes: str, ahead: str = "") -> Table:
+    """By count, ``pack`` for so many repetitions of ``codes``."""
+    return Table(lambda count: struct.Struct(_times(codes, count, ahead)).pack)
+
+
+def _times(codes: str, count: int, ahead: str = "") -> str:
+    if codes == codes[0] * len(codes):
+        return f">{ahead}{count * len(codes)}{codes[0]}"
+    return f">{ahead}{codes * count}"
