@@ -2,8 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 EXIT_CODES = """\
 exit codes:
@@ -12,6 +13,9 @@ exit codes:
   2  usage                     6  undecided within the budget
   3  a target did not start    70 a bug of ours
 where several hold, the first of 70, 2, 3, 1, 5, 4, 6"""
+
+if TYPE_CHECKING:
+    from conformance.wire import Layout
 
 Call = Callable[[argparse.Namespace], int]
 
@@ -55,10 +59,19 @@ def parser() -> argparse.ArgumentParser:
     gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
     gate.add_argument("--edition", default="apache", metavar="E")
     gate.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
+    gate.add_argument("--message", action="append", metavar="GLOB", help="default all; may be repeated")
     gate.add_argument("--seed", type=int, default=0, metavar="N")
-    gate.add_argument("--cases", type=_positive, metavar="N", help="cases per check instead of its own number")
+    gate.add_argument(
+        "--cases", type=_positive, metavar="N",
+        help="values drawn for each check and version of a message, instead of the check's own number",
+    )
+    gate.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes; the verdicts stay the same")
+    gate.add_argument(
+        "--budget", type=_duration, metavar="TIME", help="90s, 5m, 8h: begin nothing after it; what is left is undecided"
+    )
     gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
     gate.add_argument("--dry-run", action="store_true", help="say what would run, and run nothing")
+    gate.add_argument("--json", action="store_true", help="the plan of --dry-run as JSON")
 
     again = command("replay", _replay, "hold a failed conversation again: 1 it still fails, 0 it is gone", EXIT_CODES)
     again.add_argument("file", type=Path, metavar="FILE", help="failures/ID.json under a run's --out")
@@ -106,36 +119,67 @@ def _bytes_epilog(name: str) -> str:
     )
 
 
+def _duration(text: str) -> float:
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    number = text[:-1] if unit else text
+    if not number.isascii() or not number.isdigit() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 90s, 5m or 8h")
+    return float(int(number) * (unit or 1))
+
+
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return number
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
 
 
 # ---- run, replay
 
 
 def _run(options: argparse.Namespace) -> int:
+    import reports
     from conformance import gate
 
-    return gate.run(
+    outcome = gate.run(
         gate.Options(
             targets=tuple(options.target or ("kafka-python",)),
             edition=options.edition,
             checks=tuple(options.check or ("*",)),
+            messages=tuple(options.message or ("*",)),
             seed=options.seed,
             cases=options.cases,
+            workers=options.workers,
             out=options.out,
             dry_run=options.dry_run,
+            budget=options.budget,
         )
-    ).exit_code
+    )
+    if options.dry_run and not outcome.why:
+        _print_plan(outcome.plan, options.json)
+    elif outcome.ledger is not None:
+        print(reports.render(outcome.ledger, "text"), end="")
+    return _complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
+
+
+def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    if as_json:
+        import json
+
+        print(json.dumps({"plan": plan, "cases": sum(row["cases"] for row in plan)}))
+        return
+    for row in plan:
+        versions = "-".join(map(str, sorted({min(row["versions"]), max(row["versions"])})))
+        print(f"{row['target']}  {row['check']:<20} {row['grade']:<12} {row['message']} v{versions}: "
+              f"{row['cases']} cases  {' '.join(row['requirements'])}")
+    print(f"{sum(row['cases'] for row in plan)} cases; nothing was run")
 
 
 def _replay(options: argparse.Namespace) -> int:
     from conformance import gate
 
-    return gate.replay(options.file).exit_code
+    found = gate.replay(options.file)
+    print(found.says, file=sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr)
+    return found.exit_code
 
 
 # ---- bytes and values
@@ -202,7 +246,7 @@ def _lines(results: Iterable[tuple[str, bool]]) -> int:
     return OK if well else FAILED
 
 
-def _layout(options: argparse.Namespace):  # type: ignore[no-untyped-def]
+def _layout(options: argparse.Namespace) -> "Layout":
     from conformance.wire.workbench import Unreadable, named
 
     if options.message is None or options.version is None:
