@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.core.edition import APACHE, edition
+from conformance.core.edition import APACHE
 from conformance.core.release import Release
 from conformance.targets.java import JavaCodec, Order, java_judge, parts
 from conformance.tests.agreement import (
@@ -188,7 +188,6 @@ def test_a_planted_mistake_in_a_streams_layout_is_found(judge: JavaCodec) -> Non
 @pytest.mark.parametrize("release", LINES)
 def test_every_line_agrees(release: str) -> None:
     """Streams records and the consumer protocol from 0.10.0 on; all that is generated from 2.4.0 on, both ways."""
-    table = edition(f"apache@{release}")
     have = parts(release)
     with java_judge({release: have}) as judge:
         for message in (*STREAMS, *CONSUMER, *STICKY):
@@ -203,7 +202,8 @@ def test_every_line_agrees(release: str) -> None:
             if each.message in CONSUMER and Release.parse(release) < Release.parse("2.7.0"):
                 continue
             if judge.one(Order("versions", each.message)).status == "unsupported":
-                assert not table.exact or each.message.endswith(("Key", "Value")), each
+                # The coordinators' records were not yet generated classes, or lie in no jar of this patch.
+                assert each.message.endswith(("Key", "Value")), each
                 continue
             none(exactly(judge, release, each, drawn(each, 40)))
             compared += 1
