@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     )
     gate.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes; the verdicts stay the same")
     gate.add_argument(
-        "--budget", type=_duration, metavar="TIME", help="90s, 5m, 8h: then begin nothing more; what is left is undecided"
+        "--budget", type=_duration, metavar="TIME", help="90s, 5m, 8h: begins nothing later; what is left is undecided"
     )
     gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
     gate.add_argument("--dry-run", action="store_true", help="say what would run, and run nothing")
