@@ -11,4 +11,9 @@ def layout(edition: str | Edition, message: str, version: int) -> Layout:
 
     Errors: LookupError where the edition has no such message or the message no such version.
     """
-    return spec(_edition(edition) if isinstance(edition, str) else edition, message).at(version)
+    found = _edition(edition) if isinstance(edition, str) else edition
+    if message.endswith("ZNode"):
+        from conformance.wire.znodes import znode  # JSON, which hardly anybody asks for
+
+        return znode(found, message, version)
+    return spec(found, message).at(version)

@@ -12,6 +12,8 @@ CLASSES: Final = {
     "text": "bytes that are no UTF-8, or text that has no UTF-8",
     "tag": "tagged fields out of order, twice, or of another size than they say",
     "trailing": "bytes after the end of the message",
+    "json": "text that is no JSON, or an object with a key twice",
+    "missing": "an object without a key that must be there",
     "version": "a leading version that is not the one asked for",
     "type": "a value of another type than the field's",
     "range": "a number outside the field's range",

@@ -10,6 +10,7 @@ from conformance.wire.constructs.tape import Note, Role
 from conformance.wire.describe import VERSION, meaning_of, name_of
 from conformance.wire.errors import Refused
 from conformance.wire.schema import Layout
+from conformance.wire.znodes import ZNode
 
 WIDEST: Final = {"bytes": 35, "path": 48, "type": 30, "value": 40}
 """Characters that a column of the text may take; what is longer is cut, in the text only."""
@@ -47,7 +48,7 @@ def explain(layout: Layout, data: bytes, lenient: bool = False) -> Explained:
     notes: list[Note] = []
     damage = None
     try:
-        trace(layout, data, notes, lenient)
+        layout.trace(data, notes, lenient) if isinstance(layout, ZNode) else trace(layout, data, notes, lenient)
     except Refused as refused:
         damage = refused
     rows = [Row(n.offset, n.size, n.lead, n.path, n.type, n.value, _meaning(n)) for n in notes]
@@ -71,7 +72,8 @@ def _meaning(note: Note) -> str:
         case Role.UNKNOWN:
             return "kept as it is"
         case Role.FIELD | Role.COUNT | Role.PRESENCE:
-            assert note.slot is not None
+            if note.slot is None:
+                return ""
             name = name_of(note.owner, note.slot.name, note.value) if note.role is Role.FIELD else ""
             return ": ".join(filter(None, (name, meaning_of(note.owner, note.slot))))
 
