@@ -107,8 +107,9 @@ final class Consumers implements Codec {
     }
 
     private Object read(String message, int version, ByteBuffer bytes) throws Throwable {
-        if (bytes.remaining() >= 2 && bytes.getShort(bytes.position()) != version) {
-            throw new IllegalArgumentException("the bytes start with version " + bytes.getShort(bytes.position()));
+        int found = bytes.remaining() >= 2 ? bytes.getShort(bytes.position()) : version;
+        if (found != version && !(found > version && version == versions(message)[1])) {
+            throw new IllegalArgumentException("the bytes start with version " + found);
         }
         String kind = message.substring("ConsumerProtocol".length());
         return Release.callStatic(release.need(PLACE + "internals.ConsumerProtocol"), "deserialize" + kind, bytes);

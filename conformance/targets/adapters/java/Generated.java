@@ -106,7 +106,7 @@ final class Generated implements Codec {
         if (version < low || version > high) {
             throw new Release.Unsupported(release.name + " has " + message + " " + low + " to " + high);
         }
-        return new Form(type, (short) version, prefixed ? (short) wanted : -1);
+        return new Form(type, (short) version, (short) (prefixed ? wanted : -1), high);
     }
 
     /** A class at one version, with the number that leads its bytes, or -1. */
@@ -114,9 +114,11 @@ final class Generated implements Codec {
         final Class<?> type;
         final short version;
         final short prefix;
+        final int newest;
 
-        Form(Class<?> type, short version, short prefix) {
+        Form(Class<?> type, short version, short prefix, int newest) {
             this.type = type;
+            this.newest = newest;
             this.version = version;
             this.prefix = prefix;
         }
@@ -124,7 +126,9 @@ final class Generated implements Codec {
         Object read(ByteBuffer bytes) throws Throwable {
             if (prefix >= 0) {
                 short found = bytes.getShort();
-                if (found != prefix) {
+                // Consumers read whatever comes after their newest version in its form.
+                boolean later = found > prefix && prefix == newest && type.getSimpleName().startsWith("ConsumerProtocol");
+                if (found != prefix && !later) {
                     throw new IllegalArgumentException("the bytes start with version " + found);
                 }
             }

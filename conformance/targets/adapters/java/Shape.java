@@ -79,7 +79,8 @@ final class Shape {
         List<Object> tags = new ArrayList<>();
         for (Object tag : unknownTags(made)) {
             Map<String, Object> one = new LinkedHashMap<>();
-            one.put("tag", Release.call(tag, "tag"));
+            // As it stands on the wire, where it has no sign.
+            one.put("tag", (Integer) Release.call(tag, "tag") & 0xffffffffL);
             one.put("data", Values.hex((byte[]) Release.call(tag, "data")));
             tags.add(one);
         }
