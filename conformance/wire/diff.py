@@ -124,9 +124,8 @@ class Diff:
         differing = sum(len(each.versions) for each in self.messages)
         lines = [f"{self.a} (A), {self.b} (B): {self.compared} message versions in both, {differing} of them differ"]
         lines += [f"not read: {coordinate}: {why}" for coordinate, why in self.missing]
-        for letter, lone in (("A", lambda each: each.b is None), ("B", lambda each: each.a is None)):
-            if only := [f"{each.message} {each.a or each.b}" for each in self.messages if lone(each)]:
-                lines.append(f"only in {letter}: {', '.join(only)}")
+        lines += _only("A", [(each.message, each.a) for each in self.messages if each.b is None])
+        lines += _only("B", [(each.message, each.b) for each in self.messages if each.a is None])
         for message in self.messages:
             if message.a and message.b:
                 lines += ["", *_block(message)]
@@ -325,6 +324,10 @@ SAYS = {
     Reading.REFUSES: "{reader} REFUSES nulls that {writer} writes",
     Reading.MISREADS: "{reader} MISREADS or refuses what {writer} writes",
 }
+
+
+def _only(letter: str, found: list[tuple[str, Versions | None]]) -> list[str]:
+    return [f"only in {letter}: " + ", ".join(f"{message} {versions}" for message, versions in found)] if found else []
 
 
 def _block(message: MessageDiff) -> Iterator[str]:
