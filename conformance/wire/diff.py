@@ -326,8 +326,15 @@ SAYS = {
 }
 
 
+SHOWN = 12
+"""Messages that one edition lacks are listed up to so many: the jars of a release define 200 that are not ours."""
+
+
 def _only(letter: str, found: list[tuple[str, Versions | None]]) -> list[str]:
-    return [f"only in {letter}: " + ", ".join(f"{message} {versions}" for message, versions in found)] if found else []
+    if not found:
+        return []
+    more = f" and {len(found) - SHOWN} more (--json has all)" if len(found) > SHOWN else ""
+    return [f"only in {letter}: " + ", ".join(f"{message} {versions}" for message, versions in found[:SHOWN]) + more]
 
 
 def _block(message: MessageDiff) -> Iterator[str]:
