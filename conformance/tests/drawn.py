@@ -77,3 +77,28 @@ def damaged(data: bytes, luck: random.Random) -> bytes:
             case _ if at < len(raw):
                 raw[at] ^= 1 << luck.randrange(8)
     return bytes(raw)
+
+
+STRANGERS: tuple[Any, ...] = (
+    None, True, 0, -1, 1 << 15, 1 << 31, 1 << 63, 1 << 70, 1.5, float("nan"), 10**400, "", "x" * 40000, "\ud800",
+    b"", bytearray(b"y"), [], (), {}, {"a": 1}, [None], [[]], uuid.UUID(int=3), "00000000-0000-0000-0000-000000000000",
+    [{"tag": 1, "data": b""}], [{"tag": True, "data": b""}], [{"tag": 70000, "data": "x"}], [{"tag": 3}],
+)  # fmt: skip
+
+
+def spoiled(drawn: dict[str, Any], luck: random.Random) -> dict[str, Any]:
+    """``drawn`` with something in one place that may not belong there; changed in place."""
+    places: list[tuple[Any, Any]] = []
+    _places(drawn, places)
+    around, at = luck.choice(places)
+    around[at] = luck.choice(STRANGERS)
+    return drawn
+
+
+def _places(around: Any, found: list[tuple[Any, Any]]) -> None:
+    if isinstance(around, dict):
+        strange = ("nonsense", "_unknownTaggedFields", 5, "groupInstanceId", "memberId", "members", "topics")
+        found += [(around, name) for name in strange]
+    for name in around if isinstance(around, dict) else range(len(around)) if isinstance(around, list) else ():
+        found.append((around, name))
+        _places(around[name], found)

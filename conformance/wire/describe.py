@@ -58,8 +58,8 @@ def meaning_of(owner: str, slot: Slot) -> str:
 
 def meaning(owner: str, name: str) -> str:
     """As ``meaning_of``, by the names of the struct and the field."""
-    told: Mapping[str, str] = _meanings()["fields"]
-    return told.get(f"{owner}.{name}", told.get(name, ""))
+    told = _folded()  # some releases write generationid
+    return told.get(f"{owner}.{name}".casefold(), told.get(name.casefold(), ""))
 
 
 def name_of(owner: str, name: str, value: Any) -> str:
@@ -73,6 +73,11 @@ def name_of(owner: str, name: str, value: Any) -> str:
 def _names(key: str) -> Mapping[str, str] | None:
     table: Mapping[str, str] | str | None = _meanings()["values"].get(key)
     return _names(table) if isinstance(table, str) else table
+
+
+@cache
+def _folded() -> Mapping[str, str]:
+    return {name.casefold(): words for name, words in _meanings()["fields"].items()}
 
 
 @cache

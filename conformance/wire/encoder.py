@@ -45,10 +45,19 @@ def encoder(layout: Layout, again: Again) -> tuple[str, Any]:
     source = Source()
     writer = _Encoder(source)
     source.named |= {
-        "Rough": Rough, "ROUGH": ROUGH, "again": again, "UUID": UUID, "dumps": marshal.dumps,
-        "merge": merge, "tag_section": tag_section, "own_tags": own_tags,
-        "S": int16_lengths(), "I": int32_lengths(), "C": compact_lengths(),
-        "long_i": int32_length, "long_c": compact_length,
+        "Rough": Rough,
+        "ROUGH": ROUGH,
+        "again": again,
+        "UUID": UUID,
+        "dumps": marshal.dumps,
+        "merge": merge,
+        "tag_section": tag_section,
+        "own_tags": own_tags,
+        "S": int16_lengths(),
+        "I": int32_lengths(),
+        "C": compact_lengths(),
+        "long_i": int32_length,
+        "long_c": compact_length,
     }
     with source.block("def encode(value):"):
         with source.block("try:"):
@@ -66,6 +75,8 @@ def filler(layout: Layout) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     names = frozenset(layout.names)
 
     def fill(value: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping) or value.get(UNKNOWN, ()) is None:
+            raise Rough("type")
         full = layout.defaults()
         for key in value:
             if key in names or (key == UNKNOWN and layout.flexible):

@@ -85,9 +85,9 @@ class Whole(Piece):
             return {}
         tape.steps += [prefix.name] if prefix.name else []
         found = take_number(prefix.type, "version", tape)
-        tape.note(0, prefix.type, found, Role.VERSION)
         if found != self.layout.version and not (tape.lenient and self._newer(found)):
             raise tape.refused("version", f"version {found} leads, {self.layout.version} was asked for", 0)
+        tape.note(0, prefix.type, found, Role.VERSION)
         tape.steps.clear()
         return {prefix.name: found} if prefix.name else {}
 

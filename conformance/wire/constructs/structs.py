@@ -72,7 +72,9 @@ class Fields(Part):
             if name in self.order or (name == UNKNOWN and self.layout.flexible):
                 continue
             tape.steps.append(str(name))
-            if name == UNKNOWN and not each:
+            if name == UNKNOWN and not isinstance(each, list | tuple):
+                raise tape.refused("type", f"{shown(each)} where an array is wanted")
+            elif name == UNKNOWN and not each:
                 pass
             elif name == UNKNOWN:
                 raise tape.refused("absent-field", f"{self.layout} is not flexible: it has no tagged fields")
@@ -241,7 +243,7 @@ class Tags(Part):
                 payloads[tag] = payload
             tape.steps.pop()
         last = -1
-        for index, each in enumerate(_unknown_tags(value.get(UNKNOWN), tape)):
+        for index, each in enumerate(_unknown_tags(value.get(UNKNOWN, ()), tape)):
             tape.steps += [UNKNOWN, index]
             tag, data = _unknown_tag(each, tape)
             if tag <= last or tag in self.known:
@@ -292,10 +294,10 @@ def _aside(part: Part, value: Any, tape: Tape) -> bytes:
 
 
 def _unknown_tags(value: Any, tape: Tape) -> list[Any]:
-    if value is not None and not isinstance(value, list | tuple):
+    if not isinstance(value, list | tuple):
         tape.steps.append(UNKNOWN)
         raise tape.refused("type", f"{shown(value)} where an array is wanted")
-    return list(value or ())
+    return list(value)
 
 
 def _unknown_tag(value: Any, tape: Tape) -> tuple[int, bytes]:
