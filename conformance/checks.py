@@ -7,12 +7,12 @@ from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
 from conformance.core.case import Case, Role, Step, step
+from conformance.values import SYSTEMATIC, bare, emptied, extreme, inhabited
 from conformance.wire import Layout
 from strategies.compiled import compiled
 from strategies.damage import USUAL, damages, every_damage
 from strategies.messages import from_layout
 from strategies.nodes import Node
-from strategies.reduce import least
 
 TAGS = "_unknownTaggedFields"
 Value: TypeAlias = dict[str, Any]
@@ -70,8 +70,8 @@ class Check:
     """How many values are drawn for every version of every message."""
     invariants: tuple[str, ...]
     """What its cases have to keep, besides what binds every target."""
-    tagged: bool = False
-    """May the values hold unknown tagged fields?"""
+    first: tuple[Callable[[Layout], Value], ...] = SYSTEMATIC
+    """The values to begin with; the rest are whatever the declaration allows."""
     versions: Callable[[Layout], bool] = lambda layout: True
     """Which versions it is about."""
     again: Again | None = None
@@ -85,7 +85,8 @@ class Check:
         node = node_of(subject.layout)
         for number in range(self.values if values is None else values):
             random = self._random(subject, seed, number)
-            value = drawn(subject.layout, node, random, number, self.tagged)
+            known = number < len(self.first)
+            value = self.first[number](subject.layout) if known else bare(compiled(node)(random))
             random = self._random(subject, seed, number, "conversations")
             for steps, kind in self.conversations(subject, value, random):
                 yield Sample(Case(self.id, subject.edition, self.role, steps), value, number, kind)
@@ -115,40 +116,10 @@ def node_of(layout: Layout) -> Node:
     return _NODES[key]
 
 
-def drawn(layout: Layout, node: Node, random: Random, number: int, tagged: bool) -> Value:
-    """The least value, the defaults, one with something in every list, then whatever the declaration allows."""
-    match number:
-        case 0:
-            value: Value = least(node)
-        case 1:
-            value = layout.defaults()
-        case 2:
-            value = inhabited(layout)
-        case _:
-            value = compiled(node)(random)
-    return value if tagged else bare(value)
-
-
-def inhabited(layout: Layout) -> Value:
-    """The defaults, but with one element in every list and every struct present: something in every place there is."""
-    value = layout.defaults()
-    for slot in layout.slots:
-        if slot.item is not None:
-            value[slot.name] = [inhabited(slot.item)] if slot.array else inhabited(slot.item)
-    return value
-
-
-def bare(value: Any) -> Any:
-    """Without unknown tagged fields."""
-    if isinstance(value, dict):
-        return {key: bare(each) for key, each in value.items() if key != TAGS}
-    return [bare(each) for each in value] if isinstance(value, list) else value
-
-
 def round_trip(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
     data = subject.layout.encode(value)
     yield Conversation((subject.encode(value),))
-    yield Conversation((subject.decode(data), subject.recode(data)))
+    yield Conversation((subject.decode(data), subject.encode(value), subject.recode(data)))
 
 
 def two_readings(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
@@ -170,8 +141,7 @@ def unknown_tags(subject: Subject, value: Value, random: Random) -> Iterator[Con
     plain = subject.layout.encode(value)
     for tagged in with_tags(subject.layout, value, random):
         data = subject.layout.encode(tagged)
-        yield Conversation((subject.decode(plain), subject.decode(data)))
-        yield Conversation((subject.recode(data),))
+        yield Conversation((subject.decode(plain), subject.decode(data), subject.recode(data)))
 
 
 def with_tags(layout: Layout, value: Value, random: Random) -> Iterator[Value]:
@@ -220,7 +190,8 @@ def repeated(subject: Subject, value: Value, random: Random) -> Iterator[Convers
 def later_versions(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
     data = subject.layout.encode(value)
     for version in (subject.layout.version + 1, 32767):
-        yield Conversation((subject.decode(version.to_bytes(2, "big") + data[2:] + random.randbytes(random.choice((0, 1, 9)))),))
+        later = version.to_bytes(2, "big") + data[2:] + random.randbytes(random.choice((0, 1, 9)))
+        yield Conversation((subject.decode(later),))
 
 
 def damaged(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
@@ -272,7 +243,7 @@ CHECKS: Mapping[str, Check] = {
             "wire/round-trip",
             "values are written and read back unchanged",
             round_trip,
-            values=10,
+            values=14,
             invariants=("wire/encodes", "wire/recodes"),
         ),
         Check(
@@ -286,15 +257,17 @@ CHECKS: Mapping[str, Check] = {
             "wire/prefixes",
             "no message that is cut off is taken for a whole one",
             prefixes,
-            values=4,
+            values=5,
+            first=(inhabited, extreme),
             invariants=("wire/refuses",),
         ),
         Check(
             "wire/damage",
             "damaged bytes are refused where they have to be, and nothing comes of it where they need not",
             damaged,
-            values=6,
-            invariants=("wire/refuses",),
+            values=7,
+            first=(inhabited, extreme),
+            invariants=("wire/refuses", "wire/reads-alike"),
             again=damaged_again,
         ),
         Check(
@@ -302,6 +275,7 @@ CHECKS: Mapping[str, Check] = {
             "tagged fields that a reader does not know do not disturb it",
             unknown_tags,
             values=6,
+            first=(inhabited, emptied),
             invariants=("wire/skips-unknown-tags", "wire/keeps-unknown-tags"),
             versions=flexible,
         ),
@@ -310,13 +284,14 @@ CHECKS: Mapping[str, Check] = {
             "an answer does not depend on what was asked before",
             repeated,
             values=4,
+            first=(emptied,),
             invariants=("wire/same-answer",),
         ),
         Check(
             "wire/later-versions",
             "consumer protocol data of later versions is read as far as it is known",
             later_versions,
-            values=6,
+            values=12,
             invariants=("wire/reads-later-versions",),
             versions=later_is_readable,
         ),
@@ -325,6 +300,7 @@ CHECKS: Mapping[str, Check] = {
             "no input costs time or memory out of proportion to its size",
             floods,
             values=1,
+            first=(inhabited,),
             invariants=("survives",),
             versions=newest,
             shrinks=False,

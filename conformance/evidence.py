@@ -11,7 +11,7 @@ from conformance.checks import CHECKS
 from conformance.core.case import Case, Step
 from conformance.core.requirement import requirements
 from conformance.core.verdict import Violation
-from conformance.invariants.readings import layout_of
+from conformance.invariants.readings import brief, layout_of
 from conformance.invariants.registry import all_invariants
 from conformance.invariants.wire import canonical
 from conformance.targets.protocol import TargetInfo
@@ -122,13 +122,14 @@ def annotated(case: Case, step: Step, violation: Violation) -> list[dict[str, An
             "bytes": data[row.offset : row.offset + row.size].hex(),
             "path": row.path,
             "type": row.type,
-            "value": str(row.value),
+            "value": brief(row.value) if not isinstance(row.value, bytes) else row.value.hex(),
             "guilty": False,
         }
         for row in explained.rows
     ]
     if explained.damage is not None and explained.damage.offset is not None:
         offset = explained.damage.offset
+        rows = [row for row in rows if row["type"] != "not read"]
         rows.append(
             {
                 "offset": offset,

@@ -95,6 +95,8 @@ def run(options: Options) -> Outcome:
         writer = Writer(options.out / "ledger.jsonl")
     except OSError as denied:
         return Outcome(USAGE, None, why=f"{options.out} cannot be written: {denied}")
+    for old in (options.out / "failures").glob("*.json"):
+        old.unlink()  # of an earlier run: what is fixed leaves
     with writer:
         return _Run(options, writer).outcome()
 
@@ -258,7 +260,7 @@ class _Run:
                 self._record(name, check, result, counts)
                 found += result.findings
             self.writer.flush()
-            cases, failed = sum(counts.values()), counts[Result.FAIL.name]
+            cases, failed = sum(counts.values()), counts["FAIL"]
             took = time.monotonic() - begun
             _say(f"{name} {info.version}  {check.id:<22}{cases:>7} cases{failed:>6} failed  {took:5.1f} s")
         return found, total

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from conformance.checks import CHECKS, Check, Sample, Subject, node_of
 from conformance.core.case import Case, Role
 from conformance.core.history import History
-from conformance.core.verdict import Result, Violation, worst
+from conformance.core.verdict import Grade, Result, Verdict, Violation, worst
 from conformance.invariants.readings import kind_at, layout_of
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
@@ -23,6 +23,8 @@ from strategies.reduce import least, reduce
 
 TRIES = 300
 """At most so many smaller values are tried for one failure."""
+DEADLY_TRIES = 24
+"""Where each try that fails costs a process, and perhaps all the time that a case may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Finding:
 class UnitResult:
     unit: Unit
     cases: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
-    """Case id, result, and the result by invariant."""
+    """Case id, what came of it, and the result by invariant."""
     findings: list[Finding] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     """Deaths that belong to no case."""
@@ -101,7 +103,7 @@ class Worker:
     def _judge(self, result: UnitResult, sample: Sample, history: History) -> None:
         verdicts = list(judge(history, invariants_of(CHECKS[result.unit.check])))
         by = {each.invariant: each.result.name for each in verdicts}
-        result.cases.append((sample.case.id, worst(verdicts).name, by))
+        result.cases.append((sample.case.id, _word(verdicts), by))
         for verdict in verdicts:
             if verdict.result is Result.FAIL:
                 about = result.unit, sample.case, sample.value, sample.number, sample.kind
@@ -125,6 +127,15 @@ def invariants_of(check: Check) -> tuple[Invariant, ...]:
     return tuple(each for each in all_invariants(check.role) if each.role is None or each.id in check.invariants)
 
 
+def _word(verdicts: list[Verdict]) -> str:
+    """For the case as a whole: WARN and NOTE where nothing worse is broken than a SHOULD or an INFO."""
+    grades = {each.id: each.grade for each in all_invariants(Role.CODEC)}
+    broken = {grades[each.invariant] for each in verdicts if each.result is Result.FAIL}
+    if broken:
+        return "FAIL" if Grade.MUST in broken else "WARN" if Grade.SHOULD in broken else "NOTE"
+    return worst(verdicts).name
+
+
 def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     """With the least case found that fails in the same way; None where the case alone does not fail at all."""
     check, unit = CHECKS[finding.unit.check], finding.unit
@@ -136,13 +147,14 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     best = replace(finding, violation=again, shape=again.shape)
     if not check.shrinks:
         return best
-    tries = 0
+    tried: set[str] = set()
+    most = DEADLY_TRIES if again.shape[0] == "died" else TRIES
 
     def fails(value: Any) -> bool:
-        nonlocal best, tries
-        tries += 1
-        if tries > TRIES:
+        nonlocal best
+        if repr(value) in tried or len(tried) == most:
             return False
+        tried.add(repr(value))
         cases = list(check.cases(subject, value, unit.seed, finding.number, finding.kind))
         for case, found in worker.violations(cases, invariant):
             if found.shape == again.shape:
@@ -150,6 +162,8 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
                 return True
         return False
 
+    if check.again is not None:
+        fails(finding.value)  # the least place in the value itself
     reduce(node_of(subject.layout), finding.value, fails)
     return replace(best, shape=(*again.shape, *remains(subject.layout, best.value, again.shape)))
 

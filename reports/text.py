@@ -7,7 +7,7 @@ from typing import Any
 from conformance.core.ledger import Ledger, Line
 
 WIDTH = 110
-RESULTS = ("PASS", "FAIL", "UNKNOWN", "SKIP")
+RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
 AROUND = 6
 """So many rows are shown on each side of the guilty bytes of a long message."""
 
@@ -15,8 +15,9 @@ AROUND = 6
 def render(ledger: Ledger) -> str:
     lines: list[str] = []
     order = {"MUST": 0, "SHOULD": 1, "INFO": 2}
+    told: set[str] = set()
     for failure in sorted(ledger.failures, key=lambda each: order[each["grade"]]):
-        lines += [*_block(failure), ""]
+        lines += [*_block(failure, told), ""]
     lines += _table(ledger)
     lines += [f"{each['target']}: {each['check']} skipped: {each['why']}" for each in ledger.skips]
     lines += [f"{each['target']}: {each['why']}" for each in ledger.troubles]
@@ -24,12 +25,15 @@ def render(ledger: Ledger) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _block(failure: Line) -> Iterator[str]:
+def _block(failure: Line, told: set[str]) -> Iterator[str]:
+    """``told``: the requirements whose text stands in the report already."""
     word = {"MUST": "FAIL", "SHOULD": "WARN", "INFO": "NOTE"}[failure["grade"]]
     yield f"{word} {failure['id']}  {failure['target']} {failure['version']}  {failure['check']}  ({failure['grade']})"
     yield from _wrapped("broken", failure["sentence"])
     for each in failure["requirements"]:
-        yield from _wrapped(each["id"], f"{each['clause']}: {each['text']}")
+        text = f": {each['text']}" if each["id"] not in told else " (text above)"
+        told.add(each["id"])
+        yield from _wrapped(each["id"], f"{each['clause']}{text}")
     yield from _wrapped("what", failure["why"])
     if failure["expected"]:
         yield from _wrapped("expected", failure["expected"])

@@ -1,10 +1,11 @@
 """What a codec owes to every message and version."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import History, Op, Refused as Refusal, Replied
-from conformance.core.verdict import Violation
+from conformance.core.verdict import Grade, Violation
 from conformance.invariants.readings import (
     Reading,
     brief,
@@ -95,7 +96,7 @@ def misread(op: Op, layout: Layout, wanted: object, got: object, what: str) -> V
     return Violation(
         f"{layout}: {what} {found.path or 'the value'} comes out as {brief(found.got)}, not {brief(found.wanted)}",
         (op.index,), brief(found.wanted), brief(found.got), found.path,
-        shape=("misread", kind_at(layout, found.path), _sort(found.wanted), _sort(found.got)),
+        shape=("misread", kind_at(layout, found.path), *_sorts(found.wanted, found.got)),
     )  # fmt: skip
 
 
@@ -124,13 +125,13 @@ def _cut(data: bytes) -> str:
     return text if len(text) <= 96 else f"{text[:93]}... ({len(data)} bytes)"
 
 
-def _sort(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case "" | []:
-            return "empty"
-    return type(value).__name__
+def _sorts(wanted: object, got: object) -> tuple[str, str]:
+    """Between null and the rest it matters whether the rest is empty."""
+
+    def sort(value: object, other: object) -> str:
+        return "null" if value is None else "empty" if other is None and value in ("", []) else type(value).__name__
+
+    return sort(wanted, got), sort(got, wanted)
 
 
 def canonical(layout: Layout, step: Step) -> bytes | None:
@@ -200,13 +201,22 @@ def well_read(history: History, value: object) -> bool:
     )
 
 
+def well_written(history: History, data: bytes) -> bool:
+    """Was the value of these bytes, wherever the case has it encoded, written as they are?"""
+    return all(
+        isinstance(op.observation, Replied) and bytes.fromhex(op.observation["hex"]) == data
+        for op in answered(history, is_encode)
+        if canonical(layout_of(history.case.edition, op.step["message"], op.step["version"]), op.step) == data
+    )
+
+
 @invariant("wire/recodes", "grp-05", role=Role.CODEC, concerns=recode_plain)
 def recodes(history: History) -> Iterator[Violation]:
     """What is decoded from canonical bytes is encoded as the same bytes."""
     for op in answered(history, recode_plain):
-        if not well_read(history, reading(history.case, op.step).value):
-            continue
         found = reading(history.case, op.step)
+        if not (well_read(history, found.value) and well_written(history, found.data)):
+            continue
         if isinstance(op.observation, Refusal):
             yield refused(op, found.layout, "a legal message, to be decoded and encoded,")
         elif isinstance(op.observation, Replied):
@@ -239,6 +249,28 @@ def refuses(history: History) -> Iterator[Violation]:
                 found.refused.path, found.refused.offset,
                 ("accepted", found.refused.kind, *_sort_of_place(found)),
             )  # fmt: skip
+
+
+def is_forgiven(case: Case, step: Step) -> bool:
+    """Bytes that a strict reader refuses and Kafka's own readers take."""
+    if step.verb != "decode" or is_readable_in_v0(case, step):
+        return False
+    found = reading(case, step)
+    return found.refused is not None and found.lenient_refused is None
+
+
+@invariant("wire/reads-alike", "grp-05", role=Role.CODEC, grade=Grade.INFO, concerns=is_forgiven)
+def reads_alike(history: History) -> Iterator[Violation]:
+    """Where bytes are accepted that a strict reader refuses, they are read as Kafka's own readers read them."""
+    for op in answered(history, is_forgiven):
+        if isinstance(op.observation, Replied):
+            found = reading(history.case, op.step)
+            assert found.refused is not None
+            wanted, got = without_tags(found.lenient), without_tags(op.observation["value"])
+            violation = misread(op, found.layout, wanted, got, f"with {found.refused.why}")
+            if violation is not None:
+                shape = ("unlike", found.refused.kind, *violation.shape)
+                yield replace(violation, offset=found.refused.offset, shape=shape)
 
 
 def _sort_of_place(found: Reading) -> tuple[str, ...]:

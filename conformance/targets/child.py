@@ -34,7 +34,8 @@ def _reply(player: Adapter, message: Mapping[str, Any]) -> dict[str, Any]:
             return {"type": "configure", "ok": True} if why is None else {"type": "configure", "unsupported": why}
         case "batch":
             budget = message.get("cpu_ms", 0) / 1000
-            results = [{"n": each["n"], **_result(player, each, budget)} for each in message["cases"]]
+            # Copied at once: a later case must not change what an earlier one has answered.
+            results = [_copied({"n": each["n"], **_result(player, each, budget)}) for each in message["cases"]]
             return {"type": "results", "id": message["id"], "results": results}
         case "bye":
             return {"type": "bye"}
@@ -50,6 +51,11 @@ def _result(player: Adapter, op: Mapping[str, Any], budget: float) -> dict[str, 
         return {"status": "internal", "class": type(unexpected).__name__, "message": str(unexpected)[:500]}
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _copied(result: dict[str, Any]) -> dict[str, Any]:
+    copied: dict[str, Any] = json.loads(json.dumps(result))
+    return copied
 
 
 def main() -> int:

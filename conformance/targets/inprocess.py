@@ -1,11 +1,12 @@
 """Our own codec as a target, and any adapter held without a child (for tests: nothing confines it there)."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
-from conformance.core.case import Case, Role
+from conformance.core.case import Case, Role, Step
 from conformance.core.edition import Edition, edition
 from conformance.core.history import Observation
 from conformance.targets.protocol import Adapter, Claims, Session, TargetInfo, observed, operation
@@ -49,22 +50,26 @@ class Reference:
     def _answer(self, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
         match op["op"]:
             case "encode":
-                return {"status": "accepted", "hex": layout.encode(layout.codec.from_json(op["value"])).hex()}
+                return {"status": "accepted", "hex": self.write(layout, layout.codec.from_json(op["value"])).hex()}
             case "decode":
-                return {"status": "accepted", "value": layout.codec.to_json(_read(layout, bytes.fromhex(op["hex"])))}
+                value = self.read(layout, bytes.fromhex(op["hex"]))
+                return {"status": "accepted", "value": layout.codec.to_json(value)}
             case "recode":
-                return {"status": "accepted", "hex": layout.encode(layout.decode(bytes.fromhex(op["hex"]))).hex()}
+                value = self.read(layout, bytes.fromhex(op["hex"]))
+                return {"status": "accepted", "hex": self.write(layout, value).hex()}
         return {"status": "unsupported", "message": f"no operation {op['op']!r}"}
 
+    def write(self, layout: Layout, value: dict[str, Any]) -> bytes:
+        return layout.encode(value)
 
-def _read(layout: Layout, data: bytes) -> dict[str, Any]:
-    """Strictly, but for a leading version above ours, which a peer may have: that is read as far as we know it."""
-    try:
-        return layout.decode(data)
-    except Refused as refusal:
-        if refusal.kind != "version":
-            raise
-        return layout.decode(data, lenient=True)
+    def read(self, layout: Layout, data: bytes) -> dict[str, Any]:
+        """Strictly, but for a leading version above ours, which a peer may have: that is read as far as we know it."""
+        try:
+            return layout.decode(data)
+        except Refused as refusal:
+            if refusal.kind != "version":
+                raise
+            return layout.decode(data, lenient=True)
 
 
 class InProcess:
@@ -90,4 +95,8 @@ class _Session:
         )
 
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        return [tuple(observed(self._adapter.answer(operation(step))) for step in case.steps) for case in cases]
+        return [tuple(self._answer(step) for step in case.steps) for case in cases]
+
+    def _answer(self, step: Step) -> Observation:
+        # Through JSON, as from a child: what a later step does to an earlier answer must not show in it.
+        return observed(json.loads(json.dumps(self._adapter.answer(operation(step)))))

@@ -59,8 +59,13 @@ class KafkaPython:
         except MemoryError:
             raise
         except Exception as refusal:  # noqa: BLE001 - it raises anything
-            return {"status": "rejected", "class": type(refusal).__name__, "message": str(refusal)[:300]}
+            return {"status": "rejected", "class": _class(refusal), "message": str(refusal)[:300]}
         return {"status": "unsupported", "message": f"no operation {op['op']!r}"}
+
+
+def _class(refusal: Exception) -> str:
+    kind = type(refusal)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _classes() -> dict[str, Any]:

@@ -42,7 +42,7 @@ def adapter(name: str) -> Adapter:
     if name.startswith(MINIATURE):
         from conformance.targets.miniatures import VICES  # defects are loaded where they are asked for only
 
-        return VICES[name.removeprefix(MINIATURE)]()
+        return VICES[name.removeprefix(MINIATURE)].made()
     module, _, made = _entry(name).adapter.partition(":")
     return cast(Adapter, getattr(import_module(module), made)())
 

@@ -1,0 +1,114 @@
+"""Values of a layout that are tried before any that luck gives: each is the whole message in one manner."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from conformance.wire import Layout
+from conformance.wire.schema import INTEGERS, Slot
+
+TAGS = "_unknownTaggedFields"
+Value: TypeAlias = dict[str, Any]
+
+LONG = "\u00e9" * 150
+"""More bytes than characters, and more than a varint of one byte can count."""
+
+
+def defaults(layout: Layout) -> Value:
+    """Every field as it is where nobody sets it."""
+    return layout.defaults()
+
+
+def absent(layout: Layout) -> Value:
+    """Null wherever there may be null, else nothing, zero or false."""
+    return _made(layout, lambda slot: None if slot.nullable else _nothing(slot))
+
+
+def emptied(layout: Layout) -> Value:
+    """Nothing, zero or false, but never null."""
+    return _made(layout, _nothing)
+
+
+def inhabited(layout: Layout) -> Value:
+    """One element in every list and every struct present: something in every place there is."""
+    return _made(layout, lambda slot: [_one(slot)] if slot.array else _one(slot))
+
+
+def extreme(layout: Layout) -> Value:
+    """The highest numbers, two elements in every list, short texts beyond ASCII."""
+    return _made(layout, lambda slot: [_extreme(slot), _extreme(slot)] if slot.array else _extreme(slot))
+
+
+def lowest(layout: Layout) -> Value:
+    """The lowest numbers, and one in every list."""
+    return _made(layout, lambda slot: [_lowest(slot)] if slot.array else _lowest(slot))
+
+
+def long(layout: Layout) -> Value:
+    """Texts and bytes whose length takes more than one byte."""
+    return _made(layout, lambda slot: [_long(slot)] if slot.array else _long(slot))
+
+
+SYSTEMATIC: tuple[Callable[[Layout], Value], ...] = (absent, defaults, inhabited, emptied, extreme, lowest, long)
+
+
+def bare(value: Any) -> Any:
+    """Without unknown tagged fields."""
+    if isinstance(value, dict):
+        return {key: bare(each) for key, each in value.items() if key != TAGS}
+    return [bare(each) for each in value] if isinstance(value, list) else value
+
+
+def _made(layout: Layout, field: Callable[[Slot], Any]) -> Value:
+    led = {layout.prefix.name: layout.version} if layout.prefix and layout.prefix.name else {}
+    return {**led, **{slot.name: field(slot) for slot in layout.slots}}
+
+
+def _nothing(slot: Slot) -> Any:
+    if slot.array:
+        return []
+    if slot.item is not None:
+        return emptied(slot.item)
+    return _scalar(slot, 0, "", b"", False)
+
+
+def _one(slot: Slot) -> Any:
+    if slot.item is not None:
+        return inhabited(slot.item)
+    return _scalar(slot, 0, "a", b"a", False)
+
+
+def _extreme(slot: Slot) -> Any:
+    if slot.item is not None:
+        return extreme(slot.item)
+    bits = INTEGERS.get(slot.type, 2)
+    highest = (1 << (bits if slot.type.startswith("u") else bits - 1)) - 1
+    return _scalar(slot, highest, "\u00e9", b"\xff", True)
+
+
+def _lowest(slot: Slot) -> Any:
+    if slot.item is not None:
+        return lowest(slot.item)
+    bits = INTEGERS.get(slot.type, 2)
+    return _scalar(slot, 0 if slot.type.startswith("u") else -(1 << bits - 1), "\u20ac", b"\x80", False)
+
+
+def _long(slot: Slot) -> Any:
+    if slot.item is not None:
+        return long(slot.item)
+    return _scalar(slot, 1, LONG, bytes(range(200)), True)
+
+
+def _scalar(slot: Slot, number: int, text: str, data: bytes, flag: bool) -> Any:
+    if slot.type in INTEGERS:
+        return number
+    match slot.type:
+        case "bool":
+            return flag
+        case "float64":
+            return float(number)
+        case "uuid":
+            return uuid.UUID(int=(1 << 128) - 1 if flag else 0)
+        case "bytes" | "records" | "rest":
+            return data
+    return text
