@@ -1,4 +1,4 @@
-"""What the schema objects of releases up to 2.6 call the fields that definitions name otherwise, by our last name."""
+"""What the schema objects of releases up to 2.7 call the fields that definitions name otherwise, by our last name."""
 
 OLD = {
     "apiKeys": ("api_versions",),
@@ -34,4 +34,7 @@ OLD = {
     "retentionTimeMs": ("retention_time",),
     "sessionTimeoutMs": ("session_timeout",),
     "topics": ("topic_metadata", "responses"),
+    "transactionLastUpdateTimestampMs": ("transaction_entry_timestamp",),
+    "transactionStartTimestampMs": ("transaction_start_timestamp",),
+    "transactionTimeoutMs": ("transaction_timeout",),
 }

@@ -9,7 +9,8 @@ import java.util.List;
 
 /**
  * Prints the schema objects that releases hold in the place of definitions, as JSON Lines: of the APIs up to 2.1, of
- * headers, consumer protocol and sticky user data up to 2.6. Each argument is {@code RELEASE=JAR:JAR}.
+ * headers, consumer protocol and sticky user data up to 2.6, of the coordinators' records up to 2.7, where the jar of the
+ * broker and the libraries of Scala are among the jars. Each argument is {@code RELEASE=JAR:JAR}.
  */
 final class Schemas {
     private static final String PROTOCOL = "org.apache.kafka.common.protocol.";
@@ -19,6 +20,10 @@ final class Schemas {
         "org.apache.kafka.common.requests.ResponseHeader",
         "org.apache.kafka.clients.consumer.internals.ConsumerProtocol",
         "org.apache.kafka.clients.consumer.StickyAssignor",
+        "kafka.coordinator.GroupMetadataManager$",
+        "kafka.coordinator.group.GroupMetadataManager$",
+        "kafka.coordinator.transaction.TransactionLog$KeySchema$",
+        "kafka.coordinator.transaction.TransactionLog$ValueSchema$",
     };
 
     private Schemas() {
@@ -65,10 +70,13 @@ final class Schemas {
     private static void constants(Release release) throws Throwable {
         for (String holder : HOLDERS) {
             Class<?> type = release.find(holder);
+            // The one object of a Scala class of that name.
+            Object on = type != null && holder.endsWith("$") ? Release.need(type, "MODULE$").get(null) : null;
             for (Field each : type == null ? new Field[0] : type.getDeclaredFields()) {
                 if (each.getType().getSimpleName().equals("Schema")) {
                     each.setAccessible(true);
-                    print(release, "\"constant\": \"" + type.getSimpleName() + "." + each.getName() + "\"", each.get(null));
+                    String name = holder.substring(holder.lastIndexOf('.') + 1) + "." + each.getName();
+                    print(release, "\"constant\": \"" + name + "\"", each.get(on));
                 }
             }
         }
