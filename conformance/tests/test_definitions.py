@@ -109,9 +109,20 @@ def test_a_response_is_as_unstable_as_its_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "[]", '{"name": "Ping"}', '{"type": "x", "name": "y", "validVersions": "0", "fields": 3}']
+    "damage",
+    [
+        "",
+        "[]",
+        '{"name": "Ping"}',
+        '{"type": "x", "name": "y", "validVersions": "0", "fields": 3}',
+        message(field("a"), versions="0+"),
+        message(field("a", versions="some")),
+        message(field("a", "int31")),
+        message(field("a", "[]Loop"), commonStructs=[{"name": "Loop", "fields": [field("b", "Loop")]}]),
+        message(field("a", taggedVersions="0+", tag="first")),
+    ],
 )
-def test_what_is_no_definition_is_named(tmp_path: Path, damage: str) -> None:
+def test_what_is_no_definition_is_named(tmp_path: Path, damage: object) -> None:
     with pytest.raises(LookupError, match=r"common/message/Ping\.json"):
         definitions(jar(tmp_path, Ping=damage))
 

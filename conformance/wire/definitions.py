@@ -11,7 +11,7 @@ from zipfile import BadZipFile, ZipFile
 from conformance import artifacts
 from conformance.core.edition import Edition
 from conformance.core.release import Release
-from conformance.wire.schema import Raw
+from conformance.wire.schema import SCALARS, Raw, Versions
 
 ARTIFACTS = (
     "kafka-clients",
@@ -126,7 +126,23 @@ def normal(raw: Raw) -> Raw:
         told["latestVersionUnstable"] = True
     if raw.get("commonStructs"):
         told["commonStructs"] = [{"name": s["name"], "fields": _fields(s["fields"])} for s in raw["commonStructs"]]
+    if raw["validVersions"] != "none" and Versions.parse(raw["validVersions"]).high is None:
+        raise ValueError("its versions have no end")
+    _check_structs(told["fields"], {each["name"]: each["fields"] for each in told.get("commonStructs", ())}, ())
     return _of_streams(_record(told, raw.get("apiKey")))
+
+
+def _check_structs(fields: list[dict[str, Any]], common: Mapping[str, Any], inside: tuple[str, ...]) -> None:
+    """Errors: ValueError for a struct that nothing lays out, or that holds itself."""
+    for field in fields:
+        kind = field["type"].removeprefix("[]")
+        if "fields" in field:
+            _check_structs(field["fields"], common, inside)
+        elif kind in common and kind not in inside:
+            _check_structs(common[kind], common, (*inside, kind))
+        elif kind not in SCALARS:
+            why = "holds itself" if kind in inside else "is unknown"
+            raise ValueError(f"{field['name']} is of type {kind}, which {why}")
 
 
 def _fields(fields: Any) -> list[dict[str, Any]]:
@@ -140,6 +156,8 @@ def _field(field: Raw) -> dict[str, Any]:
     for key in ("nullableVersions", "taggedVersions", "flexibleVersions"):
         if field.get(key):
             told[key] = field[key]
+    for key in told.keys() & VERSIONED:
+        Versions.parse(told[key])
     if field.get("tag") is not None:
         told["tag"] = int(field["tag"])
     # A JSON null is no default at all; the default null is the text "null".
