@@ -3,11 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from conformance.core.edition import edition as edition_named
+from conformance.core.edition import Edition, edition as edition_named
 from conformance.wire.errors import CLASSES, Refused
-from conformance.wire.schema import Layout, spec
+from conformance.wire.schema import Layout, MessageSpec, spec
+
+if TYPE_CHECKING:
+    from conformance.wire.znodes import NodeSpec
 
 INPUT_CLASSES: Final = {
     "not-json": "a line or file that is no JSON object",
@@ -37,13 +40,21 @@ def named(edition: str, message: str, version: int) -> Layout:
     except LookupError as error:
         raise Unreadable("unknown-edition", str(error.args[0])) from None
     try:
-        declaration = spec(text, message)
+        declaration = _declaration(text, message)
     except LookupError as error:
         raise Unreadable("unknown-message", str(error.args[0])) from None
     try:
         return declaration.at(version)
     except LookupError as error:
         raise Unreadable("unknown-version", str(error.args[0])) from None
+
+
+def _declaration(edition: Edition, message: str) -> "MessageSpec | NodeSpec":
+    if message.endswith("ZNode"):
+        from conformance.wire.znodes import znode_spec  # JSON, which hardly anybody asks for
+
+        return znode_spec(edition, message)
+    return spec(edition, message)
 
 
 def hex_of(layout: Layout, text: str) -> str:

@@ -346,16 +346,34 @@ def _refused(layout: ZNode, kind: str, why: str, steps: tuple[Any, ...], offset:
 # Which nodes there are
 
 
-def znode(edition: str | Edition, message: str, version: int) -> ZNode:
-    """The node's JSON at ``version`` as ``edition`` has it. Errors: LookupError that says what there is."""
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A node, in the versions that one edition has."""
+
+    name: str
+    edition: Edition
+    versions: tuple[int, ...]
+
+    def at(self, version: int) -> ZNode:
+        """Errors: LookupError that names the versions there are."""
+        if version not in self.versions:
+            there = ", ".join(map(str, self.versions))
+            raise LookupError(f"{self.name} has no version {version} in {self.edition}; it has {there}")
+        return _made(self.edition, self.name, version)
+
+
+def znode_spec(edition: str | Edition, message: str) -> NodeSpec:
+    """The node as ``edition`` has it. Errors: LookupError that says what there is."""
     found = _edition(edition) if isinstance(edition, str) else edition
     versions = _versions(found).get(message, ())
     if not versions:
-        there = ", ".join(znode_messages(found)) or "none"
-        raise LookupError(f"{found} has no node {message}; there is {there}")
-    if version not in versions:
-        raise LookupError(f"{message} has no version {version} in {found}; it has {', '.join(map(str, versions))}")
-    return _made(found, message, version)
+        raise LookupError(f"{found} has no node {message}; there is {', '.join(znode_messages(found)) or 'none'}")
+    return NodeSpec(message, found, versions)
+
+
+def znode(edition: str | Edition, message: str, version: int) -> ZNode:
+    """The node's JSON at ``version`` as ``edition`` has it. Errors: LookupError that says what there is."""
+    return znode_spec(edition, message).at(version)
 
 
 def znode_messages(edition: str | Edition) -> tuple[str, ...]:
