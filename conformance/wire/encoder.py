@@ -6,7 +6,7 @@ then ``complete`` says what is wrong, or makes the value plain and complete, and
 
 import marshal
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -369,17 +369,27 @@ class _Encoder:
         if slot.item is None and slot.type in FORMATS and slot.type != "float64":
             self._integers(slot, name, path)
             return
-        self._length(slot, name)
-        self.spill()
         each = self.s.local("each")
         if slot.item is not None and self._flat(slot.item):
-            cells = self._cells(slot.item, name, each, path)
+            run = self._integers_ahead()
+            self.spill()
+            cells = self._cells(slot, slot.item, run, name, each, path)
+            self._run = run
             with self.s.block(f"if {cells} is not None:"):
                 self._each(slot, name, each, path)
         else:
             self._each(slot, name, each, path)
 
+    def _integers_ahead(self) -> list[tuple[str, str]]:
+        """Take away the run of numbers before an array, if it is one of integers of up to 32 bits."""
+        if not all(code in "bhiH" for code, _ in self._run):
+            return []
+        run, self._run = self._run, []
+        return run
+
     def _each(self, slot: Slot, name: str, each: str, path: str) -> None:
+        self._length(slot, name)
+        self.spill()
         with self.s.block(f"for {each} in {name}:"):
             if slot.item is not None:
                 self.struct(slot.item, each, path)
@@ -400,7 +410,7 @@ class _Encoder:
             self.s.line(f"{size} = len({name})")
             self.put(f"{many}[{size}]({size}, *{name})")
 
-    def _no_booleans(self, slots: list[Slot], cells: str, path: str) -> None:
+    def _no_booleans(self, slots: Sequence[Slot], cells: str, path: str) -> None:
         """A boolean would be packed as 0 or 1.
 
         ``marshal`` is the quickest to tell: it writes an int of 32 bits in 5 bytes and a boolean in 1, and it refuses
@@ -418,20 +428,29 @@ class _Encoder:
             for slot in item.slots
         )
 
-    def _cells(self, item: Layout, name: str, each: str, path: str) -> str:
-        """Write all elements at once, and leave None in the local returned, if all are complete and without tags."""
-        line, block, cells = self.s.line, self.s.block, self.s.local("cells")
+    def _cells(
+        self, slot: Slot, item: Layout, run: list[tuple[str, str]], name: str, each: str, path: str
+    ) -> str:
+        """Write all elements at once, with the run of numbers before them and how many they are.
+
+        Leaves None in the local returned if it could: all are complete and without tags, and they are not too many.
+        """
+        line, block, cells, size = self.s.line, self.s.block, self.s.local("cells"), self.s.local("size")
         codes = "".join(FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible
-        many = self.s.constant(f"pack_rows_{codes}", codes, lambda: packers(codes))
-        line(f"{cells} = []")
-        with block(f"if len({name}) < {MANY}:"):
+        ahead = "".join(code for code, _ in run) + ("B" if slot.compact else "i")
+        called = f"pack_rows_{ahead}_{codes}".replace("?", "t")
+        many = self.s.constant(called, (ahead, codes), lambda: packers(codes, ahead))
+        before = ", ".join([*(expression for _, expression in run), f"{size} + 1" if slot.compact else size])
+        line(f"{size} = len({name})")
+        line(f"{cells} = [{before}]")
+        with block(f"if {size} < {MANY}:"):
             with block(f"for {each} in {name}:"):
                 with block(f"if len({each}) != {len(item.slots)}:"):
                     line("break")
-                for slot in item.slots:
-                    line(f"{cells}.append({each}[{slot.name!r}])")
+                for cell in item.slots:
+                    line(f"{cells}.append({each}[{cell.name!r}])")
             with block("else:"):
-                self._no_booleans(list(item.slots), cells, path)
-                line(f"{self._out}.append({many}[len({name})](*{cells}))")
+                self._no_booleans(item.slots, cells, path)
+                line(f"{self._out}.append({many}[{size}](*{cells}))")
                 line(f"{cells} = None")
         return cells

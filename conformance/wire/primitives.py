@@ -38,8 +38,8 @@ class Rough(ValueError):
         self.path = path
 
 
-MANY: Final = 128
-"""From so many elements on, nothing is kept ready for their number."""
+MANY: Final = 127
+"""From so many elements on, nothing is kept ready for their number. The compact length of fewer is one byte."""
 
 
 class Table(dict[int, Any]):
