@@ -97,7 +97,11 @@ class _Reader:
         if slot.array:
             most = NUMBERS_IN_A_LIST if isinstance(node, Integer) else ITEMS[min(depth, len(ITEMS) - 1)]
             node = Seq(node, 0, most)
-        return nullable(node) if slot.nullable else node
+        if slot.nullable:
+            return nullable(node)
+        if slot.tag is not None and isinstance(slot.default, int | float | str) and slot.default:
+            return OneOf((Pick((slot.default,)), node))  # the simplest tagged field is the one that is not written
+        return node
 
     def item(self, slot: Slot, path: tuple[str, ...], depth: int) -> Node:
         given = self.overrides.get(".".join(path), self.overrides.get(slot.name))

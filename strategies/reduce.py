@@ -5,6 +5,7 @@ Values are never changed in place: what is returned may share parts with what wa
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
@@ -22,7 +23,7 @@ def reduce(node: Node, value: Any, fails: Callable[[Any], bool]) -> Any:
     """Follow ``simpler`` while the value fails, until nothing simpler does. Errors: ValueError of ``parse``."""
     value = parse(node, value)  # a case from an older declaration is told so here
     while True:
-        for candidate in (*simpler(node, value), *together(node, value)):
+        for candidate in chain(simpler(node, value), together(node, value)):
             if fails(candidate):
                 value = candidate
                 break
@@ -97,10 +98,13 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
                 if name in value:
                     yield from ({**value, name: one} for one in simpler(field, value[name]))
         case OneOf(options):
-            homes = [index for index, option in enumerate(options) if belongs(option, value)]
-            yield from map(least, options[: homes[0]])
-            for home in reversed(homes):  # the last knows most: bytes that hold a message are bytes as well
-                yield from simpler(options[home], value)
+            home = next(index for index, option in enumerate(options) if belongs(option, value))
+            yield from map(least, options[:home])
+            # Plain bytes may hold a message as well, which knows better how to make them simpler.
+            for option in options[home + 1 :]:
+                if isinstance(option, Embedded) and belongs(option, value):
+                    yield from simpler(option, value)
+            yield from simpler(options[home], value)
         case Embedded(edition, message, version, body):
             inner = layout(edition, message, version)
             # Only bytes before these, by size and then by alphabet: so it also ends beside plain bytes in a OneOf.
