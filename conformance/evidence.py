@@ -56,6 +56,7 @@ def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[s
         "cases": len({each.case.id for each in members}),
         "where": _where(members),
         "steps": [_described(each) for each in shown.case.steps],
+        "guilty_step": shown.violation.at[-1],
         "bytes": annotated(shown.case, step, shown.violation),
         "case_id": shown.case.id,
         "reproduce": f"kipcheck replay {shlex.quote(str(path))}",

@@ -49,7 +49,8 @@ def long(layout: Layout) -> Value:
     return _made(layout, lambda slot: [_long(slot)] if slot.array else _long(slot))
 
 
-SYSTEMATIC: tuple[Callable[[Layout], Value], ...] = (absent, defaults, inhabited, emptied, extreme, lowest, long)
+SYSTEMATIC: tuple[Callable[[Layout], Value], ...] = (extreme, absent, emptied, inhabited, lowest, long, defaults)
+"""What tells most comes first."""
 
 
 def bare(value: Any) -> Any:

@@ -38,9 +38,11 @@ def _block(failure: Line, told: set[str]) -> Iterator[str]:
     if failure["expected"]:
         yield from _wrapped("expected", failure["expected"])
         yield from _wrapped("observed", failure["observed"])
-    for number, step in enumerate(failure["steps"], 1):
+    for number, step in enumerate(failure["steps"]):
         given = step.get("hex", step.get("value"))
-        yield from _wrapped(f"step {number}", f"{step['verb']} {step['message']} v{step['version']}: {_given(given)}")
+        mark = ">" if number == failure["guilty_step"] and len(failure["steps"]) > 1 else " "
+        asked = f"{step['verb']} {step['message']} v{step['version']}: {_given(given)}"
+        yield from _wrapped(f"step {number + 1} {mark}".rstrip(), asked)
     yield from _bytes(failure["bytes"])
     where = "; ".join(f"{message} v{versions}" for message, versions in failure["where"].items())
     yield from _wrapped("seen", f"{failure['cases']} {'case' if failure['cases'] == 1 else 'cases'}: {where}")

@@ -1,11 +1,12 @@
 """What a codec owes to tagged fields, and to versions, that it does not know."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import History, Refused as Refusal, Replied
 from conformance.core.verdict import Grade, Violation
-from conformance.invariants.readings import TAGS, in_tagged, tags_in, without_tags
+from conformance.invariants.readings import TAGS, difference, in_tagged, read, tags_in, without_tags
 from conformance.invariants.registry import Concerns, invariant
 from conformance.invariants.wire import answered, is_answer_in_v0, misread, reading, refused, well_read
 from conformance.wire import Layout
@@ -69,17 +70,27 @@ def keeps(history: History) -> Iterator[Violation]:
     """Tagged fields that are not known survive: what is decoded with them is encoded with them, in ascending order."""
     for op in answered(history, recode_tagged):
         found = reading(history.case, op.step)
-        path, _ = home(found.layout, found.value)
         if isinstance(op.observation, Refusal) or not well_skipped(history):
             continue  # to read it rightly at all is another sentence
         assert isinstance(op.observation, Replied)
-        got = bytes.fromhex(op.observation["hex"])
-        if got != found.data:
+        written = read(found.layout, bytes.fromhex(op.observation["hex"]))
+        lost = difference(tagged(found.value), tagged(written.value)) if written.legal else None
+        if lost is not None:
+            path, _ = home(found.layout, found.value)
             yield Violation(
                 f"{found.layout}: the unknown tag in {path or 'the message'} is lost, or changed, when the message "
                 f"is decoded and encoded",
-                (op.index,), found.data.hex(), got.hex(), f"{path}.{TAGS}".lstrip("."), None, ("lost", "unknown tag"),
+                (op.index,), found.data.hex(), written.data.hex(), f"{path}.{TAGS}".lstrip("."), None,
+                ("lost", "unknown tag"),
             )  # fmt: skip
+
+
+def tagged(value: Any) -> Any:
+    """Nothing but the unknown tagged fields, each in its place."""
+    if isinstance(value, dict):
+        kept = {key: each if key == TAGS else tagged(each) for key, each in value.items()}
+        return {key: each for key, each in kept.items() if each not in (None, {}, [])}
+    return [tagged(each) for each in value] if isinstance(value, list) else None
 
 
 def from_a_later_version(case: Case, step: Step) -> bool:

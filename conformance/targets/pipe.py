@@ -57,7 +57,7 @@ class Pipe:
         self._in, self._out, self._err = (each.fileno() for each in streams if each is not None)
         for fd in (self._in, self._out, self._err):
             os.set_blocking(fd, False)
-        self._read = b""
+        self._read = bytearray()
         self._stderr = b""
         self._lines: list[bytes] = []
 
@@ -107,11 +107,17 @@ class Pipe:
         elif not data:
             raise self._end("crashed", "")
         else:
-            *whole, self._read = (self._read + data).split(b"\n") if b"\n" in data else [self._read + data]
-            self._lines += whole
-            if len(self._read) > LINE or any(len(each) > LINE for each in whole):
-                raise self._end("garbled", f"a line of more than {LINE >> 20} MiB")
+            self._gather(data)
         return bool(data)
+
+    def _gather(self, data: bytes) -> None:
+        for index, part in enumerate(data.split(b"\n")):
+            if index:
+                self._lines.append(bytes(self._read))
+                self._read.clear()
+            self._read += part
+            if len(self._read) > LINE:
+                raise self._end("garbled", f"a line of more than {LINE >> 20} MiB")
 
     def _object(self, line: bytes) -> dict[str, Any]:
         try:
@@ -123,7 +129,7 @@ class Pipe:
         return found
 
     def _first(self) -> bytes:
-        return (self._lines[0] if self._lines else self._read)[:60]
+        return bytes(self._lines[0] if self._lines else self._read)[:60]
 
     def garbled(self, detail: str) -> Ended:
         """What it said makes no sense; it is stopped."""
