@@ -3,6 +3,7 @@
 import random
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import construct as c
@@ -81,6 +82,30 @@ def test_a_wrong_primitive_is_noticed(kind: str, wrong: Any, monkeypatch: pytest
             data = found.encode(drawn)
             assert build(found, drawn) == data
             assert read(found, data) == drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("groupInstanceId", {"compact": False}),
+        ("groupInstanceId", {"nullable": False}),
+        ("protocols", {"compact": False}),
+        ("sessionTimeoutMs", {"type": "int64"}),
+        ("rebalanceTimeoutMs", {"default": 0}),
+        ("memberId", {"type": "bytes"}),
+        ("reason", {"tag": 0}),
+    ],
+)
+def test_a_wrong_declaration_is_noticed(name: str, wrong: dict[str, Any]) -> None:
+    right = layout("apache", "JoinGroupRequest", 9)
+    other = replace(right, slots=tuple(replace(each, **wrong) if each.name == name else each for each in right.slots))
+    luck = random.Random(2)
+    seen = set()
+    for _ in range(30):
+        drawn = {key: each for key, each in value(right, luck).items() if luck.random() < 0.8}
+        data = right.encode(drawn)
+        seen.add(located(build, other, drawn) == data and located(read, other, data) == right.decode(data))
+    assert False in seen
 
 
 def floats() -> Layout:

@@ -100,6 +100,8 @@ def test_numbers_have_the_names_that_kafka_gives_them() -> None:
     assert name_of("HeartbeatResponse", "errorCode", 27) == "REBALANCE_IN_PROGRESS"
     assert name_of("RequestHeader", "requestApiKey", 11) == "JoinGroup"
     assert name_of("AssignmentInfo", "errCode", 2) == "VERSION_PROBING"
+    assert name_of("RequestHeader", "requestApiKey", 52) == "Vote"
+    assert name_of("RequestHeader", "requestApiKey", 52, "kip-584") == "UpdateFeatures"
     assert name_of("HeartbeatResponse", "errorCode", 9999) == "" == name_of("HeartbeatResponse", "memberId", 1)
 
 

@@ -62,12 +62,13 @@ def meaning(owner: str, name: str) -> str:
     return told.get(f"{owner}.{name}".casefold(), told.get(name.casefold(), ""))
 
 
-def name_of(owner: str, name: str, value: Any) -> str:
+def name_of(owner: str, name: str, value: Any, edition: str = "") -> str:
     """What Kafka calls that value of the field: UNSUPPORTED_VERSION for error code 35. Empty where it has no name."""
     if not isinstance(value, int) or isinstance(value, bool):
         return ""
-    names = _names(f"{owner}.{name}") or _names(name)
-    return names.get(str(value), "") if names else ""
+    own = _names(f"{edition}/{name}") or {}
+    names = _names(f"{owner}.{name}") or _names(name) or {}
+    return own.get(str(value)) or names.get(str(value), "")
 
 
 def _names(key: str) -> Mapping[str, str] | None:

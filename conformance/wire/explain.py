@@ -51,7 +51,7 @@ def explain(layout: Layout, data: bytes, lenient: bool = False) -> Explained:
         layout.trace(data, notes, lenient) if isinstance(layout, ZNode) else trace(layout, data, notes, lenient)
     except Refused as refused:
         damage = refused
-    rows = [Row(n.offset, n.size, n.lead, n.path, n.type, n.value, _meaning(n)) for n in notes]
+    rows = [Row(n.offset, n.size, n.lead, n.path, n.type, n.value, _meaning(n, layout.edition)) for n in notes]
     done = notes[-1].offset + notes[-1].size if notes else 0
     if done < len(data):
         why = damage.why if damage else "bytes after the end of the message"
@@ -59,7 +59,7 @@ def explain(layout: Layout, data: bytes, lenient: bool = False) -> Explained:
     return Explained(layout, data, tuple(rows), damage)
 
 
-def _meaning(note: Note) -> str:
+def _meaning(note: Note, edition: str) -> str:
     match note.role:
         case Role.VERSION:
             return VERSION
@@ -74,7 +74,7 @@ def _meaning(note: Note) -> str:
         case Role.FIELD | Role.COUNT | Role.PRESENCE:
             if note.slot is None:
                 return ""
-            name = name_of(note.owner, note.slot.name, note.value) if note.role is Role.FIELD else ""
+            name = name_of(note.owner, note.slot.name, note.value, edition) if note.role is Role.FIELD else ""
             return ": ".join(filter(None, (name, meaning_of(note.owner, note.slot))))
 
 
