@@ -22,6 +22,8 @@ Streams assignment    ``DataInput``: modified UTF-8, over-long forms and lone su
                       a negative count is refused, but that of UTF-16 units means none
 ====================  ========================================================================  ====================
 
+Readers of Streams up to 4.3.0 let more pass: see ``quirks``.
+
 Tags are shown as they stand on the wire, without a sign. Lone surrogates are kept as Python's surrogate code points.
 Such values cannot be encoded: no generated writer takes such tags, and text that leaves here is UTF-8.
 """
@@ -32,6 +34,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from conformance.wire.primitives import FORMATS, LONGEST_STRING, UNKNOWN, Rough, join_surrogates, units, uuid_of
+from conformance.wire.quirks import as_read, mended
 from conformance.wire.schema import Layout, Slot
 
 ROUGH = (Rough, struct.error)
@@ -82,7 +85,8 @@ Read: TypeAlias = Callable[[Buffer], Any]
 
 def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> Callable[[bytes], dict[str, Any]]:
     """A function of bytes-like data. ``locate`` makes of a failure what is raised."""
-    read = _struct(layout)
+    readable = as_read(layout)
+    read = _struct(readable)
     ahead = _prefix(layout)
 
     def decode(data: bytes) -> dict[str, Any]:
@@ -95,7 +99,7 @@ def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> 
         except ROUGH as failure:
             rough = failure
         else:
-            return value
+            return value if readable is layout else mended(layout, value)
         raise locate(data, rough)
 
     return decode

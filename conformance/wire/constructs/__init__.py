@@ -16,6 +16,7 @@ from typing import Any
 from conformance.wire.constructs.scalars import Piece, put_number, take_number
 from conformance.wire.constructs.structs import Fields
 from conformance.wire.constructs.tape import Note, Role, Tape, counted, shown
+from conformance.wire.quirks import as_read, mended
 from conformance.wire.schema import Layout, Limits
 
 __all__ = ["build", "construct_for", "read", "read_first", "trace"]
@@ -25,8 +26,9 @@ CONSUMER_PROTOCOL = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment
 
 def read(layout: Layout, data: bytes, lenient: bool = False) -> dict[str, Any]:
     """The value behind ``data``, as the codec gives it. Errors: ``Refused``, with path and offset."""
-    value: dict[str, Any] = construct_for(layout, lenient).parse(data)
-    return value
+    readable = as_read(layout) if lenient else layout
+    value: dict[str, Any] = construct_for(readable, lenient).parse(data)
+    return value if readable is layout else mended(layout, value)
 
 
 def read_first(layout: Layout, data: bytes, lenient: bool = False) -> tuple[dict[str, Any], int]:

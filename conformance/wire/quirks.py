@@ -1,0 +1,59 @@
+"""What the readers of old Kafka Streams releases let pass that no generated reader does.
+
+========================  ===============================  ========================================================
+message                   releases                         rule
+========================  ===============================  ========================================================
+SubscriptionInfo          0.10.0.0-2.4.1                   a count below zero is none: no elements
+AssignmentInfo, by host   0.10.1.0-4.3.0                   the same (4.3.1 calls such bytes corrupt)
+both, version 1           0.10.1.0-1.1.1                   end point and hosts, which they write after it, stay unread
+========================  ===============================  ========================================================
+
+Observed on the jars: ``conformance/tests/test_quirks.py``.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from conformance.core.edition import Standing, edition
+from conformance.core.release import Release, releases
+from conformance.wire.schema import Layout, Slot
+
+BY_HOST = ("partitionsByHost", "standbyPartitionsByHost")
+UNCOUNTED = {
+    "SubscriptionInfo": (("prevTasks", "standbyTasks"), releases("0.10.0.0-2.4.1")),
+    "AssignmentInfo": (BY_HOST, releases("0.10.1.0-4.3.0")),
+}
+UNREAD = {"SubscriptionInfo": "userEndPoint", "AssignmentInfo": "partitionsByHost"}
+LONG_V1 = releases("0.10.1.0-1.1.1")
+
+
+def as_read(layout: Layout) -> Layout:
+    """What the release's own reader goes by: a null array is an empty one to it, and fields may be missing."""
+    if layout.message not in UNCOUNTED or layout.prefix is None or not layout.prefix.name:
+        return layout
+    slots = tuple(_slots(layout))
+    return layout if slots == layout.slots else replace(layout, slots=slots)
+
+
+def mended(layout: Layout, value: dict[str, Any]) -> dict[str, Any]:
+    """``value``, read as ``as_read`` says, with every field that ``layout`` has."""
+    slots = {slot.name: slot for slot in layout.slots}
+    out = {}
+    for name in layout.names:
+        each, slot = value.get(name), slots.get(name)
+        out[name] = slot.fresh() if each is None and slot and not slot.nullable else each
+    return out
+
+
+def _slots(layout: Layout) -> Iterator[Slot]:
+    of = edition(layout.edition)
+    names, forgiving = UNCOUNTED[layout.message]
+    if of.standing is not Standing.RELEASED or not of.exact:
+        yield from layout.slots
+        return
+    release = Release.parse(of.release)
+    for slot in layout.slots:
+        if layout.version == 1 and release in LONG_V1 and slot.name == UNREAD[layout.message]:
+            continue
+        yield replace(slot, nullable=True) if slot.name in names and release in forgiving else slot
