@@ -150,6 +150,14 @@ def test_between_3_9_2_and_4_4_0_only_tags_and_flags_changed_under_a_number() ->
     assert not of(found, "OffsetCommitRequest", 8).unbumped
 
 
+@pytest.mark.parametrize("name", ["apache@3.9.9", "apache@5.0.0", "jar:/nowhere.jar"])
+def test_what_is_no_edition_cannot_be_compared(name: str) -> None:
+    with pytest.raises(LookupError):
+        diff(edition(name), APACHE)
+    with pytest.raises(LookupError):
+        diff(APACHE, edition(name))
+
+
 def test_a_diff_is_told_as_json_and_as_text() -> None:
     found = diff(edition("apache@2.3.0"), edition("kip-429"))
     told = json.loads(json.dumps(found.as_json()))

@@ -65,7 +65,8 @@ def _in_release(release: Release) -> tuple[Mapping[str, Raw], tuple[tuple[str, s
         else:
             absent.append((coordinate, "the jar defines nothing"))
     if not found:
-        raise LookupError(f"no definitions of {release}: " + "; ".join(f"{name}: {why}" for name, why in absent))
+        whys = "; ".join(dict.fromkeys(why for _, why in absent))
+        raise LookupError(f"no definitions of {release} (jars hold them from 2.2.0 on): {whys}")
     return found, tuple(absent)
 
 
