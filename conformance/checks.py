@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
 from conformance.core.case import Case, Role, Step, step
+from conformance.invariants.readings import Disagreement
 from conformance.values import SYSTEMATIC, bare, emptied, extreme, inhabited
 from conformance.wire import Layout
+from golden.vectors import Vector, check as unlike, vectors
 from strategies.compiled import compiled
 from strategies.damage import USUAL, damages, every_damage
 from strategies.messages import from_layout
@@ -46,6 +49,7 @@ class Conversation(NamedTuple):
 
 Conversations: TypeAlias = Callable[[Subject, Value, Random], Iterable[Conversation]]
 """All conversations about one value. Same value, same state of the random source, same conversations."""
+Given: TypeAlias = Callable[[Subject], Iterable[Conversation]]
 Again: TypeAlias = Callable[[Subject, Value, str], Iterable[Conversation]]
 """All conversations of one kind about a value: what a shrinker tries."""
 
@@ -74,6 +78,8 @@ class Check:
     """The values to begin with; the rest are whatever the declaration allows."""
     versions: Callable[[Layout], bool] = lambda layout: True
     """Which versions it is about."""
+    given: Given = lambda subject: ()
+    """Conversations that are not drawn: no number of values changes them, and no shrinker."""
     again: Again | None = None
     """None: the same conversations again."""
     shrinks: bool = True
@@ -82,6 +88,8 @@ class Check:
 
     def samples(self, subject: Subject, seed: int, values: int | None = None) -> Iterator[Sample]:
         """Seed, check, message, version and number determine a sample: no clock, no order, no worker."""
+        for number, (steps, kind) in enumerate(self.given(subject)):
+            yield Sample(Case(self.id, subject.edition, self.role, steps), {}, number, kind)
         node = node_of(subject.layout)
         for number in range(self.values if values is None else values):
             random = self._random(subject, seed, number)
@@ -124,6 +132,29 @@ def round_trip(subject: Subject, value: Value, random: Random) -> Iterator[Conve
 
 def two_readings(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
     yield Conversation((subject.decode(subject.layout.encode(value)),))
+
+
+def no_other(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    """Where all conversations are given."""
+    return iter(())
+
+
+def golden(subject: Subject) -> Iterator[Conversation]:
+    """What real Kafka wrote, and what it refused. Errors: ``Disagreement`` where a reading of ours differs."""
+    for vector in _vectors().get((subject.edition, subject.layout.message, subject.layout.version), ()):
+        for trouble in unlike(vector):
+            raise Disagreement(trouble)
+        yield Conversation((subject.decode(vector.data),), vector.note)
+        if vector.value is not None:
+            yield Conversation((subject.step("encode", value=vector.value),), vector.note)
+
+
+@cache
+def _vectors() -> dict[tuple[str, str, int], list[Vector]]:
+    found: dict[tuple[str, str, int], list[Vector]] = {}
+    for each in vectors():
+        found.setdefault((each.edition, each.message, each.version), []).append(each)
+    return found
 
 
 def prefixes(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
@@ -252,6 +283,20 @@ CHECKS: Mapping[str, Check] = {
             two_readings,
             values=16,
             invariants=("wire/decodes",),
+        ),
+        Check(
+            "wire/vectors",
+            "golden bytes that released Kafka made are read and written as Kafka does",
+            no_other,
+            values=0,
+            invariants=(
+                "wire/decodes",
+                "wire/encodes",
+                "wire/refuses",
+                "wire/skips-unknown-tags",
+            ),
+            given=golden,
+            shrinks=False,
         ),
         Check(
             "wire/prefixes",

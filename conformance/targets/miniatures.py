@@ -89,6 +89,18 @@ class SwapsFields(Reference):
         return value
 
 
+@vice("wire/vectors", "wire/decodes", "JoinGroupRequest", 0, ...)
+class TurnsNamesAround(Reference):
+    """Texts are read from their end."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        def around(leaf: Any) -> Any:
+            return leaf[::-1] if isinstance(leaf, str) else leaf
+
+        value: Value = everywhere(super().read(layout, data), around)
+        return value
+
+
 @vice("wire/round-trip", "wire/encodes", "HeartbeatRequest", 0, {"groupId": "", "generationId": 1, "memberId": ""})
 class WritesLittleEndian(Reference):
     """A generation is written with its lowest byte first."""

@@ -106,7 +106,10 @@ def test_many_cases_of_one_defect_are_one_failure_with_a_count(
     small: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vicious(monkeypatch)
-    named = {"targets": ("miniature/writes-little-endian",), "messages": ("Heartbeat*", "SyncGroup*")}
+    named: dict[str, Any] = {
+        "targets": ("miniature/writes-little-endian",),
+        "messages": ("Heartbeat*", "SyncGroup*"),
+    }
     options = replace(small, cases=4, **named)
     outcome, ledger = held(options)
     assert outcome.failures == 1
