@@ -24,6 +24,9 @@ Streams assignment    ``DataInput``: modified UTF-8, over-long forms and lone su
 
 Readers of Streams up to 4.3.0 let more pass: see ``quirks``.
 
+A Streams subscription is read as by the generated class inside ``SubscriptionInfo``. What that then asks of the two
+version numbers (from 2.5 on the second may not be below the first) concerns their meaning, and is not asked here.
+
 Tags are shown as they stand on the wire, without a sign. Lone surrogates are kept as Python's surrogate code points.
 Such values cannot be encoded: no generated writer takes such tags, and text that leaves here is UTF-8.
 """
