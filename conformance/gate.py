@@ -393,7 +393,9 @@ def _dry_run(options: Options) -> Iterator[Mapping[str, Any]]:
             for unit in _units(name, info, check, edition, options):
                 by_message.setdefault(unit.message, []).append(unit)
             for message, units in by_message.items():
-                yield _row(name, check, message, units, edition)
+                row = _row(name, check, message, units, edition)
+                if row["cases"]:
+                    yield row
 
 
 def _row(name: str, check: Check, message: str, units: list[Unit], edition: Edition) -> Mapping[str, Any]:

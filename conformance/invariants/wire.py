@@ -7,6 +7,7 @@ from conformance.core.case import Case, Role, Step
 from conformance.core.history import History, Op, Refused as Refusal, Replied
 from conformance.core.verdict import Grade, Violation
 from conformance.invariants.readings import (
+    Disagreement,
     Reading,
     brief,
     difference,
@@ -135,11 +136,17 @@ def _sorts(wanted: object, got: object) -> tuple[str, str]:
 
 
 def canonical(layout: Layout, step: Step) -> bytes | None:
-    """The bytes of a step's value; None where the layout has none for it."""
+    """The bytes of a step's value; None where the layout has none for it. Errors: ``Disagreement``."""
     try:
-        return layout.encode(layout.codec.from_json(step["value"]))
+        value = layout.codec.from_json(step["value"])
+        data = layout.encode(value)
     except Refused:
         return None
+    back = read(layout, data)
+    if back.refused is not None or (value.keys() == back.value.keys() and back.value != step["value"]):
+        read_as = back.refused or back.value
+        raise Disagreement(f"{layout}: what the codec wrote, {data[:200].hex()}, is read as {read_as}")
+    return data
 
 
 def is_encode(case: Case, step: Step) -> bool:

@@ -60,6 +60,7 @@ class Pipe:
         self._read = bytearray()
         self._stderr = b""
         self._lines: list[bytes] = []
+        self._over = False
 
     def _confine(self) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -68,6 +69,8 @@ class Pipe:
 
     def exchange(self, line: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """Say one line, and hear one. Errors: ``Ended``; the child is gone then."""
+        if self._over:
+            raise Ended("crashed", "it has ended already", "")
         if self._lines or self._read:
             raise self._end("garbled", f"it spoke unasked: {self._first()!r}")
         unsent = memoryview(json.dumps(line, separators=(",", ":")).encode() + b"\n")
@@ -145,15 +148,7 @@ class Pipe:
             else:
                 detail = f"killed by {signal.Signals(-code).name}" if code < 0 else f"left with exit code {code}"
         self.kill()
-        return Ended(cause, detail, self._evidence())
-
-    def _evidence(self) -> str:
-        try:
-            while data := os.read(self._err, 1 << 16):
-                self._stderr = (self._stderr + data)[-EVIDENCE:]
-        except OSError:
-            pass
-        return self._stderr.decode("utf-8", "replace")
+        return Ended(cause, detail, self._stderr.decode("utf-8", "replace"))
 
     def _gone(self, seconds: float) -> int | None:
         try:
@@ -167,26 +162,30 @@ class Pipe:
             self.exchange(last, seconds)
         except Ended:
             return
-        self._close_streams(self._process.stdin)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         if self._gone(seconds) is None:
             self._process.terminate()
-            if self._gone(seconds) is None:
-                self._signal(signal.SIGKILL)
-                self._process.wait()
-        self._close_streams(self._process.stdout, self._process.stderr)
+            self._gone(seconds)
+        self.kill()
 
     def kill(self) -> None:
+        """At once, with whatever it started."""
+        if self._over:
+            return
+        self._over = True
         self._signal(signal.SIGKILL)
         self._process.wait()
+        with suppress(OSError):  # nothing more to read, or a grandchild that keeps the stream open
+            while data := os.read(self._err, 1 << 16):
+                self._stderr = (self._stderr + data)[-EVIDENCE:]
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert stream is not None
+            stream.close()
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)  # its own session: whatever it started goes with it
-
-    def _close_streams(self, *streams: Any) -> None:
-        for each in streams:
-            if each is not None:
-                each.close()
 
 
 def own_python(module: str, *arguments: str) -> Sequence[str]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,23 @@ def test_a_bug_of_ours_is_70_and_leaves_a_report(small: Options, monkeypatch: py
     assert not ledger.complete
 
 
+@pytest.mark.skipif(version("kafka-python") != "3.0.12", reason="what is found is known of kafka-python 3.0.12")
+def test_real_defects_of_a_real_client_are_found_by_checks_that_know_of_none(small: Options) -> None:
+    named = ("ApiVersionsResponse", "FindCoordinatorRequest")
+    options = replace(small, targets=("kafka-python",), checks=("*",), messages=named, cases=2)
+    outcome, ledger = held(options)
+    assert (outcome.exit_code, ledger.complete) == (1, True)
+    found = {(line["invariant"], *line["shape"][:3]) for line in ledger.failures}
+    assert {
+        ("survives", "died", "decode", "timeout"),  # an endless varint, in time quadratic to its length
+        ("wire/skips-unknown-tags", "refused", "AssertionError", ""),  # a tag in a struct in a tagged field
+        ("wire/refuses", "accepted", "length", "string"),  # a text that is cut off is taken as far as it goes
+        ("wire/refuses", "accepted", "varint"),
+        ("wire/decodes", "misread", "int32", "int"),  # any error is taken for an answer in v0
+        ("wire/keeps-unknown-tags", "lost", "unknown tag"),
+    } <= found
+
+
 @pytest.mark.parametrize(
     ("held_codes", "wins"),
     [({1, 6}, 1), ({1, 3}, 3), ({4, 6}, 4), ({5, 4}, 5), ({2, 3}, 2), ({70, 2}, 70), (set(), 0)],
@@ -294,8 +312,8 @@ def cases_of(damages_: Iterable[Any], subject: Subject) -> Iterable[tuple[Any, C
 def test_the_judge_agrees_with_the_damage_on_what_must_be_refused(message: str) -> None:
     """Neither looks at the other: one reads the bytes, the other knows what was done to them."""
     asked = refused = 0
-    for version in (1, 3, 4):
-        subject = Subject("apache", layout("apache", message, version))
+    for number in (1, 3, 4):
+        subject = Subject("apache", layout("apache", message, number))
         for sample in CHECKS["wire/damage"].samples(subject, 0, 6):
             for damage, case in cases_of(damages(subject.layout, sample.value, random.Random(1), USUAL), subject):
                 judged = is_beyond_reading(case, case.steps[0])

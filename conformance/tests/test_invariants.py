@@ -18,7 +18,8 @@ QUICK = Limits(cpu_s=0.3, batch_s=20)
 
 def held(name: str, made: Target, vice: Vice) -> tuple[list[Finding], Worker]:
     worker = Worker(name, made)
-    unit = Unit(name, "apache", vice.check, vice.message, vice.version, 0, None)
+    # What is deadly costs a process for each case that finds it, and has to be found with the first value.
+    unit = Unit(name, "apache", vice.check, vice.message, vice.version, 0, 1 if vice.deadly else None)
     return worker.hold(unit).findings, worker
 
 
