@@ -65,6 +65,13 @@ def test_strict_reading_lets_none_of_it_pass() -> None:
         layout("apache@1.1.1", "SubscriptionInfo", 1).decode(b"\0\0\0\1" + UUID + NO_TASKS + NO_TASKS)
 
 
+def modest(subscription: object) -> bool:
+    """Does it support less than it speaks? From 2.5 on that is refused: a rule of values, not of layouts."""
+    if not isinstance(subscription, dict):
+        return False
+    return bool(subscription.get("latestSupportedVersion", 0) < subscription.get("version", 0))
+
+
 def noise(data: bytes, random: Random) -> bytes:
     """One byte is another, too many or missing."""
     at = random.randrange(len(data) + 1)
@@ -93,6 +100,9 @@ def test_every_line_reads_damaged_bytes_as_our_lenient_reading_does(release: str
                     assert at.message.endswith(("Key", "Value")), answer
                     continue
                 ours = outcomes(at, data)
+                if answer.thrown == "java.lang.IllegalArgumentException" and all(map(modest, ours)):
+                    compared["modest"] += 1
+                    continue
                 accepted = [isinstance(each, dict) for each in ours]
                 assert accepted == [answer.status == "accepted"] * 2, f"{at} {data.hex()}: {ours}, {answer}"
                 # The classes that keep maps are compared in substance elsewhere.
