@@ -21,10 +21,10 @@ FORGIVING = frozenset({"StickyAssignorUserData", "CooperativeStickyAssignorUserD
 def prefix_is_legal(layout: Layout, prefix: bytes) -> bool:
     """Do these first bytes of a value stand for a value themselves?
 
-    They do where they decode in full at this version, which has an open end (``rest``), or at another version that
-    readers fall back to (``READ_AGAIN``), with bytes left over or not.
+    They do where they decode in full at this version, which then has an open end (``rest``): of all the others every
+    byte is called for. Or where readers fall back to another version (``READ_AGAIN``), with bytes left over or not.
     """
-    return _decodes(layout, prefix) or reads_again(layout, prefix)
+    return (_open_ended(layout) and _decodes(layout, prefix)) or reads_again(layout, prefix)
 
 
 def reads_again(layout: Layout, data: bytes) -> bool:
@@ -34,6 +34,10 @@ def reads_again(layout: Layout, data: bytes) -> bool:
         for version in READ_AGAIN.get(layout.message, ())
         if version != layout.version and (other := _other(layout, version)) is not None
     )
+
+
+def _open_ended(layout: Layout) -> bool:
+    return any(slot.type == "rest" for slot in layout.slots)
 
 
 def _other(layout: Layout, version: int) -> Layout | None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from conformance.wire import layout
 from conformance.wire.errors import Refused
+from conformance.wire.schema import INTEGERS, Layout
 from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Row, Seq, Text, Uuid
 
 Path = tuple[str | int, ...]
@@ -81,17 +82,26 @@ def mismatches(node: Node, value: Any, path: Path = ()) -> Iterator[Mismatch]:
             if all(tries):  # The option that understood most of the value explains best.
                 yield from max(tries, key=lambda found: len(found[0].path))
         case Embedded(edition, message, version, body):
-            if not isinstance(value, bytes):
-                yield Mismatch(path, f"bytes are wanted, not {value!r}")
-                return
-            try:
-                inner = layout(edition, message, version).decode(value)
-            except Refused as refused:
-                yield Mismatch(path, str(refused))
-            else:
-                yield from mismatches(body, inner, path)
+            yield from _embedded(layout(edition, message, version), body, value, path)
         case _:
             assert_never(node)
+
+
+def _embedded(holder: Layout, body: Node, value: Any, path: Path) -> Iterator[Mismatch]:
+    if not isinstance(value, bytes):
+        yield Mismatch(path, f"bytes are wanted, not {value!r}")
+        return
+    if holder.prefix is not None:  # to be told where a message is refused takes long, and most differ here
+        size = INTEGERS[holder.prefix.type] // 8
+        if value[:size] != holder.version.to_bytes(size, "big"):
+            yield Mismatch(path, f"{holder} is wanted, and not bytes that begin with {value[:size].hex() or 'nothing'}")
+            return
+    try:
+        inner = holder.decode(value)
+    except Refused as refused:
+        yield Mismatch(path, str(refused))
+    else:
+        yield from mismatches(body, inner, path)
 
 
 def _items(item: Node, value: Any, path: Path) -> Iterator[Mismatch]:

@@ -87,6 +87,8 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
             yield from _shorter(value, min_size)
             for index, each in enumerate(value):
                 yield from _kept(node, ([*value[:index], one, *value[index + 1 :]] for one in simpler(item, each)))
+            if node.ascending is None:
+                yield from _sorted(value)
         case Row(items):
             for index, item in enumerate(items):
                 yield from ([*value[:index], one, *value[index + 1 :]] for one in simpler(item, value[index]))
@@ -100,16 +102,18 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
         case OneOf(options):
             home = next(index for index, option in enumerate(options) if belongs(option, value))
             yield from map(least, options[:home])
-            # Plain bytes may hold a message as well, which knows better how to make them simpler.
-            for option in options[home + 1 :]:
-                if isinstance(option, Embedded) and belongs(option, value):
-                    yield from simpler(option, value)
-            yield from simpler(options[home], value)
+            holders = (option for option in options[home + 1 :] if isinstance(option, Embedded))
+            holder = next((option for option in holders if belongs(option, value)), None)
+            if holder is None:
+                yield from simpler(options[home], value)
+            else:
+                # Plain bytes that hold a message: that message made simpler, or fewer bytes. Both ways never lengthen
+                # them, and only the first keeps their number: so it ends.
+                yield from (one for one in simpler(holder, value) if len(one) <= len(value))
+                yield from (one for one in simpler(options[home], value) if len(one) < len(value))
         case Embedded(edition, message, version, body):
             inner = layout(edition, message, version)
-            # Only bytes before these, by size and then by alphabet: so it also ends beside plain bytes in a OneOf.
-            smaller = (inner.encode(one) for one in simpler(body, inner.decode(value)))
-            yield from (one for one in smaller if (len(one), one) < (len(value), value))
+            yield from (inner.encode(one) for one in simpler(body, inner.decode(value)))
         case _:
             assert_never(node)
 
@@ -170,6 +174,14 @@ def _kept(node: Seq, candidates: Iterator[list[Any]]) -> Iterator[list[Any]]:
         keys = [item[node.ascending] for item in each]
         if keys == sorted(set(keys)):
             yield each
+
+
+def _sorted(value: list[Any]) -> Iterator[list[Any]]:
+    """With two neighbours in the other order, the plainer one first."""
+    ranks = [(len(repr(each)), repr(each)) for each in value]
+    for index in range(len(value) - 1):
+        if ranks[index] > ranks[index + 1]:
+            yield [*value[:index], value[index + 1], value[index], *value[index + 2 :]]
 
 
 def _shorter(value: Sliced, min_size: int) -> Iterator[Sliced]:
