@@ -14,7 +14,7 @@ from typing import Any
 
 from conformance import artifacts
 from conformance.core.edition import edition as edition_named
-from conformance.targets.java import Answer, JavaCodec, Order, java_judge
+from conformance.targets.java import JavaCodec, Order, java_judge
 from conformance.targets.settled import settled
 from conformance.wire.schema import Layout, spec
 from golden.samples import samples
@@ -119,14 +119,13 @@ def _vector(judge: JavaCodec, source: Source, at: Layout, note: str, value: Mapp
 
 def _outcome(judge: JavaCodec, release: str, at: Layout, data: str) -> str | None:
     """None where the release has no such version."""
-    read: Answer = judge.one(Order("decode", at.message, at.version, hex=data, release=release))
+    read = judge.one(Order("decode", at.message, at.version, hex=data, release=release))
     if read.status == "unsupported":
         return None
     if read.status != ACCEPTED:
         return f"{read.status} {read.thrown}"
-    return ACCEPTED if judge.one(Order("recode", at.message, at.version, hex=data, release=release)).hex == data else (
-        REWRITTEN
-    )
+    again = judge.one(Order("recode", at.message, at.version, hex=data, release=release))
+    return ACCEPTED if again.hex == data else REWRITTEN
 
 
 def _file(source: Source, message: str, jars: Mapping[str, str], written: Iterable[Vector]) -> str:

@@ -92,10 +92,11 @@ class Answer:
 class JavaCodec:
     """The codecs of some releases in one JVM."""
 
-    def __init__(self, pipe: Pipe, usual: str) -> None:
+    def __init__(self, pipe: Pipe, usual: str, case_milliseconds: int) -> None:
         self._pipe = pipe
         self.usual = usual
         """The release asked where an order names none."""
+        self._case_milliseconds = case_milliseconds
 
     def ask(self, orders: Iterable[Order]) -> Iterator[Answer]:
         """One answer for each order, in their order. Errors: ``Ended`` where the JVM died or hung."""
@@ -105,8 +106,8 @@ class JavaCodec:
             batch += 1
             cases = [order.line(n) for n, order in enumerate(asked)]
             told = self._pipe.exchange(
-                {"type": "batch", "id": batch, "deadline_ms": CASE_MILLISECONDS, "cases": cases},
-                START_SECONDS + CASE_MILLISECONDS / 1000,
+                {"type": "batch", "id": batch, "deadline_ms": self._case_milliseconds, "cases": cases},
+                START_SECONDS + self._case_milliseconds / 1000,
             )
             results = told.get("results")
             if told.get("type") != "results" or not isinstance(results, list) or len(results) != len(asked):
@@ -124,27 +125,34 @@ def java_judge(wanted: Mapping[str, Sequence[str]]) -> Iterator[JavaCodec]:
 
     Errors: ``Unavailable`` without a JDK or the jars.
     """
-    home = program()
+    program()  # before anything is fetched: without a JDK no jar is of use
     needed = {release: coordinates(release, some) for release, some in wanted.items()}
     found = artifacts.fetch({each: None for group in needed.values() for each in group})
-    jars = {release: [str(found[each]) for each in group] for release, group in needed.items()}
-    usual = next(iter(wanted))
+    with judge_of({release: [found[each] for each in group] for release, group in needed.items()}) as judge:
+        yield judge
+
+
+@contextmanager
+def judge_of(jars: Mapping[str, Sequence[Path]], case_milliseconds: int = CASE_MILLISECONDS) -> Iterator[JavaCodec]:
+    """A JVM with these jars, or folders of classes, by the name of the release. Errors: ``Unavailable``."""
     argv = (
         _tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
-        "-Dfile.encoding=UTF-8", "-cp", str(home), "kipcheck.Testee",
+        "-Dfile.encoding=UTF-8", "-cp", str(program()), "kipcheck.Testee",
     )  # fmt: skip
+    usual = next(iter(jars))
+    releases = {release: [str(each) for each in paths] for release, paths in jars.items()}
     pipe = Pipe(Command(argv))
     try:
         pipe.exchange({"type": "hello", "protocol": 1, "run": "judge"}, START_SECONDS)
         ready = pipe.exchange(
-            {"type": "configure", "role": "codec", "edition": "apache", "releases": jars, "default": usual},
+            {"type": "configure", "role": "codec", "edition": "apache", "releases": releases, "default": usual},
             START_SECONDS,
         )
         if not ready.get("ok"):
             raise Unavailable(f"the jars could not be opened: {ready.get('unsupported')}")
-        yield JavaCodec(pipe, usual)
+        yield JavaCodec(pipe, usual, case_milliseconds)
     except Ended:
-        raise
+        raise  # it is gone already
     except BaseException:
         pipe.kill()
         raise

@@ -93,6 +93,12 @@ def test_subscription_info_agrees_exactly(release: str, judge: JavaCodec) -> Non
         none(exactly(judge, release, each, [keepable(each, value, release) for value in drawn(each, VALUES // 10)]))
 
 
+@pytest.mark.parametrize("release", STREAMS_JARS)
+def test_timestamped_store_values_agree(release: str, judge: JavaCodec) -> None:
+    (at,) = of(release, "ValueAndTimestamp")
+    none(exactly(judge, release, at, drawn(at, VALUES // 5)))
+
+
 @pytest.mark.parametrize("release", CLIENTS)
 @pytest.mark.parametrize("message", [*CONSUMER, *STICKY])
 def test_what_assignors_and_consumers_exchange_agrees(message: str, release: str, judge: JavaCodec) -> None:
@@ -195,6 +201,8 @@ def test_every_line_agrees(release: str) -> None:
                 continue
             for each in of(release, message):
                 none(in_substance(judge, release, each, drawn(each, 200)))
+        for each in of(release, "ValueAndTimestamp") if "streams" in have else ():
+            none(exactly(judge, release, each, drawn(each, 200)))
         if Release.parse(release) < Release.parse("2.4.0"):
             return
         compared = 0

@@ -31,6 +31,8 @@ final class Library {
             case "StickyAssignorUserData":
             case "CooperativeStickyAssignorUserData":
                 return consumers;
+            case "ValueAndTimestamp":
+                return new Stores(release);
             default:
                 if (!generated.knows(message)) {
                     throw new Release.Unsupported(release.name + " has no " + message + " that reads and writes itself");
