@@ -204,6 +204,18 @@ def test_a_shorter_layout_that_is_itself_legal_is_no_damage(
     assert {len(damage.data) for damage in prefixes(one, value)} == {*range(len(data))} - {*legal}
 
 
+def test_what_old_releases_write_and_never_read_may_be_cut_off() -> None:
+    one = layout("apache@1.1.1", "SubscriptionInfo", 1)
+    value = {**one.defaults(), "userEndPoint": b"h:1"}
+    whole, read_by_1_1 = len(one.encode(value)), len(layout("apache", "SubscriptionInfo", 1).encode({}))
+    assert whole == read_by_1_1 + 7
+    assert [len(each.data) for each in prefixes(one, value)] == [*range(read_by_1_1)]
+    past_the_end = {each.path: each.outcome for each in every_damage(one, value, ("length",))}
+    assert past_the_end == {
+        "prevTasks": Outcome.REFUSE, "standbyTasks": Outcome.REFUSE, "userEndPoint": Outcome.EITHER,
+    }  # fmt: skip
+
+
 def test_what_assignors_take_for_nothing_need_not_be_refused() -> None:
     for message in ("StickyAssignorUserData", "CooperativeStickyAssignorUserData"):
         one = layout("apache", message, 0)

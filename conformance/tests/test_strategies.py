@@ -218,5 +218,5 @@ def test_a_name_that_there_is_not() -> None:
     import strategies
 
     with pytest.raises(AttributeError, match="no attribute 'vlaues'"):
-        strategies.vlaues  # type: ignore[attr-defined]  # noqa: B018
+        strategies.vlaues  # noqa: B018
     assert "values" in dir(strategies)
