@@ -94,6 +94,19 @@ def test_subscription_info_agrees_exactly(release: str, judge: JavaCodec) -> Non
 
 
 @pytest.mark.parametrize("release", STREAMS_JARS)
+def test_of_a_later_subscription_two_numbers_are_read_and_no_assignment_at_all(release: str, judge: JavaCodec) -> None:
+    at = layout("apache", "SubscriptionInfo", 12)
+    data = at.encode({"latestSupportedVersion": 13, "_rest": b"\xff\x00 whatever"})
+    read = judge.one(Order("decode", "SubscriptionInfo", 12, hex=data.hex(), release=release))
+    assert read.value == {"version": 12, "latestSupportedVersion": 13}
+    assert at.decode(data) == {**read.value, "_rest": b"\xff\x00 whatever"}
+    refused = judge.one(Order("decode", "AssignmentInfo", 12, hex=data.hex(), release=release))
+    assert refused.thrown == "org.apache.kafka.streams.errors.TaskAssignmentException"
+    with pytest.raises(LookupError):
+        layout("apache", "AssignmentInfo", 12)
+
+
+@pytest.mark.parametrize("release", STREAMS_JARS)
 def test_timestamped_store_values_agree(release: str, judge: JavaCodec) -> None:
     (at,) = of(release, "ValueAndTimestamp")
     none(exactly(judge, release, at, drawn(at, VALUES // 5)))
