@@ -712,7 +712,7 @@ def test_nothing_grows_with_what_was_seen() -> None:
 
 def test_the_source_can_be_read() -> None:
     source = compile_codec(JOIN_9).source
-    for line in ("def encode(value):", "def decode(d):", "def to_json(value):", "def from_json(value):", "'groupId'"):
+    for line in ("def encode(value):", "def decode(d, /, *, lenient=False):", "def to_json(value):", "def from_json(value):", "'groupId'"):
         assert line in source
     compile(source, "<all of it>", "exec")
 

@@ -7,7 +7,7 @@ found out by reading a second time: values with ``complete``, bytes with the lay
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from conformance.wire.complete import complete
 from conformance.wire.decoder import decoder
@@ -17,6 +17,10 @@ from conformance.wire.jsonvalue import from_json, to_json
 from conformance.wire.lenient import lenient
 from conformance.wire.primitives import Rough
 from conformance.wire.schema import Layout
+
+
+class Decode(Protocol):
+    def __call__(self, data: bytes, /, *, lenient: bool = False) -> dict[str, Any]: ...
 
 
 class Codec:
@@ -31,8 +35,8 @@ class Codec:
         return self._encoder[1]  # type: ignore[no-any-return]
 
     @cached_property
-    def decode(self) -> Callable[[bytes], dict[str, Any]]:
-        """The value behind bytes-like data, all of which belongs to it: strict."""
+    def decode(self) -> Decode:
+        """The value behind bytes-like data, all of which belongs to it: strict, unless asked to be lenient."""
         return self._decoder[1]  # type: ignore[no-any-return]
 
     @cached_property
@@ -61,7 +65,7 @@ class Codec:
 
     @cached_property
     def _decoder(self) -> tuple[str, Any]:
-        return decoder(self.layout, self._located)
+        return decoder(self.layout, self._located, lambda data: self.decode_lenient(data))
 
     @cached_property
     def _to_json(self) -> tuple[str, Any]:

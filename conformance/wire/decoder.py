@@ -68,14 +68,19 @@ def fixed(layout: Layout) -> bool:
     )
 
 
-def decoder(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> tuple[str, Any]:
+def decoder(
+    layout: Layout, locate: Callable[[bytes, Exception], Exception], leniently: Callable[[bytes], Any]
+) -> tuple[str, Any]:
     """Source, and the function of bytes-like data. ``locate`` makes of a failure what is raised."""
     source = Source()
     writer = _Decoder(source)
     source.named |= {
         "Rough": Rough, "ROUGH": ROUGH, "uvarint": read_uvarint, "unknown_tags": unknown_tags, "located": locate,
+        "leniently": leniently,
     }
-    with source.block("def decode(d):"):
+    with source.block("def decode(d, /, *, lenient=False):"):
+        with source.block("if lenient:"):
+            source.line("return leniently(d)")
         with source.block("if type(d) is not bytes:"):
             source.line("d = bytes(memoryview(d))")
         with source.block("try:"):

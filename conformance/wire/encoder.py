@@ -6,7 +6,7 @@ then ``complete`` says what is wrong, or makes the value plain and complete, and
 
 import marshal
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,6 @@ from conformance.wire.complete import is_default
 from conformance.wire.primitives import (
     FORMATS,
     LONGEST_UTF,
-    MANY,
     UNKNOWN,
     Rough,
     compact_length,
@@ -33,6 +32,9 @@ ROUGH = (struct.error, LookupError, ValueError, OverflowError, TypeError, Attrib
 """What compiled code raises on values that are not plain and complete."""
 
 NO_TAGS = r"b'\0'"
+
+CELLS = 30
+"""So many numbers in a call of ``pack`` are quickest; more take more local variables than do the interpreter good."""
 
 SEVERAL = 6
 """So many calls of ``append`` take as long as a tuple of pieces added at once."""
@@ -330,7 +332,10 @@ class _Encoder:
             case "string":
                 text = self.s.local("text")
                 line(f"{text} = {name}.encode()")
-                self.put(f"{'C' if slot.compact else 'S'}[len({text})]")
+                if slot.compact or not self._run:
+                    self.put(f"{'C' if slot.compact else 'S'}[len({text})]")
+                else:
+                    self.number("h", f"len({text})")
                 self.put(text)
             case "utf":
                 text = self.s.local("text")
@@ -354,8 +359,11 @@ class _Encoder:
                 self.number(FORMATS[slot.type], name)
 
     def _length(self, slot: Slot, name: str) -> None:
-        """What leads bytes or an array."""
-        self._size(f"len({name})", *(("C", "long_c") if slot.compact else ("I", "long_i")))
+        """What leads bytes or an array; it goes with the numbers before it where it is one like them."""
+        if slot.compact or not self._run:
+            self._size(f"len({name})", *(("C", "long_c") if slot.compact else ("I", "long_i")))
+        else:
+            self.number("i", f"len({name})")
 
     def _size(self, length: str, table: str, other: str) -> None:
         size = self.s.local("size")
@@ -369,28 +377,13 @@ class _Encoder:
         if slot.item is None and slot.type in FORMATS and slot.type != "float64":
             self._integers(slot, name, path)
             return
-        each = self.s.local("each")
-        if slot.item is not None and self._flat(slot.item):
-            run = self._integers_ahead()
-            self.spill()
-            cells = self._cells(slot, slot.item, run, name, each, path)
-            self._run = run
-            with self.s.block(f"if {cells} is not None:"):
-                self._each(slot, name, each, path)
-        else:
-            self._each(slot, name, each, path)
-
-    def _integers_ahead(self) -> list[tuple[str, str]]:
-        """Take away the run of numbers before an array, if it is one of integers of up to 32 bits."""
-        if not all(code in "bhiH" for code, _ in self._run):
-            return []
-        run, self._run = self._run, []
-        return run
-
-    def _each(self, slot: Slot, name: str, each: str, path: str) -> None:
         self._length(slot, name)
         self.spill()
-        with self.s.block(f"for {each} in {name}:"):
+        rest = name
+        if slot.item is not None and self._flat(slot.item):
+            rest = self._rows(slot.item, name, path)
+        each = self.s.local("each")
+        with self.s.block(f"for {each} in {rest}:"):
             if slot.item is not None:
                 self.struct(slot.item, each, path)
             else:
@@ -401,7 +394,7 @@ class _Encoder:
         """All at once; together with their number, if that is no varint."""
         code, ahead = FORMATS[slot.type], "" if slot.compact else "i"
         many = self.s.constant(f"pack_many_{ahead}{code}", (code, ahead), lambda: packers(code, ahead))
-        self._no_booleans([slot], name, path)
+        self._no_booleans(slot, name, path)
         if slot.compact:
             self._length(slot, name)
             self.put(f"{many}[len({name})](*{name})")
@@ -410,47 +403,44 @@ class _Encoder:
             self.s.line(f"{size} = len({name})")
             self.put(f"{many}[{size}]({size}, *{name})")
 
-    def _no_booleans(self, slots: Sequence[Slot], cells: str, path: str) -> None:
+    def _no_booleans(self, slot: Slot, cells: str, path: str) -> None:
         """A boolean would be packed as 0 or 1.
 
         ``marshal`` is the quickest to tell: it writes an int of 32 bits in 5 bytes and a boolean in 1, and it refuses
         every other kind of int. (Wider ints take more; for those the types are counted.)
         """
-        if any(slot.type == "int64" for slot in slots):
+        if slot.type == "int64":
             self.refuse(f"[*map(type, {cells})].count(int) != len({cells})", "type", path)
         else:
             self.refuse(f"len(dumps({cells}, 2)) != 5 + 5 * len({cells})", "type", path)
 
     def _flat(self, item: Layout) -> bool:
         """Are elements nothing but a few integers?"""
-        return bool(item.slots) and all(
+        return 0 < len(item.slots) <= CELLS // 2 and all(
             slot.type in FORMATS and slot.type != "float64" and not slot.array and slot.tag is None
             for slot in item.slots
         )
 
-    def _cells(
-        self, slot: Slot, item: Layout, run: list[tuple[str, str]], name: str, each: str, path: str
-    ) -> str:
-        """Write all elements at once, with the run of numbers before them and how many they are.
+    def _rows(self, item: Layout, name: str, path: str) -> str:
+        """Write several elements with one call while they are complete and have no tags; the name of those left over.
 
-        Leaves None in the local returned if it could: all are complete and without tags, and they are not too many.
+        A boolean is no integer, but below 2: only there is it worth a look whether it is one.
         """
-        line, block, cells, size = self.s.line, self.s.block, self.s.local("cells"), self.s.local("size")
-        codes = "".join(FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible
-        ahead = "".join(code for code, _ in run) + ("B" if slot.compact else "i")
-        called = f"pack_rows_{ahead}_{codes}".replace("?", "t")
-        many = self.s.constant(called, (ahead, codes), lambda: packers(codes, ahead))
-        before = ", ".join([*(expression for _, expression in run), f"{size} + 1" if slot.compact else size])
-        line(f"{size} = len({name})")
-        line(f"{cells} = [{before}]")
-        with block(f"if {size} < {MANY}:"):
-            with block(f"for {each} in {name}:"):
-                with block(f"if len({each}) != {len(item.slots)}:"):
-                    line("break")
-                for cell in item.slots:
-                    line(f"{cells}.append({each}[{cell.name!r}])")
-            with block("else:"):
-                self._no_booleans(item.slots, cells, path)
-                line(f"{self._out}.append({many}[{size}](*{cells}))")
-                line(f"{cells} = None")
-        return cells
+        line, block, done = self.s.line, self.s.block, self.s.local("done")
+        several = max(1, CELLS // len(item.slots))
+        rows = [self.s.local("row") for _ in range(several)]
+        cells = [(self.s.local(slot.name), row, slot.name) for row in rows for slot in item.slots]
+        codes = ("".join(FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible) * several
+        pack = self.s.constant("pack_rows", codes, lambda: struct.Struct(">" + codes).pack)
+        line(f"{done} = 0")
+        line(f"rows = iter({name})")
+        with block(f"for {', '.join(rows)} in zip({', '.join(['rows'] * several)}):"):
+            with block(f"if {' or '.join(f'len({row}) != {len(item.slots)}' for row in rows)}:"):
+                line("break")
+            for cell, row, field in cells:
+                line(f"{cell} = {row}[{field!r}]")
+            booleans = (f"{cell} < 2 and ({cell} is True or {cell} is False)" for cell, _, _ in cells)
+            self.refuse(" or ".join(booleans), "type", path)
+            line(f"{self._out}.append({pack}({', '.join(cell for cell, _, _ in cells)}))")
+            line(f"{done} += {several}")
+        return f"{name}[{done}:] if {done} < len({name}) else ()"

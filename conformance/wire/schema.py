@@ -21,7 +21,9 @@ from conformance.core.edition import Edition, Standing
 from conformance.core.release import Release, releases
 
 if TYPE_CHECKING:
-    from conformance.wire.codec import Codec
+    from collections.abc import Callable
+
+    from conformance.wire.codec import Codec, Decode
 
 Raw: TypeAlias = Mapping[str, Any]
 
@@ -156,17 +158,23 @@ class Layout:
         led = {self.prefix.name: self.version} if self.prefix and self.prefix.name else {}
         return {**led, **{slot.name: slot.fresh() for slot in self.slots}}
 
-    def encode(self, value: Mapping[str, Any], /) -> bytes:
-        """The bytes of ``value``. Errors: ``Refused``, with path and offset."""
-        return self.codec.encode(value)
+    @cached_property
+    def encode(self) -> "Callable[[Mapping[str, Any]], bytes]":
+        """``encode(value)``: the bytes of ``value``. Errors: ``Refused``, with the path."""
+        return self.codec.encode  # the compiled function itself, for speed
 
-    def decode(self, data: bytes, /, *, lenient: bool = False) -> dict[str, Any]:
-        """The value behind ``data``: bytes as bytes, uuids as ``uuid.UUID``, every field of the version present.
+    @cached_property
+    def decode(self) -> "Decode":
+        """``decode(data, lenient=False)``: bytes as bytes, uuids as ``uuid.UUID``, every field of the version present.
 
-        ``lenient`` accepts exactly what Kafka's own reader of this edition's release accepts (see ``codec``).
+        ``lenient`` accepts exactly what Kafka's own reader of this edition's release accepts (see ``lenient``).
         Errors: ``Refused``, with path and offset.
         """
-        return self.codec.decode_lenient(data) if lenient else self.codec.decode(data)
+        return self.codec.decode
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The layout without what was compiled of it."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     def __str__(self) -> str:
         return f"{self.message} v{self.version}"
