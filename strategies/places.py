@@ -85,6 +85,8 @@ class Marked:
     data: bytes
     places: tuple[Place, ...]
     sections: tuple[Section, ...]
+    sizes: tuple[Place, ...]
+    """Of the known tagged fields."""
 
 
 def mark(layout: Layout, value: Mapping[str, Any]) -> Marked:
@@ -94,7 +96,8 @@ def mark(layout: Layout, value: Mapping[str, Any]) -> Marked:
         pen.fixed(Role.VERSION, layout.prefix.type, layout.version, (layout.prefix.name or "version",))
     pen.struct(layout, value, ())
     places = tuple(sorted(pen.places, key=lambda place: (place.offset, place.end)))
-    return Marked(layout, value, bytes(pen.out), places, tuple(pen.sections))
+    sizes = tuple(place for place in places if place.role is Role.TAG_SIZE and place.known)
+    return Marked(layout, value, bytes(pen.out), places, tuple(pen.sections), sizes)
 
 
 def default_payload(slot: Slot) -> bytes:

@@ -211,12 +211,11 @@ def _tag_orders(marked: Marked) -> Iterator[Wound]:
 
 @_kind("tag-size", Outcome.EITHER, "The data of a known tagged field is shorter or longer than its size says.")
 def _tag_sizes(marked: Marked) -> Iterator[Wound]:
-    for place in _of(marked, Role.TAG_SIZE):
-        if place.known:
-            size = _read(marked.data[place.offset : place.end])
-            for wrong in (size - 1, size + 1, 0, 0x7FFF_FFFF):
-                if wrong >= 0 and wrong != size:
-                    yield _at("tag-size", place, uvarint(wrong))
+    for place in marked.sizes:
+        size = _read(marked.data[place.offset : place.end])
+        for wrong in (size - 1, size + 1, 0, 0x7FFF_FFFF):
+            if wrong >= 0 and wrong != size:
+                yield _at("tag-size", place, uvarint(wrong))
 
 
 @_kind("tag-default", Outcome.EITHER, "A known tagged field is written although it holds its default.")
@@ -282,9 +281,9 @@ def _resized(marked: Marked, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
     """With the sizes of the tagged fields around set right, from the innermost out."""
     first, growth = edits[0].offset, sum(edit.growth for edit in edits)
     around = []
-    for place in reversed([*_of(marked, Role.TAG_SIZE)]):
+    for place in reversed(marked.sizes):
         size = _read(marked.data[place.offset : place.end])
-        if place.known and place.end <= first < place.end + size:
+        if place.end <= first < place.end + size:
             around.append(Edit(place.offset, place.size, uvarint(size + growth)))
             growth += around[-1].growth
     return (*reversed(around), *edits)

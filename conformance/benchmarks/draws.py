@@ -1,7 +1,7 @@
 """What a case costs, by reading: ``python -m conformance.benchmarks.draws``.
 
-One run, CPU time; ``@given`` without database, deadline and shrinking, the compiled draw in a loop. Draws of both are as
-large as the declaration makes them, not the same. Ratios count: the microseconds are of this machine today.
+One run, CPU time; ``@given`` without database, deadline and shrinking, the compiled draw in a loop. The values of the
+two are not the same, only of one declaration. Ratios count: the microseconds are of this machine today.
 """
 
 from collections.abc import Callable
@@ -32,8 +32,11 @@ MESSAGES = (
 
 
 def main() -> None:
-    nodes: dict[str, Node] = {f"{name} v{version}": from_layout(layout("apache", name, version)) for name, version in MESSAGES}
-    nodes |= {"versions of a group": version_mix(), "JoinGroup requests of a group": join_group_stream()}
+    nodes: dict[str, Node] = {
+        **{f"{name} v{version}": from_layout(layout("apache", name, version)) for name, version in MESSAGES},
+        "versions of a group": version_mix(),
+        "JoinGroup requests of a group": join_group_stream(),
+    }
     print(f"{'us a value':32} {'@given':>8} {'compiled':>9} {'ratio':>7}")
     for name, node in nodes.items():
         slow, fast = by_given(node, 300), by_compiled(node, 3_000)

@@ -12,11 +12,12 @@ import pytest
 from conformance.core.edition import APACHE, EDITIONS
 from conformance.wire import Layout, layout
 from conformance.wire.errors import Refused
-from conformance.wire.schema import messages
+from conformance.wire.schema import MessageSpec, messages
 from strategies.compiled import compiled
 from strategies.damage import HEAVY, KINDS, USUAL, Damage, Outcome, damages, every_damage, prefixes
 from strategies.legal import prefix_is_legal
 from strategies.messages import from_layout, layouts
+from strategies.parse import parse
 from strategies.places import Role, java_utf, mark
 
 each_message = pytest.mark.parametrize("message", messages(APACHE))
@@ -54,6 +55,49 @@ def test_the_map_fits_drafts_and_single_releases(edition: str) -> None:
             for value in drawn(one, 2):
                 assert mark(one, value).data == one.encode(value)
                 assert one.decode(one.encode(value)) == value
+
+
+STRUCT = {"fields": [{"name": "X", "type": "int32", "versions": "0+"}]}
+EVERYTHING = {
+    "name": "Everything",
+    "type": "data",
+    "validVersions": "0-1",
+    "flexibleVersions": "1+",
+    "fields": [
+        {"name": "F", "type": "float64", "versions": "0+"},
+        {"name": "Fs", "type": "[]float64", "versions": "0+", "nullableVersions": "0+"},
+        {"name": "R", "type": "records", "versions": "0+", "nullableVersions": "0+"},
+        {"name": "P", "type": "uint16", "versions": "0+"},
+        {"name": "B", "type": "bool", "versions": "0+"},
+        {"name": "Us", "type": "[]uuid", "versions": "0+"},
+        {"name": "S", "type": "S", "versions": "0+", "nullableVersions": "0+", **STRUCT},
+        {"name": "T0", "type": "T0", "versions": "1+", "taggedVersions": "1+", "tag": 0, **STRUCT},
+        {"name": "T1", "type": "T1", "versions": "1+", "taggedVersions": "1+", "tag": 1, "nullableVersions": "1+",
+         "default": "null", **STRUCT},
+        {"name": "T2", "type": "string", "versions": "1+", "taggedVersions": "1+", "tag": 2, "nullableVersions": "1+"},
+        {"name": "T3", "type": "[]int64", "versions": "1+", "taggedVersions": "1+", "tag": 9, "nullableVersions": "1+",
+         "default": "null"},
+        {"name": "T4", "type": "float64", "versions": "1+", "taggedVersions": "1+", "tag": 10, "default": "0.5"},
+        {"name": "T5", "type": "uuid", "versions": "1+", "taggedVersions": "1+", "tag": 12},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_what_no_message_here_has_is_drawn_and_mapped_too(version: int) -> None:
+    one = MessageSpec.of(EVERYTHING, APACHE).at(version)
+    node = from_layout(one)
+    draw, random = compiled(node), Random(5)
+    for _ in range(200):
+        value = parse(node, draw(random))
+        assert one.decode(one.encode(value)) == value
+        assert mark(one, value).data == one.encode(value)
+        for damage in damages(one, value, random):
+            strict, lenient = read(one, damage.data), read(one, damage.data, lenient=True)
+            if damage.outcome is Outcome.REFUSE:
+                assert strict is None and lenient is None, damage
+            if damage.outcome is Outcome.ACCEPT:
+                assert strict == lenient == damage.value, damage
 
 
 def test_the_map_of_a_request_is_what_one_would_write_on_paper() -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, Phase, find, given, settings, strategies as 
 
 from conformance.core.edition import APACHE
 from conformance.core.release import Release
-from conformance.wire import layout
+from conformance.wire import Layout, layout
 from conformance.wire.errors import Refused
 from conformance.wire.framing import decode_request, decode_response, unframe
 from conformance.wire.schema import messages, spec, spoken
@@ -28,6 +29,8 @@ from strategies import (
     version_mixes,
 )
 from strategies.damage import Outcome
+from strategies.familiar import EMBEDDED, NUMBERS, TEXTS
+from strategies.messages import layouts
 
 few = settings(max_examples=25, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 MESSAGES = messages(APACHE)
@@ -220,3 +223,23 @@ def test_a_name_that_there_is_not() -> None:
     with pytest.raises(AttributeError, match="no attribute 'vlaues'"):
         strategies.vlaues  # noqa: B018
     assert "values" in dir(strategies)
+
+
+def test_what_is_familiar_names_fields_that_there_are() -> None:
+    paths, names = set(), set()
+    for message in MESSAGES:
+        for one in layouts("apache", message):
+            for path in _paths(one):
+                paths |= {".".join(path[-2:]), ".".join((message, *path))}
+                names.add(path[-1])
+    for table in (TEXTS, NUMBERS):
+        assert {key for key in table if key not in paths | names} == set()
+    assert {key for key in EMBEDDED if key not in paths} == set()
+    assert {inner for held in EMBEDDED.values() for inner in held} <= {*MESSAGES}
+
+
+def _paths(one: Layout, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for slot in one.slots:
+        yield (*path, slot.name)
+        if slot.item is not None:
+            yield from _paths(slot.item, (*path, slot.name))
