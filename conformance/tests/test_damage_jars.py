@@ -32,7 +32,8 @@ def asked(judge: JavaCodec, release: str, layout: Layout, op: str) -> list[tuple
 
 @pytest.mark.parametrize("release", CLIENTS)
 def test_generated_readers_do_as_is_expected_of_them(release: str, judge: JavaCodec) -> None:
-    wrong, seen = [], Counter[str]()
+    wrong: list[tuple[Layout, str, str, str, object]] = []
+    seen = Counter[str]()
     for message in (each for each in messages(edition(f"apache@{release}")) if each not in BY_HAND):
         for layout in of(release, message):
             for damage, answer in asked(judge, release, layout, "recode"):
