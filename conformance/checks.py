@@ -82,9 +82,15 @@ class Check:
     """Conversations that are not drawn: no number of values changes them, and no shrinker."""
     again: Again | None = None
     """None: the same conversations again."""
+    heavy: bool = False
+    """Its cases are so large that more values than its own number are never drawn."""
     shrinks: bool = True
     """Is it worth the time to look for a smaller case? Not where every try runs into a time limit."""
     role: Role = Role.CODEC
+
+    def number(self, asked: int | None) -> int:
+        """How many values are drawn where ``asked`` are asked for."""
+        return self.values if asked is None or (self.heavy and asked > self.values) else asked
 
     def samples(self, subject: Subject, seed: int, values: int | None = None) -> Iterator[Sample]:
         """Seed, check, message, version and number determine a sample: no clock, no order, no worker."""
@@ -348,6 +354,7 @@ CHECKS: Mapping[str, Check] = {
             first=(inhabited,),
             invariants=("survives",),
             versions=newest,
+            heavy=True,
             shrinks=False,
         ),
     )

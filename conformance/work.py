@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing import get_context
-from typing import Any, TypeAlias
+from types import TracebackType
+from typing import Any, Self, TypeAlias
 
 from conformance.checks import CHECKS, Check, Sample, Subject, node_of
 from conformance.core.case import Case, Role
@@ -82,6 +83,12 @@ class Worker:
             self._open[edition] = manager, manager.__enter__()
         return self._open[edition][1]
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
     def close(self) -> None:
         for manager, _ in self._open.values():
             manager.__exit__(None, None, None)
@@ -134,6 +141,11 @@ def _word(verdicts: list[Verdict]) -> str:
     if broken:
         return "FAIL" if Grade.MUST in broken else "WARN" if Grade.SHOULD in broken else "NOTE"
     return worst(verdicts).name
+
+
+def unshrunk(finding: Finding) -> Finding:
+    """As it was found, where there is no time to look for less."""
+    return replace(finding, shape=finding.violation.shape)
 
 
 def shrunk(worker: Worker, finding: Finding) -> Finding | None:

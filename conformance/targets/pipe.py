@@ -67,6 +67,11 @@ class Pipe:
         if self._memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, (self._memory, self._memory))
 
+    @property
+    def over(self) -> bool:
+        """Has it ended?"""
+        return self._over
+
     def exchange(self, line: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """Say one line, and hear one. Errors: ``Ended``; the child is gone then."""
         if self._over:

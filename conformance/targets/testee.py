@@ -60,38 +60,46 @@ class _Session:
         self._name, self._command, self._limits = name, command, limits
         self._edition, self._role = edition, role
         self._restarts = 0
+        self._given_up = ""
         self._batches = 0
         self.troubles: list[str] = []
         self._pipe, self.info = self._start()
 
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        if self._given_up:
+            raise Unstable(self._given_up)
         held: list[tuple[Observation, ...]] = []
-        for batch in _batches(cases):
-            held += self._hold_together(batch)
+        try:
+            for batch in _batches(cases):
+                self._hold_together(batch, held)
+        except Unstable as why:
+            self._given_up = str(why)
+            lost = Lost(self._given_up)
+            held += [tuple(lost for _ in case.steps) for case in cases[len(held) :]]
         return held
 
     def close(self) -> None:
         self._pipe.close({"type": "bye"})
 
-    def _hold_together(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
+    def _hold_together(self, batch: Sequence[Case], held: list[tuple[Observation, ...]]) -> None:
         """All at once; if that brings it down, one by one, which costs one more death and not one for each halving."""
         try:
-            return self._ask(batch)
+            held += self._ask(batch)
+            return
         except Ended as death:
-            self._restart()
-            if len(batch) == 1:
-                return [self._blame(batch[0], death)]
             first = death
-        held: list[tuple[Observation, ...]] = []
+            if len(batch) == 1:
+                held.append(self._blame(batch[0], death))
+                return
         for index, case in enumerate(batch):
             try:
                 held += self._ask([case])
             except Ended as death:
-                self._restart()
                 held.append(self._blame(case, death))
-                return held + (self._hold_together(batch[index + 1 :]) if batch[index + 1 :] else [])
+                if batch[index + 1 :]:
+                    self._hold_together(batch[index + 1 :], held)
+                return
         self.troubles.append(f"{len(batch)} cases together ended in {first}; one by one none of them did")
-        return held
 
     def _blame(self, case: Case, death: Ended) -> tuple[Observation, ...]:
         """The step that brings it down, those before it with their answers, those after it lost."""
@@ -104,13 +112,14 @@ class _Session:
             try:
                 (before,) = self._ask([part])
             except Ended:
-                self._restart()
                 before = before[: count - 1]
                 break
         lost = Lost("the target died at an earlier step")
         return (*before, died, *[lost] * (len(case.steps) - len(before) - 1))
 
     def _ask(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
+        if self._pipe.over:
+            self._restart()
         self._batches += 1
         operations = [operation(step) for case in batch for step in case.steps]
         reply = self._pipe.exchange(

@@ -30,6 +30,7 @@ from conformance.targets.pipe import Command
 from conformance.targets.protocol import Target, Unavailable
 from conformance.wire import layout
 from conformance.wire.errors import Refused
+from conformance.work import Unit, UnitResult, Worker
 from strategies.damage import USUAL, Outcome as Bearing, damages
 
 HEARTBEAT = Options(targets=("reference",), messages=("HeartbeatRe*",), checks=("wire/[!p]*",), cases=8)
@@ -230,6 +231,36 @@ def test_a_death_that_does_not_come_again_makes_the_target_unstable(
     outcome, ledger = held(replace(small, targets=("unsteady",)))
     assert outcome.exit_code == 4
     assert "one by one none of them did" in ledger.troubles[0]["why"]
+
+
+def test_a_target_that_goes_down_too_often_is_given_up_and_what_it_did_is_still_told(
+    small: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crasher = roll.target("miniature/crashes-on-tags", testee.Limits(restarts=9))
+    vicious(monkeypatch, crasher=crasher)
+    outcome, ledger = held(replace(small, targets=("crasher",), checks=("wire/unknown-tags",)))
+    assert outcome.exit_code == 1
+    assert "went down 10 times" in ledger.troubles[0]["why"]
+    assert [(line["invariant"], line["observed"]) for line in ledger.failures] == [
+        ("survives", "crashed: killed by SIGSEGV")
+    ]
+
+
+def test_what_was_found_before_an_interruption_is_told(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    vicious(monkeypatch)
+    hold, called = Worker.hold, 0
+
+    def impatient(worker: Worker, unit: Unit) -> UnitResult:
+        nonlocal called
+        called += 1
+        if called > 30:
+            raise KeyboardInterrupt
+        return hold(worker, unit)
+
+    monkeypatch.setattr(Worker, "hold", impatient)
+    outcome, ledger = held(replace(small, targets=("miniature/forgets-the-sign",)))
+    assert (outcome.exit_code, outcome.why, ledger.complete) == (1, "interrupted", False)
+    assert [line["invariant"] for line in ledger.failures] == ["wire/decodes"]
 
 
 def test_what_the_budget_did_not_reach_is_undecided(small: Options) -> None:

@@ -179,8 +179,11 @@ def test_a_death_that_no_case_repeats_is_a_trouble_of_its_own(tmp_path: Path) ->
 
 def test_restarts_have_a_budget(tmp_path: Path) -> None:
     few = Limits(start_s=20, batch_s=1.5, restarts=3)
-    with scripted(tmp_path, "os.abort()", limits=few) as session, pytest.raises(Unstable, match="went down 4 times"):
-        session.hold(CASES)
+    with scripted(tmp_path, "os.abort()", limits=few) as session:
+        observations = one(session.hold(CASES))
+        assert [type(each) for each in observations] == [Died, Died] + [Lost] * 8
+        with pytest.raises(Unstable, match="went down 4 times"):
+            session.hold(CASES)
 
 
 @pytest.mark.parametrize(
