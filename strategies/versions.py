@@ -111,9 +111,13 @@ def subscription(layout: Layout) -> Record:
 def streams_subscriptions(edition: str) -> tuple[Embedded, ...]:
     """At every version a release has used, by a member that supports this version, a later one, or one to come.
 
-    The last is a member from the future: it uses a version of which only the number can be read (KIP-268).
+    The last is a member from the future: it uses a version of which only the number can be read (KIP-268). None at all
+    in an edition that does not declare the record, such as the definitions in a jar.
     """
-    known = layouts(edition, "SubscriptionInfo")
+    try:
+        known = layouts(edition, "SubscriptionInfo")
+    except LookupError:
+        return ()
     last = known[-1].version
     supported = {each.version: Integer(each.version, last + 1, (each.version, last)) for each in known}
     supported[last + 1] = Integer(last + 1, last + 1)

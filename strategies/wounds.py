@@ -10,6 +10,8 @@ from strategies.places import Marked, Place, Role, Section, default_payload, uva
 
 FLOOD = 200_000
 """Bytes: far more than any message here, and still nothing to a reader that is linear in time and memory."""
+EVERY_CUT = 256
+"""Up to so many bytes a message is cut at each of them."""
 MANY_TAGS = 10_001
 """One more than some releases read (``conformance.wire.schema.Limits``)."""
 
@@ -83,11 +85,11 @@ def _at(kind: str, place: Place, patch: bytes, removed: int | None = None, outco
 @_kind("prefix", Outcome.REFUSE, "The bytes end too early.")
 def _prefixes(marked: Marked) -> Iterator[Wound]:
     size = len(marked.data)
-    around = {end for place in marked.places for end in (place.offset, place.offset + 1, place.end - 1)}
-    for cut in range(size) if size <= 256 else sorted(around):
-        if cut < size:
-            within = next((place.path for place in marked.places if place.offset <= cut < place.end), ())
-            yield Wound("prefix", Outcome.REFUSE, within, (Edit(cut, size - cut, b""),))
+    for place in marked.places:
+        inside = range(place.offset, place.end)
+        around = {*inside[:2], *inside[-1:]}
+        for cut in inside if size <= EVERY_CUT else sorted(around):
+            yield Wound("prefix", Outcome.REFUSE, place.path, (Edit(cut, size - cut, b""),))
 
 
 @_kind("length", Outcome.REFUSE, "A length or count runs past the end of the bytes.")
