@@ -90,6 +90,24 @@ def rewritten(judge: JavaCodec, release: str, layout: Layout, values: Iterable[V
             yield Disagreement(layout, release, "read and written again", data, _told(answer))
 
 
+def of_another_version(judge: JavaCodec, release: str, layouts: list[Layout], count: int) -> Iterator[Disagreement]:
+    """Values of one version of a message, written at another: what is refused, dropped or written must be the same."""
+    asked = [
+        (at, value, Order("encode", at.message, at.version, other.codec.to_json(value), release=release))
+        for other in layouts
+        for at in layouts
+        if at is not other
+        for value in drawn(other, count)
+    ]
+    for (at, value, _), answer in zip(asked, judge.ask(order for *_, order in asked), strict=True):
+        try:
+            ours, refused = at.encode(value).hex(), None
+        except Refused as why:
+            ours, refused = None, why
+        if ours != answer.hex or answer.status not in ("accepted", "rejected"):
+            yield Disagreement(at, release, f"the bytes of {value!s:.300}", ours or refused, _told(answer))
+
+
 def in_substance(judge: JavaCodec, release: str, layout: Layout, values: Iterable[Value]) -> Iterator[Disagreement]:
     """Through classes that keep sets and maps: the same but for what those lose (see ``settled``)."""
     kept = [keepable(layout, value, release) for value in values]

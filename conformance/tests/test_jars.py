@@ -22,6 +22,7 @@ from conformance.tests.agreement import (
     in_substance,
     keepable,
     of,
+    of_another_version,
 )
 from conformance.wire import layout
 from conformance.wire.schema import Layout, messages, release_table, spec
@@ -62,6 +63,13 @@ def test_values_of_every_version_agree(message: str, judge: JavaCodec) -> None:
     count = max(LEAST, VALUES // len(pairs) + 1)
     for release, each in pairs:
         none(exactly(judge, release, each, drawn(each, count)))
+
+
+@pytest.mark.parametrize("message", [each for each in GENERATED if each != "OffsetCommitKey"])
+def test_a_field_that_a_version_lacks_is_dropped_or_refused_alike(message: str, judge: JavaCodec) -> None:
+    """All but a key whose versions are two classes in the jar of 4.4.0."""
+    for release in CLIENTS:
+        none(of_another_version(judge, release, [*of(release, message)], 3))
 
 
 @pytest.mark.parametrize("message", GENERATED)
@@ -192,6 +200,14 @@ def test_a_planted_mistake_in_a_layout_is_found(
     assert list(exactly(judge, "3.9.2", bad, drawn(bad, LEAST)))
 
 
+def test_a_planted_ignorable_flag_is_found(judge: JavaCodec) -> None:
+    good = [*of("3.9.2", "JoinGroupRequest")]
+    old, *later = good
+    dropping = replace(old, absent=tuple(replace(each, ignorable=True) for each in old.absent))
+    assert dropping != old
+    assert list(of_another_version(judge, "3.9.2", [dropping, *later], 3))
+
+
 def test_a_planted_mistake_in_a_streams_layout_is_found(judge: JavaCodec) -> None:
     """The text of a host as the subscription writes it is not the text of a host in an assignment."""
     good = layout("apache@3.9.2", "AssignmentInfo", 4)
@@ -227,5 +243,7 @@ def test_every_line_agrees(release: str) -> None:
                 assert each.message.endswith(("Key", "Value")), each
                 continue
             none(exactly(judge, release, each, drawn(each, 40)))
+            if each.message not in (*CONSUMER, "OffsetCommitKey") and each.newest:
+                none(of_another_version(judge, release, [*of(release, each.message)], 2))
             compared += 1
         assert compared > 100
