@@ -10,10 +10,12 @@ from conformance.core.release import Release
 from conformance.targets.java import Answer, JavaCodec, Order, java_judge, parts
 from conformance.tests.agreement import BY_HAND, CONSUMER, STREAMS, generated, of
 from conformance.tests.test_jars import LINES
+from conformance.wire.errors import Refused
 from conformance.wire.schema import Layout, messages
 from strategies.compiled import compiled
 from strategies.damage import Damage, Outcome, damages, every_damage
-from strategies.messages import from_layout
+from strategies.messages import from_layout, layouts
+from strategies.places import mark
 
 pytestmark = pytest.mark.jars
 
@@ -70,6 +72,27 @@ def test_every_damage_to_a_few_messages_is_met_as_expected(judge: JavaCodec) -> 
             if damage.outcome is (Outcome.REFUSE if accepted else Outcome.ACCEPT):
                 wrong.append((str(layout), damage.kind, damage.path, damage.data.hex(), answer))
     assert not wrong, (len(wrong), wrong[:5])
+
+
+def test_every_definition_in_a_jar_has_values_and_a_map(judge: JavaCodec) -> None:
+    """Messages that nobody declared here, with types and tags that none of ours has."""
+    met = 0
+    for message in messages(edition("maven:4.4.0")):
+        for layout in layouts("maven:4.4.0", message):
+            random = Random(f"definitions {layout}")
+            value = compiled(from_layout(layout))(random)
+            data = layout.encode(value)
+            assert layout.decode(data) == value
+            assert mark(layout, value).data == data
+            for damage in damages(layout, value, random, ("prefix", "length", "long-varint", "unknown-tag")):
+                try:
+                    found = layout.decode(damage.data)
+                except Refused:
+                    assert damage.outcome is not Outcome.ACCEPT, (layout, damage)
+                else:
+                    assert damage.outcome is not Outcome.REFUSE and damage.value in (None, found), (layout, damage)
+            met += 1
+    assert met > 500
 
 
 @pytest.mark.all_jars
