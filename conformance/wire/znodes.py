@@ -172,13 +172,9 @@ class NodeCodec:
             if found[name] != (list(each) if isinstance(each, tuple) else each):
                 raise _refused(self.layout, "type", "the keys of an object are text", (name,))
 
-    def decode(self, data: bytes) -> dict[str, Any]:
+    def decode(self, data: bytes, /, *, lenient: bool = False) -> dict[str, Any]:
         """Errors: ``Refused``, with path and offset."""
-        return _Reading(self.layout, False).value(Scan(bytes(data)))
-
-    def decode_lenient(self, data: bytes) -> dict[str, Any]:
-        """Errors: ``Refused``, with path and offset."""
-        return _Reading(self.layout, True).value(Scan(bytes(data)))
+        return _Reading(self.layout, lenient).value(Scan(bytes(data)))
 
     def to_json(self, value: Mapping[str, Any]) -> dict[str, Any]:
         """A node's value is JSON already."""
