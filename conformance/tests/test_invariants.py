@@ -4,8 +4,22 @@
 import pytest
 
 from conformance.checks import CHECKS
-from conformance.core.case import Role
+from conformance.core.case import Case, Role, step
+from conformance.core.history import (
+    Died,
+    History,
+    Lost,
+    Observation,
+    Op,
+    Refused as Refusal,
+    Replied,
+    Unsupported,
+)
+from conformance.core.verdict import Result
+from conformance.invariants.readings import difference
 from conformance.invariants.registry import all_invariants
+from conformance.invariants.wire import words
+from conformance.runner import judge
 from conformance.targets.inprocess import InProcess
 from conformance.targets.miniatures import VICES, Vice
 from conformance.targets.protocol import Target
@@ -46,3 +60,77 @@ def test_each_vice_is_caught_by_its_own_invariant_in_its_least_case(name: str) -
 def test_every_invariant_and_every_check_has_a_vice() -> None:
     assert {each.id for each in all_invariants(Role.CODEC)} == {each.invariant for each in VICES.values()}
     assert set(CHECKS) == {each.check for each in VICES.values()}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "got", "path"),
+    [
+        ({"a": 1}, {"a": 1}, None),
+        ({"a": 1}, {"a": True}, "a"),
+        ({"a": 0}, {"a": None}, "a"),
+        ({"a": []}, {"a": None}, "a"),
+        ({"a": ""}, {"a": None}, "a"),
+        ({"a": 0.0}, {"a": -0.0}, "a"),
+        ({"a": float("nan")}, {"a": float("nan")}, None),
+        ({"a": 1}, {}, "a"),
+        ({}, {"a": None}, "a"),
+        ({"a": [{"b": [1, 2]}]}, {"a": [{"b": [1, 3]}]}, "a[0].b[1]"),
+        ({"a": [1]}, {"a": [1, 2]}, "a"),
+    ],
+)
+def test_the_first_difference_is_found(wanted: object, got: object, path: str | None) -> None:
+    found = difference(wanted, got)
+    assert (found and found.path) == path
+
+
+def test_the_words_of_an_error_do_not_change_from_case_to_case() -> None:
+    one = words("JoinGroupRequest v3: unpack_from requires a buffer of at least 42 bytes at 'abc'")
+    other = words("SyncGroupResponse v0: unpack_from requires a buffer of at least 7 bytes at 'xyz'")
+    assert one == other == "requires a buffer of at least bytes at"
+
+
+def judged(message: str, version: int, hex: str, observation: Observation) -> dict[str, Result]:
+    """By every invariant that the step concerns."""
+    asked = step("codec", "decode", message=message, version=version, hex=hex)
+    case = Case("test", "apache", Role.CODEC, (asked,))
+    history = History(case, "somebody", (Op(0, asked, observation, 1),))
+    return {each.invariant: each.result for each in judge(history, all_invariants(Role.CODEC))}
+
+
+NO = Refusal("ValueError")
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "hex", "why"),
+    [
+        ("HeartbeatResponse", 0, "00000001", "bytes after the end"),
+        ("MetadataRequest", 4, "0000000002", "a boolean above 1"),
+        ("LeaveGroupRequest", 0, "0001ff0000", "text that is no UTF-8"),
+        ("LeaveGroupRequest", 0, "fffe0000", "a negative length, which is null to Kafka"),
+        ("HeartbeatResponse", 4, "000000000000ffffffff0f", "-1 tags, which older releases read as none"),
+        ("HeartbeatResponse", 4, "0000000000008000", "a varint longer than its number needs"),
+        ("ApiVersionsResponse", 1, "000100000000", "cut off, or an answer in v0"),
+        ("ApiVersionsResponse", 3, "002300000000", "the v0 answer to a version that is not supported"),
+    ],
+)
+def test_where_readers_differ_both_answers_pass(message: str, version: int, hex: str, why: str) -> None:
+    accepted = Replied((("value", {}),))
+    for observation in (NO, accepted):
+        results = judged(message, version, hex, observation)
+        results.pop("wire/reads-alike", None)  # an INFO: how it is read where it is accepted
+        assert Result.FAIL not in results.values(), (why, results)
+
+
+def test_the_answer_in_v0_to_an_unsupported_version_may_be_read_as_either() -> None:
+    in_v3 = "0023" + "01" + "00000000" + "00"
+    for observation in (NO, Replied((("value", {"errorCode": 35, "apiKeys": []}),))):
+        assert Result.FAIL not in judged("ApiVersionsResponse", 3, in_v3, observation).values()
+    other_error = "002a" + "01" + "00000000" + "00"
+    assert judged("ApiVersionsResponse", 3, other_error, NO)["wire/decodes"] is Result.FAIL
+
+
+def test_what_was_not_answered_is_not_passed() -> None:
+    assert judged("HeartbeatResponse", 0, "0000", Unsupported("no"))["wire/decodes"] is Result.SKIP
+    assert judged("HeartbeatResponse", 0, "0000", Lost("gone"))["wire/decodes"] is Result.UNKNOWN
+    died = judged("HeartbeatResponse", 0, "0000", Died("crashed"))
+    assert (died["wire/decodes"], died["survives"]) == (Result.UNKNOWN, Result.FAIL)
