@@ -1,0 +1,39 @@
+"""aiokafka as a codec: the only module that imports it."""
+
+from importlib import import_module, metadata
+from typing import Any
+
+from conformance.targets.structs import Classes, Structs, by_api, present
+
+MODULES = ("admin", "commit", "coordination", "group", "metadata")
+
+
+class Aiokafka(Structs):
+    name = "aiokafka"
+    issues = "https://github.com/aio-libs/aiokafka/issues"
+
+    def __init__(self) -> None:
+        api = import_module("aiokafka.protocol.api")
+        request = getattr(api, "RequestStruct", api.Request)  # releases before 0.13 have no builders of requests
+        modules = [import_module(f"aiokafka.protocol.{each}") for each in MODULES]
+        classes = {
+            **by_api(modules, lambda each: issubclass(each, request), lambda each: issubclass(each, api.Response)),
+            **_records(api),
+        }
+        super().__init__(metadata.version("aiokafka"), classes)
+
+
+def _records(api: Any) -> Classes:
+    protocol = import_module("aiokafka.coordinator.protocol")
+    sticky = import_module("aiokafka.coordinator.assignors.sticky.sticky_assignor")
+    return present(
+        {
+            ("ConsumerProtocolSubscription", 0): (protocol, ("ConsumerProtocolMemberMetadata",)),
+            ("ConsumerProtocolAssignment", 0): (protocol, ("ConsumerProtocolMemberAssignment",)),
+            ("StickyAssignorUserData", 1): (sticky, ("StickyAssignorUserDataV1",)),
+            ("RequestHeader", 1): (api, ("RequestHeader_v1", "RequestHeader")),
+            ("RequestHeader", 2): (api, ("RequestHeader_v2", "RequestHeaderV2")),
+            ("ResponseHeader", 0): (api, ("ResponseHeader_v0", "ResponseHeader")),
+            ("ResponseHeader", 1): (api, ("ResponseHeader_v1", "ResponseHeaderV2")),
+        }
+    )

@@ -1,0 +1,108 @@
+"""Releases of Python clients, each in an environment of its own, made once and kept.
+
+An environment is ``$KIPCHECK_CACHE/environments/<name>-<version>-<python tag>``: exactly that release and what it
+depends on, and nothing of kipcheck's. It is made beside its place and moved there when it is whole, so that what lies
+in its place can be used without asking.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from conformance.artifacts import cache
+from conformance.targets.protocol import Unavailable
+
+SECONDS: Final = 300
+"""What the making of one may take."""
+TAG: Final = sys.implementation.cache_tag or f"python{sys.version_info.major}{sys.version_info.minor}"
+RELEASE: Final = re.compile(r"[0-9][0-9A-Za-z.+!_]*")
+"""What may follow the ``@`` in the name of a target."""
+ALONE: Final = Path(__file__).with_name("alone.py")
+
+
+def command(distribution: str, version: str, target: str) -> tuple[str, ...]:
+    """The command that runs the adapter of ``target`` with that release. Errors: ``Unavailable``."""
+    return (str(interpreter(distribution, version)), "-I", str(ALONE), target)
+
+
+def interpreter(distribution: str, version: str) -> Path:
+    """Of the environment, which is made if it is not there yet. Errors: ``Unavailable``, in one line."""
+    place = _place(distribution, version)
+    python = place / "bin" / "python"
+    if not python.exists():  # nor is it where the Python that it was made with is gone
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with _lock(place):
+                if not python.exists():  # somebody else may have made it while this one waited
+                    _make(place, f"{distribution}=={version}")
+        except OSError as denied:
+            raise Unavailable(f"an environment for {distribution} {version} cannot be made: {denied}") from None
+    return python
+
+
+def made() -> Iterator[tuple[str, str]]:
+    """Name and version of those that are there, for this Python."""
+    for python in sorted((cache() / "environments").glob(f"*-{TAG}/bin/python")):
+        name, _, version = python.parents[1].name.removesuffix(f"-{TAG}").rpartition("-")
+        if python.exists():
+            yield name, version
+
+
+def _place(distribution: str, version: str) -> Path:
+    return cache() / "environments" / f"{distribution}-{version}-{TAG}"
+
+
+@contextmanager
+def _lock(place: Path) -> Iterator[None]:
+    with place.with_name(f".{place.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(place: Path, wanted: str) -> None:
+    building = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    try:
+        _run(wanted, [sys.executable, "-m", "venv", "--clear", str(building)])
+        pip = [str(building / "bin" / "python"), "-I", "-m", "pip", "--no-input", "--disable-pip-version-check"]
+        _run(wanted, [*pip, "install", "--quiet", "--retries", "1", "--timeout", "15", wanted])
+        if place.exists():
+            shutil.rmtree(place)
+        building.rename(place)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _run(wanted: str, argv: Sequence[str]) -> None:
+    # -I keeps pip from a PYTHONPATH of the user; what is said to pip by its own variables and files still counts.
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    try:
+        done = subprocess.run(argv, env=env, capture_output=True, timeout=SECONDS, text=True, errors="replace")
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{wanted} was not installed within {SECONDS} s") from None
+    if done.returncode:
+        raise Unavailable(f"{wanted} cannot be installed: {_reason(wanted, done.stdout + done.stderr)}")
+
+
+def _reason(wanted: str, said: str) -> str:
+    """The one line that counts in what pip says."""
+    version = wanted.partition("==")[2]
+    python = ".".join(map(str, sys.version_info[:2]))
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    for line in lines:
+        if "different python version" in line and re.search(rf"\b{re.escape(version)} Requires-Python", line):
+            needs = re.search(rf"\b{re.escape(version)} Requires-Python ([^;]*)", line)
+            return f"it needs Python {needs.group(1) if needs else ''}, and this is {python}"
+    if any("(from versions: none)" in line for line in lines):
+        unreached = any("connection" in line.lower() or "Retrying" in line for line in lines)
+        return "the package index cannot be reached" if unreached else "no release of it is to be had"
+    if any("(from versions:" in line for line in lines):
+        return f"there is no release {version} for Python {python}"
+    return next((line for line in reversed(lines) if "ERROR" in line), lines[-1] if lines else "no reason was given")[:300]

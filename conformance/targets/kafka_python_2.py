@@ -1,0 +1,44 @@
+"""kafka-python before release 3 as a codec: the only module that imports those releases."""
+
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from typing import Any
+
+from conformance.targets.structs import Classes, Structs, by_api, present
+
+MODULES = ("admin", "api_versions", "commit", "find_coordinator", "group", "metadata")
+"""Of which not every release has all."""
+
+
+class KafkaPython2(Structs):
+    name = "kafka-python"
+    issues = "https://github.com/dpkp/kafka-python/issues"
+
+    def __init__(self) -> None:
+        api = import_module("kafka.protocol.api")
+        modules = [
+            import_module(name) for each in MODULES if find_spec(name := f"kafka.protocol.{each}") is not None
+        ]
+        classes = {
+            **by_api(modules, lambda each: issubclass(each, api.Request), lambda each: issubclass(each, api.Response)),
+            **_records(api),
+        }
+        super().__init__(metadata.version("kafka-python"), classes)
+
+
+def _records(api: Any) -> Classes:
+    protocol = import_module("kafka.coordinator.protocol")
+    sticky = import_module("kafka.coordinator.assignors.sticky.sticky_assignor")
+    metadatas = "ConsumerProtocolMemberMetadata_v0", "ConsumerProtocolMemberMetadata"
+    assignments = "ConsumerProtocolMemberAssignment_v0", "ConsumerProtocolMemberAssignment"
+    return present(
+        {
+            ("ConsumerProtocolSubscription", 0): (protocol, metadatas),
+            ("ConsumerProtocolAssignment", 0): (protocol, assignments),
+            ("StickyAssignorUserData", 1): (sticky, ("StickyAssignorUserDataV1",)),
+            ("RequestHeader", 1): (api, ("RequestHeader",)),
+            ("RequestHeader", 2): (api, ("RequestHeaderV2",)),
+            ("ResponseHeader", 0): (api, ("ResponseHeader",)),
+            ("ResponseHeader", 1): (api, ("ResponseHeaderV2",)),
+        }
+    )
