@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from conformance.core.case import Case, Role, Step, step
 from conformance.invariants.readings import Disagreement
-from conformance.values import SYSTEMATIC, bare, emptied, extreme, inhabited
+from conformance.values import SYSTEMATIC, bare, emptied, extreme, inhabited, tagged
 from conformance.wire import Layout
 from golden.vectors import Vector, check as unlike, vectors
 from strategies.compiled import compiled
@@ -176,8 +176,8 @@ PREFIXES = 16
 
 def unknown_tags(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
     plain = subject.layout.encode(value)
-    for tagged in with_tags(subject.layout, value, random):
-        data = subject.layout.encode(tagged)
+    for one in with_tags(subject.layout, value, random):
+        data = subject.layout.encode(one)
         yield Conversation((subject.decode(plain), subject.decode(data), subject.recode(data)))
 
 
@@ -309,7 +309,7 @@ CHECKS: Mapping[str, Check] = {
             "no message that is cut off is taken for a whole one",
             prefixes,
             values=5,
-            first=(inhabited, extreme),
+            first=(inhabited, tagged, extreme),
             invariants=("wire/refuses",),
         ),
         Check(
@@ -317,7 +317,7 @@ CHECKS: Mapping[str, Check] = {
             "damaged bytes are refused where they have to be, and nothing comes of it where they need not",
             damaged,
             values=7,
-            first=(inhabited, extreme),
+            first=(inhabited, tagged, extreme),
             invariants=("wire/refuses", "wire/reads-alike"),
             again=damaged_again,
         ),

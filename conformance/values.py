@@ -49,6 +49,14 @@ def long(layout: Layout) -> Value:
     return _made(layout, lambda slot: [_long(slot)] if slot.array else _long(slot))
 
 
+def tagged(layout: Layout) -> Value:
+    """Something in every place there is, and a tagged field that nobody knows in every struct that may have one."""
+    value = _made(layout, lambda slot: [_tagged(slot)] if slot.array else _tagged(slot))
+    if layout.flexible:
+        value[TAGS] = [{"tag": max((slot.tag or 0 for slot in layout.tagged), default=0) + 100, "data": b"ab"}]
+    return value
+
+
 SYSTEMATIC: tuple[Callable[[Layout], Value], ...] = (extreme, absent, emptied, inhabited, lowest, long, defaults)
 """What tells most comes first."""
 
@@ -77,6 +85,10 @@ def _one(slot: Slot) -> Any:
     if slot.item is not None:
         return inhabited(slot.item)
     return _scalar(slot, 0, "a", b"a", False)
+
+
+def _tagged(slot: Slot) -> Any:
+    return tagged(slot.item) if slot.item is not None else _one(slot)
 
 
 def _extreme(slot: Slot) -> Any:

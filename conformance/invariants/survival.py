@@ -6,6 +6,8 @@ from conformance.core.history import Died, History
 from conformance.core.verdict import Violation
 from conformance.invariants.registry import invariant
 
+WORDS = 400
+"""So much of the end of stderr is told."""
 ENDS = {
     "crashed": "it went down",
     "timeout": "it hung",
@@ -24,6 +26,12 @@ def survives(history: History) -> Iterator[Violation]:
             cause, detail = op.observation.cause, op.observation.detail
             why = f"given{given} to {op.step.verb}, {ENDS.get(cause, cause)}" + (f" ({detail})" if detail else "")
             yield Violation(
-                why, (op.index,), "an answer, be it a refusal", f"{cause}: {detail}".rstrip(": "),
+                why, (op.index,), "an answer, be it a refusal", _seen(op.observation),
                 shape=("died", op.step.verb, cause, detail.partition(":")[0] if cause in ("crashed", "memory") else ""),
             )  # fmt: skip
+
+
+def _seen(died: Died) -> str:
+    seen = f"{died.cause}: {died.detail}".rstrip(": ")
+    said = died.evidence.strip()[-WORDS:]
+    return f"{seen}; its stderr ends in: {said}" if said else seen

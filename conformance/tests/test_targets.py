@@ -213,13 +213,17 @@ def test_a_program_that_is_not_there_is_unavailable() -> None:
 
 
 def test_an_unknown_target_names_the_roll() -> None:
-    with pytest.raises(LookupError, match="no target is called 'nobody'; there are kafka-python, reference"):
+    with pytest.raises(LookupError, match=r"no target is called 'nobody'; there are .*kafka-python, .*reference"):
         target("nobody")
 
 
 @pytest.mark.parametrize("name", sorted(roll()))
 def test_every_target_of_the_roll_opens_and_survives_nonsense(name: str) -> None:
-    with target(name, Limits(cpu_s=2)).open("apache", Role.CODEC) as session:
+    try:
+        made = target(name, Limits(cpu_s=2))
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    with made.open("apache", Role.CODEC) as session:
         assert "JoinGroupRequest" in session.info.claims
         nothing = step("codec", "decode", message="Nothing", version=0, hex="")
         refused, unknown = one(session.hold([decode("ff"), Case("test", "apache", Role.CODEC, (nothing,))]))
