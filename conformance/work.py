@@ -154,10 +154,14 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     subject = Subject(unit.edition, layout_of(unit.edition, unit.message, unit.version))
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
     again = worker.violation(finding.case, invariant)
+    remembers = again is None
+    if again is None:
+        worker.close()  # what the target remembers may hide it: once more, with a fresh session
+        again = worker.violation(finding.case, invariant)
     if again is None:
         return None
     best = replace(finding, violation=again, shape=again.shape)
-    if not check.shrinks:
+    if not check.shrinks or remembers:
         return best
     tried: set[str] = set()
     most = DEADLY_TRIES if again.shape[0] == "died" else TRIES

@@ -149,7 +149,7 @@ class LosesTheLast(Reference):
         return {key: each[:-1] if isinstance(each, list) else each for key, each in value.items()}
 
 
-@vice("wire/round-trip", "wire/encodes", "LeaveGroupRequest", 0, ...)
+@vice("wire/round-trip", "wire/encodes", "LeaveGroupRequest", 0, {"groupId": "", "memberId": "0" * 128})
 class CutsLongTexts(Reference):
     """Texts are written up to their 127th byte."""
 
@@ -157,7 +157,10 @@ class CutsLongTexts(Reference):
         return super().write(layout, everywhere(value, lambda leaf: leaf[:127] if isinstance(leaf, str) else leaf))
 
 
-@vice("wire/round-trip", "wire/encodes", "ApiVersionsResponse", 3, ...)
+@vice("wire/round-trip", "wire/encodes", "ApiVersionsResponse", 3, {
+    "errorCode": 0, "apiKeys": [], "throttleTimeMs": 0,
+    "supportedFeatures": [], "finalizedFeaturesEpoch": 0, "finalizedFeatures": [], "zkMigrationReady": False,
+})  # fmt: skip
 class WritesDefaults(Reference):
     """A tagged field is written although it holds its default."""
 
@@ -226,7 +229,7 @@ class ReadsLongVarints(Reference):
         return layout.defaults()
 
 
-@vice("wire/damage", "wire/reads-alike", "MetadataRequest", 4, ...)
+@vice("wire/damage", "wire/reads-alike", "MetadataRequest", 4, "ffffffff" "02")
 class ReadsTwoAsFalse(Reference):
     """Of booleans only 1 is true."""
 
@@ -286,7 +289,7 @@ class RefusesLaterVersions(Reference):
 # State
 
 
-@vice("wire/repeat", "wire/same-answer", "DescribeGroupsRequest", 0, ...)
+@vice("wire/repeat", "wire/same-answer", "DescribeGroupsRequest", 0, "00000000")
 class LeaksDefaults(Reference):
     """All that is read shares one list."""
 
@@ -368,7 +371,7 @@ class GrowsQuadratically(Reference):
         return super().read(layout, data)
 
 
-@vice("wire/damage", "survives", "HeartbeatRequest", 0, ..., deadly=True)
+@vice("wire/damage", "survives", "HeartbeatRequest", 0, "0000" "00000000" "0001ff", deadly=True)
 class LeavesQuietly(Reference):
     """Bytes that are no UTF-8 end the process as if all were well."""
 
