@@ -74,7 +74,8 @@ def parser() -> argparse.ArgumentParser:
     gate.add_argument("--json", action="store_true", help="the plan of --dry-run as JSON")
 
     again = command("replay", _replay, "hold a failed conversation again: 1 it still fails, 0 it is gone", EXIT_CODES)
-    again.add_argument("file", type=Path, metavar="FILE", help="failures/ID.json under a run's --out")
+    again.add_argument("failure", metavar="ID|FILE", help="failures/ID.json of a run, or the ID in a run's --out")
+    again.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
 
     codec = argparse.ArgumentParser(add_help=False)
     codec.add_argument(
@@ -94,6 +95,26 @@ def parser() -> argparse.ArgumentParser:
             made.add_argument("--json", action="store_true")
         else:
             made.add_argument("--batch", action="store_true", help="JSON Lines in and out, one for one")
+
+    listed = command("checks", _checks, "what is checked, against which requirements")
+    listed.add_argument("--json", action="store_true")
+    wanted = command("requirements", _requirements, "every normative statement, and the checks that cover it")
+    wanted.add_argument("id", nargs="?", metavar="ID", help="one of them, with its clause and text")
+    wanted.add_argument("--json", action="store_true")
+    there = command("targets", _targets, "what can be tested, and what is there of it")
+    there.add_argument("--json", action="store_true")
+
+    golden = command("golden", _golden_verify, "the golden vectors")
+    vectors = golden.add_subparsers(metavar="verify|make", required=True)
+    about = "hold our codec and the second reading to every vector (no Java); with --target that target too"
+    verify = vectors.add_parser("verify", help=about, description=about)
+    verify.add_argument("--target", action="append", metavar="T")
+    verify.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    verify.set_defaults(call=_golden_verify)
+    about = "make the vectors again from released jars; exit 3 where the jars cannot be had"
+    make = vectors.add_parser("make", help=about, description=about)
+    make.add_argument("--check", action="store_true", help="write nothing; exit 1 where something would change")
+    make.set_defaults(call=_golden_make)
 
     texts = command("editions", _editions, "the editions, and which versions each release speaks")
     texts.add_argument("--json", action="store_true")
@@ -177,7 +198,9 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 def _replay(options: argparse.Namespace) -> int:
     from conformance import gate
 
-    found = gate.replay(options.file)
+    named = Path(options.failure)
+    by_id = options.out / "failures" / f"{options.failure}.json"
+    found = gate.replay(by_id if by_id.is_file() and not named.is_file() else named)
     print(found.says, file=sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr)
     return found.exit_code
 
@@ -267,15 +290,105 @@ def _hex(source: str) -> str:
     return sys.stdin.read() if source == "-" else source
 
 
+# ---- golden vectors
+
+
+def _golden_verify(options: argparse.Namespace) -> int:
+    from golden.vectors import vectors, verify
+
+    troubles = verify()
+    for trouble in troubles:
+        print(trouble)
+    print(f"{len(vectors())} vectors, {len(troubles)} wrong")
+    code = FAILED if troubles else OK
+    if options.target:
+        import reports
+        from conformance import gate
+
+        run = gate.run(gate.Options(targets=tuple(options.target), checks=("wire/vectors",), out=options.out))
+        if run.ledger is not None:
+            print(reports.render(run.ledger, "text"), end="")
+        code = code or run.exit_code
+    return code
+
+
+def _golden_make(options: argparse.Namespace) -> int:
+    from conformance.artifacts import Unavailable
+    from golden.make import make
+
+    try:
+        changes = make(check=options.check)
+    except Unavailable as missing:
+        return _complain(missing, NOT_STARTED)
+    for change in changes:
+        print(change)
+    print(f"{len(changes)} changes")
+    return FAILED if changes and options.check else OK
+
+
 # ---- looking up
 
 
-def _editions(options: argparse.Namespace) -> int:
+def _checks(options: argparse.Namespace) -> int:
+    from conformance.catalogue import checks_table
+
+    rows = checks_table()
+    if options.json:
+        return _json({"checks": rows})
+    for row in rows:
+        print(f"{row['id']}  ({row['role']})  {row['sentence']}")
+        for each in row["invariants"]:
+            print(f"    {each['grade']:<6} {each['id']}: {each['statement']}  [{', '.join(each['requirements'])}]")
+    return OK
+
+
+def _requirements(options: argparse.Namespace) -> int:
+    from conformance.catalogue import requirement, requirements_table
+
+    if options.id:
+        try:
+            rows = [requirement(options.id)]
+        except LookupError as unknown:
+            return _complain(unknown.args[0], USAGE)
+    else:
+        rows = requirements_table()
+    if options.json:
+        return _json({"requirements": rows})
+    for row in rows:
+        covered = ", ".join(row["checks"]) or "not covered yet"
+        print(f"{row['id']:<8} {row['grade']:<6} {row['edition']:<8} {row['role']:<13} {covered}")
+        if options.id:
+            print(f"\n{row['clause']}\n{row['text']}\n\ninvariants: {', '.join(row['invariants']) or 'none'}")
+            print(f"releases: {row['releases'] or 'none, a draft'}")
+    if not options.id:
+        print(f"{sum(bool(row['checks']) for row in rows)} of {len(rows)} covered")
+    return OK
+
+
+def _targets(options: argparse.Namespace) -> int:
+    from conformance.targets.roll import targets_table
+
+    rows = targets_table()
+    if options.json:
+        return _json({"targets": rows})
+    for row in rows:
+        state = "available" if row["available"] else row["why"]
+        print(f"{row['name']:<16} {row['version'] or '-':<10} {', '.join(row['roles']):<10} {state}")
+    return OK
+
+
+def _json(found: Mapping[str, Any]) -> int:
     import json
 
+    print(json.dumps(found, ensure_ascii=False))
+    return OK
+
+def _editions(options: argparse.Namespace) -> int:
     from conformance.wire import editions
 
-    print(json.dumps(editions.editions_table()) if options.json else editions.text())
+    if options.json:
+        return _json(editions.editions_table())
+    print(editions.text())
     return OK
 
 

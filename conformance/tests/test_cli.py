@@ -174,6 +174,47 @@ def test_an_editions_diff_exits_1_where_a_reader_would_misread(capsys: pytest.Ca
     assert outcome(capsys, "editions", "diff", "apache@2.3.0", "kip-429")[0] == 1
 
 
+def test_what_there_is_can_be_looked_up(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = outcome(capsys, "requirements", "--json")
+    rows = {row["id"]: row for row in json.loads(out)["requirements"]}
+    assert code == 0 and rows["grp-06"]["checks"] == ["wire/unknown-tags"]
+    assert rows["grp-06"]["invariants"] == ["wire/keeps-unknown-tags"] and rows["grp-06"]["grade"] == "SHOULD"
+    assert rows["384-01"]["checks"] == []
+    code, out, _ = outcome(capsys, "requirements", "grp-06")
+    assert code == 0 and "ascending order of tags" in out and "TaggedFields" in out
+    assert outcome(capsys, "requirements", "grp-99")[0] == 2
+    code, out, _ = outcome(capsys, "checks", "--json")
+    assert code == 0 and "wire/damage" in {row["id"] for row in json.loads(out)["checks"]}
+    code, out, _ = outcome(capsys, "targets", "--json")
+    by_name = {row["name"]: row for row in json.loads(out)["targets"]}
+    assert code == 0 and by_name["reference"]["available"] and "codec" in by_name["kafka-python"]["roles"]
+    assert outcome(capsys, "checks")[0] == outcome(capsys, "requirements")[0] == outcome(capsys, "targets")[0] == 0
+
+
+def test_every_requirement_that_is_named_exists() -> None:
+    from conformance.catalogue import checks_table
+    from conformance.core.requirement import requirements
+
+    named = {id for check in checks_table() for each in check["invariants"] for id in each["requirements"]}
+    assert named and named <= requirements().keys()
+
+
+def test_golden_vectors_are_verified_without_java(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = outcome(capsys, "golden", "verify")
+    assert code == 0 and "0 wrong" in out
+
+
+def test_a_failure_is_replayed_by_id_and_by_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    code, shown, _ = outcome(capsys, "run", "--check", "wire/unknown-tags", "--message", "ApiVersionsResponse", "--out", out)
+    assert code == 1 and "kipcheck replay " in shown
+    file = next((tmp_path / "out" / "failures").iterdir())
+    assert str(file) in shown
+    assert outcome(capsys, "replay", str(file))[0] == 1
+    assert outcome(capsys, "replay", file.stem, "--out", out)[0] == 1
+    assert outcome(capsys, "replay", "nothing", "--out", out)[0] == 2
+
+
 def test_help_answers_without_the_heavy_libraries() -> None:
     script = """if True:
         import sys
