@@ -36,8 +36,7 @@ KIP_268 = Edition(
     "1.1.1",
     choices=(
         "both version numbers and every array count are int32, in v2 and v3 alike (268-49)",
-        "strings are the bytes that 0.10.1 to 1.1 write: endpoint int32 length and UTF-8, host and topic uint16 "
-        "length and modified UTF-8 (268-50)",
+        "strings are as 0.10.1 to 1.1 write them: endpoint int32 and UTF-8, host and topic uint16 and modified UTF-8 (268-50)",
         "a standby task is followed by its partitions, an active task stands once per partition (268-51)",
         "version 1 is the exact layout of 0.10.0 (268-56)",
     ),
@@ -75,7 +74,8 @@ def edition(text: str) -> Edition:
         return Edition(text, Standing.DEFINITIONS, rest if kind == "maven" else "")
     name, at, release = text.partition("@")
     if name not in EDITIONS:
-        raise LookupError(f"no edition {text!r}; there are {', '.join(EDITIONS)}, apache@RELEASE, jar:PATH, maven:VERSION")
+        known = ", ".join([*EDITIONS, "apache@RELEASE", "jar:PATH", "maven:VERSION"])
+        raise LookupError(f"no edition {text!r}; there are {known}")
     found = EDITIONS[name]
     if not at:
         return found
