@@ -36,7 +36,7 @@ KIP_268 = Edition(
     "1.1.1",
     choices=(
         "both version numbers and every array count are int32, in v2 and v3 alike (268-49)",
-        "strings are as 0.10.1 to 1.1 write them: endpoint int32 + UTF-8, host and topic uint16 + modified UTF-8 (268-50)",
+        "strings are as 0.10.1 to 1.1 write them: endpoint int32 + UTF-8, others uint16 + modified UTF-8 (268-50)",
         "a standby task is followed by its partitions, an active task stands once per partition (268-51)",
         "version 1 is the exact layout of 0.10.0 (268-56)",
     ),
