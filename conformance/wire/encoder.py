@@ -4,7 +4,6 @@ The compiled code takes values that are plain and complete. It only notices that
 then ``complete`` says what is wrong, or makes the value plain and complete, and it runs once more.
 """
 
-import marshal
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,7 +33,7 @@ ROUGH = (struct.error, LookupError, ValueError, OverflowError, TypeError, Attrib
 NO_TAGS = r"b'\0'"
 
 CELLS = 30
-"""So many numbers in a call of ``pack`` are quickest; more take more local variables than do the interpreter good."""
+"""So many numbers in a call of ``pack`` at most: with more arguments Python makes a list of them first."""
 
 SEVERAL = 6
 """So many calls of ``append`` take as long as a tuple of pieces added at once."""
@@ -51,7 +50,7 @@ def encoder(layout: Layout, again: Again) -> tuple[str, Any]:
         "ROUGH": ROUGH,
         "again": again,
         "UUID": UUID,
-        "dumps": marshal.dumps,
+       
         "merge": merge,
         "tag_section": tag_section,
         "own_tags": own_tags,
@@ -119,6 +118,11 @@ def own_tags(value: Mapping[str, Any]) -> bytes:
     """The tag section of a struct that knows no tags. Errors: Rough."""
     unknown = value.get(UNKNOWN)
     return b"\0" if unknown is None else tag_section(merge([], unknown, frozenset()))
+
+
+def _boolean(number: str, first: str = "") -> str:
+    """A condition: is it True or False, which ``pack`` would take? Neither is above 1, and most numbers are."""
+    return f"{first or number} < 2 and ({number} is True or {number} is False)"
 
 
 class _Encoder:
@@ -355,7 +359,7 @@ class _Encoder:
                     self._length(slot, name)
                 self.put(name)
             case _:
-                self.refuse(f"{name} is True or {name} is False", "type", path)
+                self.refuse(_boolean(name), "type", path)
                 self.number(FORMATS[slot.type], name)
 
     def _length(self, slot: Slot, name: str) -> None:
@@ -394,7 +398,9 @@ class _Encoder:
         """All at once; together with their number, if that is no varint."""
         code, ahead = FORMATS[slot.type], "" if slot.compact else "i"
         many = self.s.constant(f"pack_many_{ahead}{code}", (code, ahead), lambda: packers(code, ahead))
-        self._no_booleans(slot, name, path)
+        cell = self.s.local("cell")
+        with self.s.block(f"for {cell} in {name}:"):
+            self.refuse(_boolean(cell), "type", path)
         if slot.compact:
             self._length(slot, name)
             self.put(f"{many}[len({name})](*{name})")
@@ -402,17 +408,6 @@ class _Encoder:
             size = self.s.local("size")
             self.s.line(f"{size} = len({name})")
             self.put(f"{many}[{size}]({size}, *{name})")
-
-    def _no_booleans(self, slot: Slot, cells: str, path: str) -> None:
-        """A boolean would be packed as 0 or 1.
-
-        ``marshal`` is the quickest to tell: it writes an int of 32 bits in 5 bytes and a boolean in 1, and it refuses
-        every other kind of int. (Wider ints take more; for those the types are counted.)
-        """
-        if slot.type == "int64":
-            self.refuse(f"[*map(type, {cells})].count(int) != len({cells})", "type", path)
-        else:
-            self.refuse(f"len(dumps({cells}, 2)) != 5 + 5 * len({cells})", "type", path)
 
     def _flat(self, item: Layout) -> bool:
         """Are elements nothing but a few integers?"""
@@ -424,23 +419,26 @@ class _Encoder:
     def _rows(self, item: Layout, name: str, path: str) -> str:
         """Write several elements with one call while they are complete and have no tags; the name of those left over.
 
-        A boolean is no integer, but below 2: only there is it worth a look whether it is one.
+        Which they are if all have their keys, and together no more. A boolean is no integer: it is left over too, to be
+        found there.
         """
-        line, block, done = self.s.line, self.s.block, self.s.local("done")
+        line, block, before, rest = self.s.line, self.s.block, self.s.local("before"), self.s.local("rest")
         several = max(1, CELLS // len(item.slots))
         rows = [self.s.local("row") for _ in range(several)]
         cells = [(self.s.local(slot.name), row, slot.name) for row in rows for slot in item.slots]
         codes = ("".join(FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible) * several
         pack = self.s.constant("pack_rows", codes, lambda: struct.Struct(">" + codes).pack)
-        line(f"{done} = 0")
+        line(f"{before} = len({self._out})")
         line(f"rows = iter({name})")
         with block(f"for {', '.join(rows)} in zip({', '.join(['rows'] * several)}):"):
-            with block(f"if {' or '.join(f'len({row}) != {len(item.slots)}' for row in rows)}:"):
-                line("break")
+            line(f"if {' + '.join(f'len({row})' for row in rows)} != {len(cells)}: break")
             for cell, row, field in cells:
-                line(f"{cell} = {row}[{field!r}]")
-            booleans = (f"{cell} < 2 and ({cell} is True or {cell} is False)" for cell, _, _ in cells)
-            self.refuse(" or ".join(booleans), "type", path)
+                line(f"if {_boolean(cell, f'({cell} := {row}[{field!r}])')}: break")
             line(f"{self._out}.append({pack}({', '.join(cell for cell, _, _ in cells)}))")
-            line(f"{done} += {several}")
-        return f"{name}[{done}:] if {done} < len({name}) else ()"
+        with block("else:"):
+            line(f"{before} = None")
+            line(f"{rest} = len({name}) % {several}")
+            line(f"{rest} = {name}[-{rest}:] if {rest} else ()")
+        with block(f"if {before} is not None:"):
+            line(f"{rest} = {name}[(len({self._out}) - {before}) * {several}:]")
+        return rest
