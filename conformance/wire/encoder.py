@@ -22,6 +22,7 @@ from conformance.wire.primitives import (
     int32_lengths,
     modified_utf8,
     packers,
+    times,
     uvarint,
 )
 from conformance.wire.schema import ZERO_UUID, Layout, Slot
@@ -120,9 +121,9 @@ def own_tags(value: Mapping[str, Any]) -> bytes:
     return b"\0" if unknown is None else tag_section(merge([], unknown, frozenset()))
 
 
-def _boolean(number: str, first: str = "") -> str:
+def _boolean(number: str) -> str:
     """A condition: is it True or False, which ``pack`` would take? Neither is above 1, and most numbers are."""
-    return f"{first or number} < 2 and ({number} is True or {number} is False)"
+    return f"{number} < 2 and ({number} is True or {number} is False)"
 
 
 class _Encoder:
@@ -426,14 +427,16 @@ class _Encoder:
         several = max(1, CELLS // len(item.slots))
         rows = [self.s.local("row") for _ in range(several)]
         cells = [(self.s.local(slot.name), row, slot.name) for row in rows for slot in item.slots]
-        codes = ("".join(FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible) * several
-        pack = self.s.constant("pack_rows", codes, lambda: struct.Struct(">" + codes).pack)
+        codes = "".join(FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible
+        pack = self.s.constant("pack_rows", codes, lambda: struct.Struct(times(codes, several)).pack)
         line(f"{before} = len({self._out})")
+        line("zero = 0")
         line(f"rows = iter({name})")
         with block(f"for {', '.join(rows)} in zip({', '.join(['rows'] * several)}):"):
             line(f"if {' + '.join(f'len({row})' for row in rows)} != {len(cells)}: break")
             for cell, row, field in cells:
-                line(f"if {_boolean(cell, f'({cell} := {row}[{field!r}])')}: break")
+                read = f"({cell} := {row}[{field!r}])"
+                line(f"if {read} < 2 and {cell} is not zero and ({cell} is True or {cell} is False): break")
             line(f"{self._out}.append({pack}({', '.join(cell for cell, _, _ in cells)}))")
         with block("else:"):
             line(f"{before} = None")

@@ -194,15 +194,16 @@ def uuid_of(data: bytes) -> UUID:
 
 def unpackers(codes: str) -> Table:
     """By count, ``unpack_from`` for so many repetitions of ``codes``."""
-    return Table(lambda count: struct.Struct(_times(codes, count)).unpack_from)
+    return Table(lambda count: struct.Struct(times(codes, count)).unpack_from)
 
 
 def packers(codes: str, ahead: str = "") -> Table:
     """By count, ``pack`` for so many repetitions of ``codes``."""
-    return Table(lambda count: struct.Struct(_times(codes, count, ahead)).pack)
+    return Table(lambda count: struct.Struct(times(codes, count, ahead)).pack)
 
 
-def _times(codes: str, count: int, ahead: str = "") -> str:
+def times(codes: str, count: int, ahead: str = "") -> str:
+    """The format of so many repetitions. One code with a number before it is quicker than the same code many times."""
     if codes == codes[0] * len(codes):
         return f">{ahead}{count * len(codes)}{codes[0]}"
     return f">{ahead}{codes * count}"
