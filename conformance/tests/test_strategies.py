@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -41,7 +42,8 @@ FRAMED = [each for each in MESSAGES if spec(APACHE, each).kind in ("request", "r
 @given(data=st.data())
 def test_bodies_of_every_message_decode_to_the_value_behind_them(data: st.DataObject) -> None:
     body: Body = data.draw(bodies(data.draw(st.sampled_from(MESSAGES))))
-    assert layout(body.edition, body.message, body.version).decode(body.data) == body.value
+    decoded = layout(body.edition, body.message, body.version).decode(body.data)
+    assert decoded == body.value and [*decoded] == [*body.value]  # in the order of the wire
 
 
 @few
@@ -93,9 +95,12 @@ def test_damage_is_of_the_kinds_asked_for(case: Damaged) -> None:
     assert case.damage.kind in ("unknown-tag", "padded-varint") and case.data != case.body.data
 
 
-def test_damage_shrinks_to_a_small_body_and_the_first_place() -> None:
-    case = find(damaged("HeartbeatRequest", kinds=["text"]), lambda _: True, settings=settings(few, max_examples=200))
-    assert (case.body.version, case.damage.path, case.data) == (0, "groupId", b"\0\1\xff\0\0\0\0\0\0")
+@pytest.mark.parametrize("seed", range(3))
+def test_damage_shrinks_to_the_least_body_that_has_a_place_for_it(seed: int) -> None:
+    """Wherever the search begins: member ids have names that are tried often, none of which may stop the shrinker."""
+    heartbeats = damaged("HeartbeatRequest", kinds=["text"])
+    case = find(heartbeats, lambda _: True, settings=settings(few, max_examples=30), random=Random(seed))
+    assert (case.body.version, case.damage.path, case.data) == (0, "memberId", b"\0\0\0\0\0\0\0\1\xff")
 
 
 @pytest.mark.parametrize(
