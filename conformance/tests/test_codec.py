@@ -164,8 +164,12 @@ def test_varints_that_are_too_long_or_too_large(data: str) -> None:
 @pytest.mark.parametrize(
     ("text", "data"),
     [
-        ("", ""), ("a\0b", "61c08062"), ("é", "c3a9"), ("€", "e282ac"),
-        ("𝄞", "eda0b4edb49e"), ("\0𝄞", "c080eda0b4edb49e"),
+        ("", ""),
+        ("a\0b", "61c08062"),
+        ("é", "c3a9"),
+        ("€", "e282ac"),
+        ("𝄞", "eda0b4edb49e"),
+        ("\0𝄞", "c080eda0b4edb49e"),
     ],
 )
 def test_modified_utf8(text: str, data: str) -> None:

@@ -47,9 +47,7 @@ class _Walk:
                 self.refuse("version", f"version {said!r} where version {layout.version} is written", led + name)
             out[name] = layout.version
         for slot in layout.slots:
-            out[slot.name] = (
-                self.slot(slot, value[slot.name], led + slot.name) if slot.name in value else slot.fresh()
-            )
+            out[slot.name] = self.slot(slot, value[slot.name], led + slot.name) if slot.name in value else slot.fresh()
         absent = {each.name: each for each in layout.absent}
         for key, each in value.items():
             if key in out:

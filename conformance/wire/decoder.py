@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from conformance.wire.measure import SIZES, fixed, least_element
 from conformance.wire.primitives import (
     FORMATS,
     LARGEST_SIZE,
@@ -23,49 +24,10 @@ from conformance.wire.primitives import (
 )
 from conformance.wire.schema import Layout, Slot
 from conformance.wire.source import Source, default_of
+from conformance.wire.tags import unknown_tags
 
 ROUGH = (struct.error, IndexError, ValueError, OverflowError)
 """What strict code raises on bytes that it refuses."""
-
-SIZES = {"bool": 1, "uuid": 16, **{name: struct.calcsize(">" + code) for name, code in FORMATS.items()}}
-
-
-def least(layout: Layout) -> int:
-    """How few bytes the struct can take."""
-    return sum(map(_least, layout.untagged)) + layout.flexible
-
-
-def _least(slot: Slot) -> int:
-    if slot.array:
-        return 1 if slot.compact else 4
-    if slot.nullable and slot.item is not None:
-        return 1
-    return least_element(slot)
-
-
-def least_element(slot: Slot) -> int:
-    if slot.item is not None:
-        return least(slot.item)
-    if slot.type in SIZES:
-        return SIZES[slot.type]
-    match slot.type:
-        case "string":
-            return 1 if slot.compact else 2
-        case "utf":
-            return 2
-        case "utf16":
-            return 4
-        case "rest":
-            return 0
-        case _:
-            return 1 if slot.compact else 4
-
-
-def fixed(layout: Layout) -> bool:
-    """Does every element of an array of it take the same number of bytes (with no tag set)?"""
-    return bool(layout.slots) and all(
-        slot.type in SIZES and not slot.array and not slot.nullable and slot.tag is None for slot in layout.slots
-    )
 
 
 def decoder(
@@ -75,7 +37,11 @@ def decoder(
     source = Source()
     writer = _Decoder(source)
     source.named |= {
-        "Rough": Rough, "ROUGH": ROUGH, "uvarint": read_uvarint, "unknown_tags": unknown_tags, "located": locate,
+        "Rough": Rough,
+        "ROUGH": ROUGH,
+        "uvarint": read_uvarint,
+        "unknown_tags": unknown_tags,
+        "located": locate,
         "leniently": leniently,
     }
     with source.block("def decode(d, /, *, lenient=False):"):
@@ -104,29 +70,6 @@ def decoder(
         source.line("raise located(d, rough)")
     writer.write_tags()
     return source.text, source.function("decode", f"<decode {layout}>")
-
-
-def unknown_tags(data: bytes, at: int) -> tuple[int, list[dict[str, Any]]]:
-    """Where the tags that start at ``at`` end, and what they hold, in a struct that knows none.
-
-    Errors: Rough, IndexError.
-    """
-    found: list[dict[str, Any]] = []
-    number, at = read_uvarint(data, at)
-    if number * 2 > len(data) - at:
-        raise Rough("length")
-    last = -1
-    for _ in range(number):
-        tag, at = read_uvarint(data, at)
-        size, at = read_uvarint(data, at)
-        if tag <= last or tag > LARGEST_SIZE:
-            raise Rough("tag")
-        if size > len(data) - at:
-            raise Rough("length")
-        last = tag
-        found.append({"tag": tag, "data": data[at : at + size]})
-        at += size
-    return at, found
 
 
 class _Made:

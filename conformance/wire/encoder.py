@@ -23,10 +23,10 @@ from conformance.wire.primitives import (
     modified_utf8,
     packers,
     times,
-    uvarint,
 )
 from conformance.wire.schema import ZERO_UUID, Layout, Slot
 from conformance.wire.source import Source, default_of
+from conformance.wire.tags import merge, own_tags, tag_section
 
 ROUGH = (struct.error, LookupError, ValueError, OverflowError, TypeError, AttributeError)
 """What compiled code raises on values that are not plain and complete."""
@@ -51,7 +51,6 @@ def encoder(layout: Layout, again: Again) -> tuple[str, Any]:
         "ROUGH": ROUGH,
         "again": again,
         "UUID": UUID,
-       
         "merge": merge,
         "tag_section": tag_section,
         "own_tags": own_tags,
@@ -88,37 +87,6 @@ def filler(layout: Layout) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
         return full
 
     return fill
-
-
-def merge(known: list[tuple[int, bytes]], unknown: Any, tags: frozenset[int]) -> list[tuple[int, bytes]]:
-    """Known and unknown tagged fields by tag. Errors: Rough."""
-    if type(unknown) is not list:
-        raise Rough("type")
-    last = -1
-    for each in unknown:
-        tag, data = each["tag"], each["data"]
-        if len(each) != 2 or type(tag) is not int or type(data) is not bytes or tag in tags or tag <= last:
-            raise Rough("tag")
-        if tag >= 2**31:
-            raise Rough("range")
-        last = tag
-        known.append((tag, data))
-    known.sort()
-    return known
-
-
-def tag_section(fields: list[tuple[int, bytes]]) -> bytes:
-    """The bytes of tagged fields in their order, with their number in front."""
-    out = [uvarint(len(fields))]
-    for tag, data in fields:
-        out += (uvarint(tag), uvarint(len(data)), data)
-    return b"".join(out)
-
-
-def own_tags(value: Mapping[str, Any]) -> bytes:
-    """The tag section of a struct that knows no tags. Errors: Rough."""
-    unknown = value.get(UNKNOWN)
-    return b"\0" if unknown is None else tag_section(merge([], unknown, frozenset()))
 
 
 def _boolean(number: str) -> str:

@@ -60,7 +60,10 @@ def from_json(layout: Layout) -> tuple[str, Any]:
     """Source, and the function of a JSON object."""
     source = Source()
     source.named |= {
-        "ROUGH": ROUGH, "tags_from_json": tags_from_json, "hex_bytes": hex_bytes, "text_uuid": text_uuid,
+        "ROUGH": ROUGH,
+        "tags_from_json": tags_from_json,
+        "hex_bytes": hex_bytes,
+        "text_uuid": text_uuid,
         "refuse": lambda value: _refuse(layout, value),
     }
     with source.block("def from_json(value):"):

@@ -122,8 +122,10 @@ def modified_utf8(text: str) -> bytes:
         plain = plain.replace(b"\0", b"\xc0\x80")
     if not plain or max(plain) < 0xF0:
         return plain
-    return "".join(_pair(each) if each > "\uffff" else each for each in text).encode("utf-8", "surrogatepass").replace(
-        b"\0", b"\xc0\x80"
+    return (
+        "".join(_pair(each) if each > "\uffff" else each for each in text)
+        .encode("utf-8", "surrogatepass")
+        .replace(b"\0", b"\xc0\x80")
     )
 
 

@@ -1,0 +1,60 @@
+"""Tag sections, for compiled code to call where a struct has tags: few have."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.wire.primitives import LARGEST_SIZE, UNKNOWN, Rough, read_uvarint, uvarint
+
+
+def unknown_tags(data: bytes, at: int) -> tuple[int, list[dict[str, Any]]]:
+    """Where the tags that start at ``at`` end, and what they hold, in a struct that knows none.
+
+    Errors: Rough, IndexError.
+    """
+    found: list[dict[str, Any]] = []
+    number, at = read_uvarint(data, at)
+    if number * 2 > len(data) - at:
+        raise Rough("length")
+    last = -1
+    for _ in range(number):
+        tag, at = read_uvarint(data, at)
+        size, at = read_uvarint(data, at)
+        if tag <= last or tag > LARGEST_SIZE:
+            raise Rough("tag")
+        if size > len(data) - at:
+            raise Rough("length")
+        last = tag
+        found.append({"tag": tag, "data": data[at : at + size]})
+        at += size
+    return at, found
+
+
+def merge(known: list[tuple[int, bytes]], unknown: Any, tags: frozenset[int]) -> list[tuple[int, bytes]]:
+    """Known and unknown tagged fields by tag. Errors: Rough."""
+    if type(unknown) is not list:
+        raise Rough("type")
+    last = -1
+    for each in unknown:
+        tag, data = each["tag"], each["data"]
+        if len(each) != 2 or type(tag) is not int or type(data) is not bytes or tag in tags or tag <= last:
+            raise Rough("tag")
+        if tag > LARGEST_SIZE:
+            raise Rough("range")
+        last = tag
+        known.append((tag, data))
+    known.sort()
+    return known
+
+
+def tag_section(fields: list[tuple[int, bytes]]) -> bytes:
+    """The bytes of tagged fields in their order, with their number in front."""
+    out = [uvarint(len(fields))]
+    for tag, data in fields:
+        out += (uvarint(tag), uvarint(len(data)), data)
+    return b"".join(out)
+
+
+def own_tags(value: Mapping[str, Any]) -> bytes:
+    """The tag section of a struct that knows no tags. Errors: Rough."""
+    unknown = value.get(UNKNOWN)
+    return b"\0" if unknown is None else tag_section(merge([], unknown, frozenset()))
