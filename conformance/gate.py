@@ -183,8 +183,11 @@ class _Run:
             self.writer.write("skip", {"target": name, "check": "*", "why": str(gone)})
             self.why = ""
             return
-        self.exits.add(UNSTABLE if isinstance(gone, Unstable) else BROKEN)
-        self.writer.write("trouble", {"target": name, "why": str(gone)})
+        if isinstance(gone, Unstable):
+            self.exits.add(UNSTABLE)  # the session has told its trouble
+        else:
+            self.exits.add(BROKEN)
+            self.writer.write("trouble", {"target": name, "why": str(gone)})
 
     def _hold(self, worker: Worker, selection: Selection) -> bool:
         """Was there anything to hold?"""
@@ -262,7 +265,7 @@ class _Run:
             _say(f"{info.name} {info.version}  looking for the least case of {len(groups)} kinds of failure")
         distinct: dict[tuple[str, str, tuple[str, ...]], list[Finding]] = {}
         for first, *rest in groups:
-            least = unshrunk(first) if worker is None else shrunk(worker, first)
+            least = unshrunk(first) if worker is None else self._least(worker, first)
             if least is None:
                 self._unsteady(info.name, first)
             else:
@@ -274,6 +277,13 @@ class _Run:
                 self.exits.add(FAILED)
             self.writer.write("failure", line)
         self.unreported = None
+
+    def _least(self, worker: Worker, first: Finding) -> Finding | None:
+        try:
+            return shrunk(worker, first)
+        except (Unstable, Broken):
+            worker.close()  # the next one has a fresh session, with a budget of restarts of its own
+            return unshrunk(first)
 
     def _unsteady(self, name: str, finding: Finding) -> None:
         unit = finding.unit

@@ -67,7 +67,7 @@ class Session(Protocol):
     def info(self) -> TargetInfo: ...
     @property
     def troubles(self) -> Sequence[str]:
-        """Deaths that belong to no case: they did not come again when its cases were run alone."""
+        """Deaths that belong to no case, for they did not come again when its cases were run alone; and giving up."""
         ...
 
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:

@@ -74,6 +74,7 @@ class _Session:
                 self._hold_together(batch, held)
         except Unstable as why:
             self._given_up = str(why)
+            self.troubles.append(self._given_up)
             lost = Lost(self._given_up)
             held += [tuple(lost for _ in case.steps) for case in cases[len(held) :]]
         return held
