@@ -441,6 +441,17 @@ def test_fields_that_the_version_lacks() -> None:
     assert refusal(leave_0.encode, {"members": None}).kind == "absent-field"
 
 
+def test_values_that_cannot_be_printed_are_refused_like_others() -> None:
+    """Python prints no int of more than 4300 digits."""
+    huge = 10**5000
+    assert refusal(JOIN_4.encode, {"groupInstanceId": huge}).kind == "absent-field"
+    assert refusal(STREAMS_10.encode, {"version": huge}).kind == "version"
+    assert refusal(JOIN_9.encode, {huge: 1}).kind == "unknown-field"
+    assert refusal(JOIN_9.encode, {"groupId": huge}).kind == "type"
+    assert refusal(JOIN_9.encode, {"_unknownTaggedFields": [{"tag": huge, "data": b""}]}).kind == "range"
+    assert refusal(JOIN_9.encode, {"_unknownTaggedFields": None}).kind == "type"
+
+
 def test_fields_that_an_element_lacks() -> None:
     leave_3 = layout("apache", "LeaveGroupRequest", 3)
     without = leave_3.encode({"members": [{"memberId": "m"}]})

@@ -25,7 +25,9 @@ def is_default(absent: Absent, value: Any) -> bool:
         return isinstance(value, Mapping) and not value
     if absent.default is None or value is None:
         return value is absent.default
-    return bool(value == absent.default)
+    if isinstance(value, bytearray | memoryview):
+        value = bytes(value)
+    return isinstance(value, type(absent.default)) and bool(value == absent.default)
 
 
 class _Walk:
@@ -44,7 +46,7 @@ class _Walk:
             name = layout.prefix.name
             said = value.get(name, layout.version)
             if type(said) is not int or said != layout.version:
-                self.refuse("version", f"version {said!r} where version {layout.version} is written", led + name)
+                self.refuse("version", f"version {_shown(said)} where version {layout.version} is written", led + name)
             out[name] = layout.version
         for slot in layout.slots:
             out[slot.name] = self.slot(slot, value[slot.name], led + slot.name) if slot.name in value else slot.fresh()
@@ -60,11 +62,12 @@ class _Walk:
                 if not absent[key].ignorable and not is_default(absent[key], each):
                     self.refuse(
                         "absent-field",
-                        f"version {layout.version} has no such field, and {each!r:.60} is not its default",
+                        f"version {layout.version} has no such field, and {_shown(each)} is not its default",
                         f"{led}{key}",
                     )
             else:
-                self.refuse("unknown-field", f"no field has this name; there are {', '.join(out)}", f"{led}{key}")
+                name = key if isinstance(key, str) else _shown(key)
+                self.refuse("unknown-field", f"no field has this name; there are {', '.join(out)}", led + name)
         return out
 
     def tags(self, layout: Layout, value: Any, path: str) -> list[dict[str, Any]]:
@@ -164,3 +167,10 @@ def _kind(value: Any) -> str:
 def _digits(value: int) -> str:
     """Python refuses to print very long ints."""
     return str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"
+
+
+def _shown(value: Any) -> str:
+    """For a message to a person; never fails, whatever the value is."""
+    if type(value) is int:
+        return _digits(value)
+    return f"{value!r:.60}" if isinstance(value, str | bytes | bool | float) else _kind(value)
