@@ -27,7 +27,7 @@ def is_default(absent: Absent, value: Any) -> bool:
         return value is absent.default
     if isinstance(value, bytearray | memoryview):
         value = bytes(value)
-    return isinstance(value, type(absent.default)) and bool(value == absent.default)
+    return isinstance(value, int | float | str | bytes | UUID) and bool(value == absent.default)
 
 
 class _Walk:
