@@ -391,25 +391,22 @@ class _Encoder:
         Which they are if all have their keys, and together no more. A boolean is no integer: it is left over too, to be
         found there.
         """
-        line, block, before, rest = self.s.line, self.s.block, self.s.local("before"), self.s.local("rest")
+        line, done, stop = self.s.line, self.s.local("done"), self.s.local("stop")
         several = max(1, CELLS // len(item.slots))
         rows = [self.s.local("row") for _ in range(several)]
         cells = [(self.s.local(slot.name), row, slot.name) for row in rows for slot in item.slots]
         codes = "".join(FORMATS[slot.type] for slot in item.slots) + "x" * item.flexible
         pack = self.s.constant("pack_rows", codes, lambda: struct.Struct(times(codes, several)).pack)
-        line(f"{before} = len({self._out})")
-        line("zero = 0")
-        line(f"rows = iter({name})")
-        with block(f"for {', '.join(rows)} in zip({', '.join(['rows'] * several)}):"):
+        line(f"size = len({name})")
+        line(f"{done} = zero = 0")
+        line(f"{stop} = {several}")
+        with self.s.block(f"while {stop} <= size:"):
+            line(f"{', '.join(rows)}{',' * (several == 1)} = {name}[{done}:{stop}]")
             line(f"if {' + '.join(f'len({row})' for row in rows)} != {len(cells)}: break")
             for cell, row, field in cells:
                 read = f"({cell} := {row}[{field!r}])"
                 line(f"if {read} < 2 and {cell} is not zero and ({cell} is True or {cell} is False): break")
             line(f"{self._out}.append({pack}({', '.join(cell for cell, _, _ in cells)}))")
-        with block("else:"):
-            line(f"{before} = None")
-            line(f"{rest} = len({name}) % {several}")
-            line(f"{rest} = {name}[-{rest}:] if {rest} else ()")
-        with block(f"if {before} is not None:"):
-            line(f"{rest} = {name}[(len({self._out}) - {before}) * {several}:]")
-        return rest
+            line(f"{done} = {stop}")
+            line(f"{stop} += {several}")
+        return f"{name}[{done}:] if {done} < size else ()"
