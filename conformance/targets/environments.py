@@ -84,7 +84,9 @@ def _run(wanted: str, argv: Sequence[str]) -> None:
     # -I keeps pip from a PYTHONPATH of the user; what is said to pip by its own variables and files still counts.
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     try:
-        done = subprocess.run(argv, env=env, capture_output=True, timeout=SECONDS, text=True, errors="replace")
+        done = subprocess.run(
+            argv, env=env, capture_output=True, timeout=SECONDS, text=True, errors="replace", check=False
+        )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{wanted} was not installed within {SECONDS} s") from None
     if done.returncode:
@@ -105,4 +107,5 @@ def _reason(wanted: str, said: str) -> str:
         return "the package index cannot be reached" if unreached else "no release of it is to be had"
     if any("(from versions:" in line for line in lines):
         return f"there is no release {version} for Python {python}"
-    return next((line for line in reversed(lines) if "ERROR" in line), lines[-1] if lines else "no reason was given")[:300]
+    errors = [line for line in lines if "ERROR" in line] or lines or ["no reason was given"]
+    return errors[-1][:300]

@@ -16,9 +16,7 @@ class KafkaPython2(Structs):
 
     def __init__(self) -> None:
         api = import_module("kafka.protocol.api")
-        modules = [
-            import_module(name) for each in MODULES if find_spec(name := f"kafka.protocol.{each}") is not None
-        ]
+        modules = [import_module(name) for each in MODULES if find_spec(name := f"kafka.protocol.{each}") is not None]
         classes = {
             **by_api(modules, lambda each: issubclass(each, api.Request), lambda each: issubclass(each, api.Response)),
             **_records(api),

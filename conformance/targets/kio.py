@@ -196,7 +196,7 @@ def _body(layout: Layout, data: bytes) -> bytes:
 
 def _shown(made: Any, layout: Layout) -> dict[str, Any]:
     shown: dict[str, Any] = {}
-    for slot, field in _pairs(type(made), layout):
+    for slot, field in _pairs(made.__class__, layout):
         if slot is None:
             shown[field.name] = str(getattr(made, field.name))
         elif field is not None:
@@ -208,7 +208,7 @@ def _shown(made: Any, layout: Layout) -> dict[str, Any]:
 
 def _out(slot: Slot, value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_out(slot, each) for each in value]
+        return [ZERO if each is None and slot.type == "uuid" else _out(slot, each) for each in value]
     if is_dataclass(value):
         assert slot.item is not None
         return _shown(value, slot.item)

@@ -101,4 +101,6 @@ def observed(result: Mapping[str, Any]) -> Observation:
         case {"status": "internal", "class": str(kind)}:
             cause = "memory" if kind == "MemoryError" else "crashed"
             return Died(cause, f"{kind}: {result.get('message', '')}".rstrip(": "))
+        case {"status": "died", "cause": "crashed" | "timeout" | "memory" as cause}:  # of a testee that watches itself
+            return Died(cause, str(result.get("message", "")), str(result.get("evidence", "")))
     raise ValueError(f"{str(result)[:80]} is no result")

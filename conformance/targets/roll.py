@@ -35,7 +35,7 @@ def roll() -> Mapping[str, Entry]:
 
 
 def target(name: str, limits: Limits | None = None) -> Target:
-    """Errors: LookupError that names the roll; ``Unavailable`` where its distribution is not installed, or cannot be."""
+    """Errors: LookupError that names the roll; ``Unavailable`` where what it needs cannot be had."""
     base, at, version = name.partition("@")
     entry = _entry(base)
     if at:

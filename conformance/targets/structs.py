@@ -68,7 +68,7 @@ class Structs:
             raise Inexpressible(f"no operation {op['op']!r}")
         if cls.__name__.startswith("RequestHeader") and op["op"] != "encode":
             raise Inexpressible("headers of requests are written only")
-        arguments = _arguments(cls.SCHEMA, layout, op["value"]) if op["op"] == "encode" else ()
+        arguments = _arguments(cls.SCHEMA, layout, op["value"]) if op["op"] == "encode" else []
         try:
             if op["op"] == "encode":
                 made = _made(cls, layout, arguments, op["value"])
@@ -89,7 +89,7 @@ def class_of(refusal: Exception) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def by_api(modules: Iterable[Any], is_request: Callable[[type], bool], is_response: Callable[[type], bool]) -> Classes:
+def by_api(modules: Iterable[Any], is_request: Callable[[Any], bool], is_response: Callable[[Any], bool]) -> Classes:
     """The classes in ``modules``, by the message that their API key means."""
     named = {
         (found.api_key, name.endswith("Request")): name
@@ -100,11 +100,11 @@ def by_api(modules: Iterable[Any], is_request: Callable[[type], bool], is_respon
     classes: dict[tuple[str, int], Any] = {}
     for module in modules:
         for each in vars(module).values():
-            if isinstance(each, type) and isinstance(getattr(each, "API_KEY", None), int):
+            if isinstance(each, type) and isinstance(key := getattr(each, "API_KEY", None), int):
                 request, response = is_request(each), is_response(each)
-                message = named.get((each.API_KEY, request)) if request or response else None
+                message = named.get((key, request)) if request or response else None
                 if message is not None:
-                    classes[message, each.API_VERSION] = each
+                    classes.setdefault((message, getattr(each, "API_VERSION", 0)), each)
     return classes
 
 
@@ -137,10 +137,8 @@ def _arguments(schema: Any, layout: Layout, value: Mapping[str, Any]) -> list[An
     for kind in schema.fields[len(arguments) :]:
         if _is_tags(kind):
             arguments.append(tags)
-            continue
-        slot = next(places, None)
-        if slot is not None and slot.name in value:
-            arguments.append(_in(kind, slot, value[slot.name]))
+        elif (place := next(places, None)) is not None and place.name in value:
+            arguments.append(_in(kind, place, value[place.name]))
     if not any(map(_is_tags, schema.fields)) and tags:
         raise Inexpressible("it has no place for tagged fields")
     return arguments

@@ -24,6 +24,9 @@ HEAVY = 256 << 10
 """A batch carries no more hex digits than this, unless one case alone has more."""
 
 
+LOST = Lost("the target died at an earlier step")
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a testee may take."""
@@ -36,6 +39,8 @@ class Limits:
     """Of processor time for one case, of at most a megabyte: a testee that can enforces it itself."""
     restarts: int = 250
     """Over a session; past that the target is unstable."""
+    deaths: int = 5000
+    """Over a session, of a testee that watches itself and needs no restart."""
 
 
 class Testee:
@@ -59,7 +64,7 @@ class _Session:
     def __init__(self, name: str, command: Command, limits: Limits, edition: str, role: Role) -> None:
         self._name, self._command, self._limits = name, command, limits
         self._edition, self._role = edition, role
-        self._restarts = 0
+        self._restarts = self._deaths = 0
         self._given_up = ""
         self._batches = 0
         self.troubles: list[str] = []
@@ -115,8 +120,7 @@ class _Session:
             except Ended:
                 before = before[: count - 1]
                 break
-        lost = Lost("the target died at an earlier step")
-        return (*before, died, *[lost] * (len(case.steps) - len(before) - 1))
+        return (*before, died, *[LOST] * (len(case.steps) - len(before) - 1))
 
     def _ask(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
         if self._pipe.over:
@@ -136,8 +140,14 @@ class _Session:
         if reply.get("type") != "results" or reply.get("id") != self._batches:
             raise self._pipe.garbled(f"results of batch {self._batches} wanted, not {str(reply)[:80]}")
         found = self._observations(reply.get("results"), len(operations))
-        answers = iter(found)
-        return [tuple(next(answers) for _ in case.steps) for case in batch]
+        died = {each["n"] for each in reply["results"] if each["status"] == "died"}
+        self._deaths += len(died)
+        if self._deaths > self._limits.deaths:
+            raise Unstable(f"{self._name} went down {self._deaths} times")
+        numbers = iter(range(len(found)))
+        return [
+            _to_the_death([(found[n], n in died) for _, n in zip(case.steps, numbers, strict=False)]) for case in batch
+        ]
 
     def _observations(self, results: Any, wanted: int) -> list[Observation]:
         found: dict[int, Observation] = {}
@@ -185,6 +195,12 @@ class _Session:
         if self._restarts > self._limits.restarts:
             raise Unstable(f"{self._name} went down {self._restarts} times")
         self._pipe, _ = self._start()
+
+
+def _to_the_death(answers: Sequence[tuple[Observation, bool]]) -> tuple[Observation, ...]:
+    """What a testee that watches itself answered after it died in the same case is of another life."""
+    ends = next((index + 1 for index, (_, died) in enumerate(answers) if died), len(answers))
+    return (*(each for each, _ in answers[:ends]), *[LOST] * (len(answers) - ends))
 
 
 def _info(name: str, hello: Mapping[str, Any]) -> TargetInfo:
