@@ -1,180 +1,202 @@
 """Make the golden vectors anew from released jars: ``python -m golden.make [--check]``.
 
-The jar writes the bytes; the value beside them is what the jar reads in them again. The classes for assignments of
-Streams lose the order of elements, so that value is ours, after it was compared in substance.
+The jar writes the bytes; the value beside them is what the jar reads in them again. Classes of Streams and of the
+assignors lose the order of elements, so that value is ours, after it was compared in substance. Then bytes are damaged,
+and every release that speaks the version is asked what it makes of them.
 """
 
 import argparse
-import json
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from conformance import artifacts
-from conformance.core.edition import edition as edition_named
-from conformance.targets.java import JavaCodec, Order, java_judge
+from conformance.core.edition import APACHE
+from conformance.targets.java import Answer, JavaCodec, Order, java_judge
+from conformance.targets.pipe import Ended
 from conformance.targets.settled import settled
-from conformance.wire.schema import Layout, spec
-from golden.samples import samples
-from golden.vectors import ACCEPTED, REWRITTEN, Vector, lock, vectors
+from conformance.wire.errors import Refused
+from conformance.wire.schema import Layout, messages, spec
+from golden import records
+from golden.damage import damaged
+from golden.disagreement import Disagreement
+from golden.held import Vector, vectors
+from golden.outcomes import ACCEPTED, EXHAUSTS, FUTURE, INTERNAL, REJECTED, REWRITTEN, UNWRITABLE
+from golden.samples import SMALL, samples
+from golden.sources import CONSUMER, RECORDS, STICKY, asked, coordinate, jars, maker
+from golden.written import files, locked, text_of, write
 
 HERE = Path(__file__).parent
+OK, CHANGED, NO_JARS = 0, 1, 3
+BY_HAND = (*RECORDS, *STICKY)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Which jar makes the vectors of some messages, and who else is asked what it makes of them."""
+def make(check: bool = False, root: Path = HERE, only: Sequence[str] = ()) -> list[str]:
+    """Write what the jars make now, and say which files are not what they were, and how; with ``check`` only say it.
 
-    edition: str
-    messages: tuple[str, ...]
-    release: str
-    part: str
-    asked: tuple[str, ...]
-    versions: tuple[int, ...] | None = None
-    """None: all that the edition has."""
-
-    @property
-    def coordinate(self) -> str:
-        return f"org.apache.kafka:kafka-{self.part}:{self.release}"
-
-
-SOURCES = (
-    Source(
-        "apache",
-        (
-            "ApiVersionsRequest", "ApiVersionsResponse", "ConsumerProtocolAssignment", "ConsumerProtocolSubscription",
-            "JoinGroupRequest", "JoinGroupResponse",
-        ),
-        "4.4.0", "clients", ("3.9.2", "4.4.0"),
-    ),
-    Source("apache", ("AssignmentInfo", "SubscriptionInfo"), "4.3.1", "streams", ("3.9.2", "4.3.1")),
-    # What these wrote for version 1 is version 2 with a 1 before it.
-    Source("apache@1.1.1", ("AssignmentInfo", "SubscriptionInfo"), "1.1.1", "streams", ("1.1.1",), (1,)),
-)  # fmt: skip
-
-
-class Disagreement(Exception):
-    """A jar and the layout do not mean the same: nothing is written."""
-
-
-def make(check: bool = False, root: Path = HERE) -> list[str]:
-    """Write what the jars make now, and say which files are not what they were; with ``check`` only say it.
-
-    Errors: ``Unavailable`` without a JDK or jars, ``Disagreement``.
+    ``only``: these messages, and leave the others as they are. Errors: ``Unavailable`` without a JDK or jars,
+    ``Disagreement``.
     """
-    wanted: dict[str, dict[str, None]] = {}
-    for source in SOURCES:
-        for release in (source.release, *source.asked):
-            wanted.setdefault(release, {})
-            if source.part != "clients":
-                wanted[release][source.part] = None
-    made: dict[str, str] = {}
-    jars: dict[str, str] = {}
-    with java_judge({release: tuple(parts) for release, parts in wanted.items()}) as judge:
-        for source in SOURCES:
-            found = artifacts.fetch([source.coordinate])[source.coordinate]
-            jars[source.coordinate] = artifacts.sha256(found)
-            for message in source.messages:
-                written = [each for at in _layouts(source, message) for each in _vectors(judge, source, at)]
-                made[f"vectors/{source.edition}/{message}.json"] = _file(source, message, jars, written)
-    changed = [name for name, text in made.items() if _text(root / name) != text]
+    wanted = only or messages(APACHE)
+    with java_judge(jars()) as judge:
+        made = [each for message in wanted for each in _of_message(judge, message)]
+    digests = {each.made_by: "" for each in made}
+    found = artifacts.fetch(digests)
+    digests = {each: artifacts.sha256(path) for each, path in found.items()}
+    texts = files(made, digests)
+    told = []
+    for name, text in texts.items():
+        before = text_of(root / name)
+        if before == text:
+            continue
+        told += [f"{name} is new"] if before is None else [f"{name}: {line}" for line in _unlike(root, name, made)]
+    if not only:
+        told += [f"{name} is made of no jar any more" for name in _left(root, texts)]
     if not check:
-        for name in changed:
-            _write(root / name, made[name])
-        _write(root / "lock.json", _locked(root, jars))
-    return changed
+        for name, text in texts.items():
+            if text_of(root / name) != text:
+                write(root / name, text)
+        if not only:
+            for name in _left(root, texts):
+                (root / name).unlink()
+        write(root / "lock.json", locked(root, digests))
+    return told
 
 
-def _layouts(source: Source, message: str) -> Iterable[Layout]:
-    found = spec(edition_named(source.edition), message)
-    return [found.at(version) for version in source.versions] if source.versions else found
+def _of_message(judge: JavaCodec, message: str) -> Iterator[Vector]:
+    made = [each for at in spec(APACHE, message) for each in _of_layout(judge, at)]
+    if message in RECORDS:
+        made = records.of_every_line(judge, message, made)
+    yield from _with_outcomes(judge, made)
 
 
-def _vectors(judge: JavaCodec, source: Source, at: Layout) -> list[Vector]:
-    return [_vector(judge, source, at, note, at.codec.to_json(value)) for note, value in samples(at)]
+def _of_layout(judge: JavaCodec, at: Layout) -> Iterator[Vector]:
+    release = maker(at)
+    for note, value in samples(at):
+        yield _valid(judge, at, release, note, at.codec.to_json(value))
+    (small,) = (value for note, value in samples(at) if note == SMALL)
+    written = at.encode(small)
+    seen = {written.hex()}
+    for note, damage in damaged(at):
+        if (hexed := damage.data.hex()) in seen:
+            continue
+        seen.add(hexed)
+        by = coordinate(release, at.message)
+        value = _strictly(at, damage.data)
+        yield Vector("apache", at.message, at.version, note, hexed, value, by, damage=damage.kind, of=SMALL)
 
 
-def _vector(judge: JavaCodec, source: Source, at: Layout, note: str, value: Mapping[str, Any]) -> Vector:
-    where = f"{source.coordinate} and {at}, {note}"
-    told = judge.one(Order("encode", at.message, at.version, value, release=source.release))
+def _strictly(at: Layout, data: bytes) -> dict[str, Any] | None:
+    try:
+        return at.codec.to_json(at.decode(data))
+    except Refused:
+        return None
+
+
+def _valid(judge: JavaCodec, at: Layout, release: str, note: str, value: Mapping[str, Any]) -> Vector:
+    where = f"{coordinate(release, at.message)} and {at}, {note}"
+    told = judge.one(Order("encode", at.message, at.version, value, release=release))
     if told.hex is None:
         raise Disagreement(f"{where}: it does not write {value}: {told.status} {told.thrown} {told.message}")
-    read = judge.one(Order("decode", at.message, at.version, hex=told.hex, release=source.release))
-    meant = read.value
-    if at.message == "AssignmentInfo" or (at.message == "SubscriptionInfo" and source.edition != "apache"):
+    meant: Any = judge.one(Order("decode", at.message, at.version, hex=told.hex, release=release)).value
+    if at.message in BY_HAND and at.message != "SubscriptionInfo":
         meant = at.codec.to_json(at.decode(bytes.fromhex(told.hex)))
         if settled(at.message, meant) != settled(at.message, value):
             raise Disagreement(f"{where}: of {value} it writes {told.hex}")
     elif meant != value:
         raise Disagreement(f"{where}: of {value} it writes {told.hex}, and reads {meant}")
-    outcomes = {
-        release: told_again
-        for release in source.asked
-        if (told_again := _outcome(judge, release, at, told.hex)) is not None
-    }
-    return Vector(source.edition, at.message, at.version, note, told.hex, meant, source.coordinate, outcomes)
+    return Vector("apache", at.message, at.version, note, told.hex, meant, coordinate(release, at.message))
 
 
-def _outcome(judge: JavaCodec, release: str, at: Layout, data: str) -> str | None:
-    """None where the release has no such version."""
-    read = judge.one(Order("decode", at.message, at.version, hex=data, release=release))
+# -- what releases make of bytes
+
+
+def _with_outcomes(judge: JavaCodec, made: Sequence[Vector]) -> Iterator[Vector]:
+    questions = [(each, release) for each in made for release in asked(each.message, each.version)]
+    again = [*judge.ask(_order("recode", each, release) for each, release in questions)]
+    unsure = [n for n, told in enumerate(again) if told.status != "accepted"]
+    read = dict(zip(unsure, judge.ask(_order("decode", *questions[n]) for n in unsure), strict=True))
+    small = {each.version: each.hex for each in made if each.note == SMALL and each.edition == "apache"}
+    outcomes: dict[str, dict[str, str]] = {each.name: {} for each in made}
+    for n, (each, release) in enumerate(questions):
+        undamaged = small.get(each.version) if each.of else None
+        if told := _outcome(each.hex, again[n], read.get(n), undamaged):
+            outcomes[each.name][release] = told
+    for each in made:
+        yield replace(each, outcomes=outcomes[each.name])
+
+
+def _order(op: str, each: Vector, release: str) -> Order:
+    version = each.version
+    if each.message in RECORDS and len(each.hex) >= 8:
+        version = int.from_bytes(bytes.fromhex(each.hex[:8]), "big", signed=True)
+    return Order(op, each.message, version, hex=each.hex, release=release)
+
+
+def _outcome(given: str, again: Answer, read: Answer | None, undamaged: str | None) -> str | None:
+    """None where the release has no such version, or does not read by itself."""
+    if again.status == "accepted":
+        if again.hex == given:
+            return ACCEPTED
+        return REWRITTEN if again.hex == undamaged else f"{REWRITTEN} {again.hex}"
+    assert read is not None
+    if read.status == "accepted":
+        if isinstance(read.value, dict) and list(read.value) == ["version", "latestSupportedVersion"]:
+            return FUTURE
+        return f"{UNWRITABLE} {again.thrown}" if again.status != "unsupported" else f"{UNWRITABLE} here"
     if read.status == "unsupported":
         return None
-    if read.status != ACCEPTED:
-        return f"{read.status} {read.thrown}"
-    again = judge.one(Order("recode", at.message, at.version, hex=data, release=release))
-    return ACCEPTED if again.hex == data else REWRITTEN
+    if read.thrown == "java.lang.OutOfMemoryError":
+        return EXHAUSTS
+    return f"{REJECTED if read.status == 'rejected' else INTERNAL} {read.thrown}"
 
 
-def _file(source: Source, message: str, jars: Mapping[str, str], written: Iterable[Vector]) -> str:
-    origin = {"kind": "jar", "jar": source.coordinate, "sha256": jars[source.coordinate]}
-    # One vector a line: a change of one shows as one.
-    lines = ",\n".join(
-        json.dumps({
-            "version": each.version, "note": each.note, "outcomes": each.outcomes, "value": each.value, "hex": each.hex,
-        }, ensure_ascii=True)
-        for each in written
-    )  # fmt: skip
-    head = f'"message": {json.dumps(message)}, "edition": {json.dumps(source.edition)}, "origin": {json.dumps(origin)}'
-    return f'{{{head},\n"vectors": [\n{lines}\n]}}\n'
+# -- what changed
 
 
-def _locked(root: Path, jars: Mapping[str, str]) -> str:
-    """Over all files, those that no jar makes among them."""
-    found = vectors(root=root)
-    kept = lock(root).jars if (root / "lock.json").is_file() else {}
-    named = {each.made_by for each in found}
-    held = {
-        "jars": {name: digest for name, digest in sorted({**kept, **jars}.items()) if name in named},
-        "vectors": {each.name: each.digest for each in sorted(found, key=lambda each: each.name)},
-    }
-    return json.dumps(held, indent=1) + "\n"
+def _unlike(root: Path, name: str, made: Iterable[Vector]) -> list[str]:
+    _, edition, file = name.split("/")
+    before = {each.name: each for each in vectors(root=root) if (each.edition, f"{each.message}.json") == (edition, file)}
+    after = {each.name: each for each in made if (each.edition, f"{each.message}.json") == (edition, file)}
+    lines = [f"{each.partition(' ')[2]} is gone" for each in before if each not in after]
+    for each, vector in after.items():
+        short = each.partition(" ")[2]
+        old = before.get(each)
+        if old is None:
+            lines.append(f"{short} is new")
+            continue
+        keys = ("hex", "value", "made_by", "outcomes", "damage", "of", "written_by")
+        parts = [key for key in keys if getattr(old, key) != getattr(vector, key)]
+        if parts:
+            lines.append(f"{short} has another {', '.join(parts)}")
+    return lines or ["the head, or the order of its vectors, is another"]
 
 
-def _text(path: Path) -> str | None:
-    return path.read_text("utf-8") if path.is_file() else None
+def _left(root: Path, texts: Mapping[str, str]) -> list[str]:
+    found = (path.relative_to(root).as_posix() for path in sorted((root / "vectors").rglob("*.json")))
+    return [name for name in found if name.split("/")[1].startswith("apache") and name not in texts]
 
 
-def _write(path: Path, text: str) -> None:
-    with artifacts.placing(path) as staged:
-        staged.write_text(text, "utf-8")
-
-
-def main() -> int:
-    """0: nothing changed, or it was written; 1: with ``--check``, something would."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: nothing changed, or it was written; 1: with ``--check``, something would; 3: without jars, or with wrong ones."""
     parser = argparse.ArgumentParser(prog="python -m golden.make", description="make the golden vectors from the jars")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if something would change")
-    chosen = parser.parse_args()
+    parser.add_argument("--message", action="append", default=[], help="only this message; may be repeated")
+    chosen = parser.parse_args(argv)
     try:
-        changed = make(check=chosen.check)
-    except (artifacts.Unavailable, Disagreement) as why:
+        changed = make(check=chosen.check, only=chosen.message)
+    except (artifacts.Unavailable, Ended) as why:
         print(f"golden.make: {why}", file=sys.stderr)
-        return 1
-    for name in changed:
-        print(f"{name} {'would change' if chosen.check else 'changed'}")
-    return 1 if chosen.check and changed else 0
+        return NO_JARS
+    except Disagreement as why:
+        print(f"golden.make: {why}", file=sys.stderr)
+        return CHANGED
+    for line in changed:
+        print(line)
+    print(f"{len(changed)} {'would change' if chosen.check else 'changed'}")
+    return CHANGED if chosen.check and changed else OK
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""The values that golden vectors are made of: defaults, a typical one, both ends of every type, nulls, unknown tags."""
+"""The values that golden vectors are made of: defaults, small and typical ones, both ends of every type, nulls, tags."""
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from typing import Any, Final
 from uuid import UUID
 
@@ -9,6 +10,8 @@ from conformance.wire.schema import INTEGERS, Layout, Slot
 Value = dict[str, Any]
 
 UNKNOWN_TAGS: Final = "_unknownTaggedFields"
+SMALL: Final = "small"
+"""The note of the value whose bytes are damaged: little of everything, nothing null, nothing empty."""
 LONG: Final = "grüße ↯ \U0001f600 " * 9
 """More than 127 bytes, with characters of one to four."""
 LAST_TAG: Final = (1 << 31) - 2
@@ -102,9 +105,10 @@ TYPICAL: Final[Mapping[str, Value]] = {
 
 
 def samples(layout: Layout) -> Iterator[tuple[str, Value]]:
-    """Notes and values of a message that ``TYPICAL`` has."""
-    typical = fitting(layout, TYPICAL[layout.message])
+    """Notes and values of any message."""
+    typical = fitting(layout, TYPICAL[layout.message]) if layout.message in TYPICAL else ordinary(layout)
     yield "defaults", sound(layout, layout.defaults())
+    yield SMALL, small(layout)
     yield "typical", typical
     yield "lowest", sound(layout, filled(layout, _lowest))
     yield "highest", sound(layout, filled(layout, _highest))
@@ -112,6 +116,33 @@ def samples(layout: Layout) -> Iterator[tuple[str, Value]]:
         yield "nulls", sound(layout, filled(layout, _null))
     if layout.flexible:
         yield "unknown tags", tagged(layout, typical, top=True)
+
+
+def small(layout: Layout) -> Value:
+    return sound(layout, filled(layout, _small), "ab:1")
+
+
+def ordinary(layout: Layout) -> Value:
+    """No two fields hold the same, so that none is mistaken for another; two elements in every array."""
+    numbers = count(1)
+
+    def one(slot: Slot) -> Any:
+        n = next(numbers)
+        if slot.type in INTEGERS:
+            return n % 100
+        if slot.type == "uuid":
+            return UUID(int=(n << 64) + n)
+        told = {"bool": True, "bytes": bytes((n % 256, 0)), "rest": bytes((n % 256, 0)), "float64": n + 0.5}
+        return told.get(slot.type, f"{slot.name}-{n}")
+
+    def whole(at: Layout) -> Value:
+        out = at.defaults()
+        for slot in at.slots:
+            make = (lambda item=slot.item: whole(item)) if slot.item else (lambda slot=slot: one(slot))
+            out[slot.name] = [make(), make()] if slot.array else make()
+        return out
+
+    return sound(layout, whole(layout))
 
 
 def fitting(layout: Layout, value: Mapping[str, Any]) -> Value:
@@ -150,13 +181,13 @@ def filled(layout: Layout, choose: Callable[[Slot], Any]) -> Value:
     return out
 
 
-def sound(layout: Layout, value: Value) -> Value:
+def sound(layout: Layout, value: Value, end_point: str = LONG) -> Value:
     """Streams refuses a member that says less of itself than it speaks; the end point is text, if in bytes."""
     if layout.message == "SubscriptionInfo":
         if "latestSupportedVersion" in value:
             value["latestSupportedVersion"] = max(value["latestSupportedVersion"], layout.version)
         if value.get("userEndPoint"):
-            value["userEndPoint"] = LONG.encode()
+            value["userEndPoint"] = end_point.encode()
     return value
 
 
@@ -173,7 +204,7 @@ def _nullable(layout: Layout) -> bool:
 def _lowest(slot: Slot) -> Any:
     if slot.type in INTEGERS:
         return 0 if slot.type.startswith("u") else -(1 << INTEGERS[slot.type] - 1)
-    return {"bool": False, "uuid": UUID(int=0), "bytes": b"", "float64": -1.5}.get(slot.type, "")
+    return {"bool": False, "uuid": UUID(int=0), "bytes": b"", "rest": b"", "float64": -1.5}.get(slot.type, "")
 
 
 def _highest(slot: Slot) -> Any:
@@ -181,13 +212,20 @@ def _highest(slot: Slot) -> Any:
         return (1 << INTEGERS[slot.type] - (not slot.type.startswith("u"))) - 1
     # A NUL and a character outside of the first plane are where Java's modified UTF-8 is another than UTF-8.
     text = "a\0b" + LONG if slot.type in ("utf", "utf16") else LONG
-    return {"bool": True, "uuid": UUID(int=(1 << 128) - 1), "bytes": bytes(range(200)), "float64": 1e300}.get(
+    return {"bool": True, "uuid": UUID(int=(1 << 128) - 1), "bytes": bytes(range(200)), "rest": b"\xff", "float64": 1e300}.get(
         slot.type, text
     )
+
+
+def _small(slot: Slot) -> Any:
+    if slot.type in INTEGERS:
+        # The one number of an assignment that another part of it refers to.
+        return 0 if slot.name in ("index", "topicIndex") else 1
+    return {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01\x02", "rest": b"\x01", "float64": 1.0}.get(slot.type, "abcd")
 
 
 def _null(slot: Slot) -> Any:
     """Of a field that has no null, something short."""
     if slot.type in INTEGERS:
         return 1
-    return {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01", "float64": 1.0}.get(slot.type, "a")
+    return {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01", "rest": b"", "float64": 1.0}.get(slot.type, "a")

@@ -1,0 +1,84 @@
+"""Which damage is done to the small value of a version: of each kind a few, in fixed places."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from conformance.wire.schema import Layout
+from golden.samples import SMALL, Value, small
+from strategies.damage import Damage, Wound, inflict, wounds
+from strategies.places import Marked, Place, Role, mark
+
+EACH: Final = {
+    "length": 2, "long-varint": 1, "trailing": 2, "boolean": 1, "presence": 3, "text": 5, "null": 2, "wide-varint": 2,
+    "padded-varint": 1, "tag-order": 3, "tag-size": 3, "tag-default": 1, "version": 4, "unknown-tag": 2,
+}  # fmt: skip
+"""How many of a kind, for every sort of place: a length of text and one of bytes are two sorts."""
+MANY_TAGS_IN: Final = ("ApiVersionsRequest", 3)
+"""Ten thousand tags take 60 kB: one version of one message has them."""
+ALONE: Final = ("prefix",)
+UNASKED: Final = ("GroupMetadataKey", "OffsetCommitKey", "TransactionLogKey")
+"""What leads the bytes of records chooses the class that reads them, and that is done elsewhere."""
+
+
+def damaged(layout: Layout) -> Iterator[tuple[str, Damage]]:
+    """Notes and damages of the value that ``SMALL`` notes."""
+    value: Value = layout.decode(layout.encode(small(layout)))
+    marked = mark(layout, value)
+    seen: dict[str, bytes] = {}
+    for wound in _chosen(marked):
+        damage = inflict(marked, wound)
+        if damage is None or damage.data in seen.values():
+            continue
+        note = _note(wound, damage)
+        if note in seen:
+            note += f" at {damage.offset}"
+        seen[note] = damage.data
+        yield note, damage
+
+
+def _chosen(marked: Marked) -> Iterator[Wound]:
+    cuts = sorted({wound.edits[0].offset: wound for wound in wounds(marked, ("prefix",))}.items())
+    for at in sorted({0, len(cuts) // 3, 2 * len(cuts) // 3, len(cuts) - 1} if cuts else ()):
+        yield cuts[at][1]
+    kinds = [kind for kind in EACH if kind != "version" or _leads(marked.layout)]
+    if (marked.layout.message, marked.layout.version) == MANY_TAGS_IN:
+        kinds.append("many-tags")
+    places = {place.offset: place for place in marked.places if place.size}
+    taken: dict[tuple[object, ...], int] = {}
+    first: dict[tuple[object, ...], tuple[int, ...]] = {}
+    for wound in wounds(marked, kinds):
+        place = places.get(wound.edits[0].offset)
+        sort = (wound.kind, *_sort(place)) if place else (wound.kind,)
+        # Of tags the innermost section is as good as any; of the others all wounds of a sort are at one place.
+        where = tuple(edit.offset for edit in wound.edits[:1])
+        if first.setdefault(sort, where) != where or taken.get(sort, 0) >= EACH.get(wound.kind, 1):
+            continue
+        taken[sort] = taken.get(sort, 0) + 1
+        yield wound
+
+
+def _sort(place: Place) -> tuple[object, ...]:
+    if place.role in (Role.LENGTH, Role.COUNT):
+        return place.role, place.form, place.nullable
+    return place.role, place.form, place.known
+
+
+def _leads(layout: Layout) -> bool:
+    """Is the leading version looked at by a class that the jar has?"""
+    return layout.prefix is not None and (bool(layout.prefix.name) or layout.message.startswith("ConsumerProtocol"))
+
+
+def _note(wound: Wound, damage: Damage) -> str:
+    patch = wound.edits[0].patch
+    field = damage.path or "the message"
+    match wound.kind:
+        case "prefix":
+            return f"prefix of {damage.offset}"
+        case "trailing" if len(patch) > 8:
+            return "trailing, the same again"
+        case "tag-order" | "tag-default" | "unknown-tag" | "many-tags":
+            return f"{wound.kind} in {field}, {wound.edits[-1].patch[:6].hex()}"
+    return f"{wound.kind} of {field}, {patch[:8].hex()}"
+
+
+__all__ = ["EACH", "SMALL", "damaged"]

@@ -1,0 +1,141 @@
+"""Golden vectors as they lie in files, and the lock beside them."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Final
+
+from conformance.wire import layout
+from conformance.wire.schema import Layout
+from golden.outcomes import by_release, takes
+
+TEXT: Final = "text"
+"""The origin of a vector that follows from a text and that no jar made."""
+
+
+class Malformed(ValueError):
+    """A file of vectors that is not what ``schema.json`` says; which, and what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A range of the bytes of a vector from a text, and why they are what they are."""
+
+    offset: int
+    size: int
+    field: str
+    why: str
+    clause: str
+    """Of the text, or the number of a choice of ours where the text leaves one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Some bytes of one message at one version, and what they mean."""
+
+    edition: str
+    message: str
+    version: int
+    note: str
+    """What is special about it, in a few words; no other of the same message and version has the same."""
+    hex: str
+    value: Mapping[str, Any] | None = field(hash=False)
+    """In the form of JSON; None where the bytes have none and a strict reader refuses them."""
+    made_by: str
+    """The jar's coordinates, or ``text``."""
+    outcomes: Mapping[str, str] = field(hash=False, default_factory=dict)
+    """What exact releases do with the bytes: see ``golden.outcomes``."""
+    damage: str | None = None
+    """The kind of damage that was done to what the jar wrote."""
+    of: str | None = None
+    """The note of the vector, of the same version, that was damaged."""
+    written_by: tuple[str, ...] = ()
+    """Releases whose own classes make exactly these bytes of the value, where they were asked one by one."""
+    parts: tuple[Part, ...] = ()
+    """Of a vector from a text: all of its bytes, explained."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.edition}/{self.message} v{self.version} {self.note}"
+
+    @property
+    def data(self) -> bytes:
+        return bytes.fromhex(self.hex)
+
+    @property
+    def layout(self) -> Layout:
+        return layout(self.edition, self.message, self.version)
+
+    @property
+    def refused(self) -> bool:
+        """Do all releases refuse it that were asked?"""
+        return bool(self.outcomes) and not any(map(takes, self.outcomes.values()))
+
+    @property
+    def digest(self) -> str:
+        """Of everything in it."""
+        parts = [[each.offset, each.size, each.field, each.why, each.clause] for each in self.parts]
+        everything = [
+            self.edition, self.message, self.version, self.note, self.hex, self.value, self.made_by, self.outcomes,
+            self.damage, self.of, self.written_by, parts,
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What was reviewed."""
+
+    jars: Mapping[str, str]
+    """The SHA-256 of the jar at each coordinate."""
+    vectors: Mapping[str, str]
+    """The digest of each vector, by its name."""
+
+
+def vectors(message: str | None = None, root: Traversable | None = None) -> tuple[Vector, ...]:
+    """All there are, or those of one message. Errors: ``Malformed``."""
+    folder = (root or files("golden")) / "vectors"
+    wanted = None if message is None else f"{message}.json"
+    return tuple(
+        each
+        for edition in _sorted(folder)
+        for file in _sorted(edition)
+        if wanted in (None, file.name)
+        for each in _of_file(edition.name, file)
+    )
+
+
+def lock(root: Traversable | None = None) -> Lock:
+    """``lock.json``."""
+    held = json.loads(((root or files("golden")) / "lock.json").read_text("utf-8"))
+    named = {f"{name} {note}": each for name, some in held["vectors"].items() for note, each in some.items()}
+    return Lock(held["jars"], named)
+
+
+def _of_file(edition: str, file: Traversable) -> Iterator[Vector]:
+    try:
+        held = json.loads(file.read_text("utf-8"))
+        if held["edition"] != edition or f"{held['message']}.json" != file.name:
+            raise Malformed(f"{edition}/{file.name} is of {held['edition']}/{held['message']}")
+        origin = held["origin"]
+        made_by = next(iter(origin["jars"])) if origin["kind"] == "jar" else TEXT
+        asked = {int(version): text.split() for version, text in held.get("asked", {}).items()}
+        for each in held["vectors"]:
+            version = each["version"]
+            yield Vector(
+                edition, held["message"], version, each["note"], each["hex"], each["value"],
+                each.get("made_by", made_by), by_release(each.get("outcomes", {}), asked.get(version, ())),
+                each.get("damage"), each.get("of"), tuple(each.get("written_by", "").split()),
+                tuple(Part(**part) for part in each.get("parts", ())),
+            )  # fmt: skip
+    except (KeyError, TypeError, AttributeError, StopIteration, ValueError) as wrong:
+        if isinstance(wrong, Malformed):
+            raise
+        raise Malformed(f"{edition}/{file.name}: {wrong!r}") from None
+
+
+def _sorted(folder: Traversable) -> list[Traversable]:
+    return sorted(folder.iterdir(), key=lambda each: each.name)

@@ -1,0 +1,94 @@
+"""The records of Kafka Streams as every line writes them, through the classes that applications of it use.
+
+Releases disagree: version 1 of 0.10.1 to 1.1.1 is their version 2 with a 1 before it, some write their own newest
+version as the second number, and from 3.0 on tasks come in another order.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from conformance.core.release import Release, releases
+from conformance.targets.java import JavaCodec, Order
+from conformance.targets.settled import settled
+from conformance.wire import layout
+from conformance.wire.errors import Refused
+from conformance.wire.schema import Layout
+from golden.disagreement import Disagreement
+from golden.held import Vector
+from golden.samples import SMALL, samples
+from golden.sources import STREAMS, as_spoken, coordinate
+
+LONG_V1: Final = "apache@1.1.1"
+"""Whose layout version 1 has from 0.10.1.0 to 1.1.1."""
+OWN_SECOND_INT: Final = releases("2.0.0-2.2.1, 2.3.0")
+SECOND_INT: Final = {"SubscriptionInfo": "latestSupportedVersion", "AssignmentInfo": "commonlySupportedVersion"}
+NUMBERS: Final = {"below its own": -1, "none": -(1 << 31), "above all": 99}
+"""What may stand in the second int and means something else there."""
+
+
+def of_every_line(judge: JavaCodec, message: str, made: Sequence[Vector]) -> list[Vector]:
+    """``made``, with who writes it, and what others write instead."""
+    held = {(each.edition, each.version, each.hex): each for each in made}
+    for version in sorted({each.version for each in made}):
+        for release in STREAMS:
+            theirs = as_spoken(release, message, version)
+            if theirs is None:
+                continue
+            offered = [(note, theirs.codec.to_json(value)) for note, value in samples(theirs)]
+            orders = [Order("encode", message, version, value, release=release, public=True) for _, value in offered]
+            for (note, value), told in zip(offered, judge.ask(orders), strict=True):
+                # What sets and texts cannot hold is not offered to them.
+                if told.hex is not None:
+                    _enter(held, theirs, release, note, value, told.hex)
+    of_small = {each.version: each for each in made if each.note == SMALL}
+    odd = [odd for each in of_small.values() for odd in _odd(each) if (odd.edition, odd.version, odd.hex) not in held]
+    ordered = [*held.values(), *odd]
+    return sorted(ordered, key=lambda each: (each.version, each.edition, each.damage is not None))
+
+
+def _enter(
+    held: dict[tuple[str, int, str], Vector], theirs: Layout, release: str, note: str, value: dict[str, Any], data: str
+) -> None:
+    message, version = theirs.message, theirs.version
+    for edition in ("apache", LONG_V1):
+        at = layout(edition, message, version)
+        try:
+            meant = at.codec.to_json(at.decode(bytes.fromhex(data)))
+            break
+        except Refused:
+            continue
+    else:
+        raise Disagreement(f"{release} writes {message} v{version} of {value} as {data}, which we do not read")
+    constant = Release.parse(release) in OWN_SECOND_INT
+    kept = [{**each, SECOND_INT[message]: 0} if constant and version >= 3 else each for each in (meant, value)]
+    if edition == "apache" and settled(message, kept[0]) != settled(message, _like(kept[0], kept[1])):
+        raise Disagreement(f"{release} writes {message} v{version} of {value} as {data}, which to us is {meant}")
+    known = held.get((edition, version, data))
+    if known is None:
+        taken = {each.note for each in held.values() if (each.edition, each.version) == (edition, version)}
+        name = f"{note}, as {release} writes it" if note in taken else note
+        known = Vector(edition, message, version, name, data, meant, coordinate(release, message))
+    held[edition, version, data] = replace(known, written_by=(*known.written_by, release))
+
+
+def _like(model: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    return {name: value[name] for name in model}
+
+
+def _odd(small: Vector) -> Iterator[Vector]:
+    """Numbers that no release writes where it means a version."""
+    if small.version < 3:
+        return
+    for what, number in NUMBERS.items():
+        data = small.data[:4] + number.to_bytes(4, "big", signed=True) + small.data[8:]
+        at = small.layout
+        value = at.codec.to_json(at.decode(data))
+        yield replace(
+            small, note=f"second int, {what}", hex=data.hex(), value=value, damage="second-int", of=SMALL, written_by=()
+        )
+    if small.message == "SubscriptionInfo":
+        alone = (small.version + 1).to_bytes(4, "big").hex()
+        yield replace(
+            small, note="a later version and nothing more", hex=alone, value=None, damage="version", of=SMALL, written_by=()
+        )
