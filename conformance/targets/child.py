@@ -56,7 +56,7 @@ def _result(player: Adapter, op: Mapping[str, Any], budget: float) -> dict[str, 
 
 
 def main() -> int:
-    os.environ["RUST_BACKTRACE"] = "0"  # it takes longer than all else that a death costs, and tells less than its cause
+    os.environ["RUST_BACKTRACE"] = "0"  # takes longer than all else about a death, and hides its cause
     # What the target prints must not mix with what we say.
     said = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

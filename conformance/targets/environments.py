@@ -98,10 +98,9 @@ def _reason(wanted: str, said: str) -> str:
     version = wanted.partition("==")[2]
     python = ".".join(map(str, sys.version_info[:2]))
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    for line in lines:
-        if "different python version" in line and re.search(rf"\b{re.escape(version)} Requires-Python", line):
-            needs = re.search(rf"\b{re.escape(version)} Requires-Python ([^;]*)", line)
-            return f"it needs Python {needs.group(1) if needs else ''}, and this is {python}"
+    for pattern in (rf"\b{re.escape(version)} Requires-Python ([^;\n]*)", r"different Python: \S+ not in '([^']*)'"):
+        if needs := re.search(pattern, said):
+            return f"it needs Python {needs.group(1)}, and this is {python}"
     if any("(from versions: none)" in line for line in lines):
         unreached = any("connection" in line.lower() or "Retrying" in line for line in lines)
         return "the package index cannot be reached" if unreached else "no release of it is to be had"

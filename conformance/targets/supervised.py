@@ -95,7 +95,7 @@ class Supervised:
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else 1
         except BaseException:  # noqa: BLE001 - panics of native code are no Exception
-            traceback.print_exc()
+            os.write(2, traceback.format_exc().encode("utf-8", "replace"))
         finally:
             os._exit(code)
 

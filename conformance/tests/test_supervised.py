@@ -1,0 +1,134 @@
+"""Adapters that abort, spin and grab memory: each death is a result of its own, and no other result is lost."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from conformance.core.case import Case, Role, Step, step
+from conformance.core.history import Died, Lost, Observation, Refused, Replied
+from conformance.targets.roll import target
+from conformance.targets.supervised import Supervised
+from conformance.targets.testee import Limits
+from conformance.wire import layout
+
+
+class Panic(BaseException):
+    """As native code raises it."""
+
+
+def answer(op: Mapping[str, Any], budget: float) -> dict[str, Any]:
+    """What ``do`` says."""
+    signal.setitimer(signal.ITIMER_PROF, budget)
+    match op["do"]:
+        case "abort":
+            sys.stderr.write("the last words")
+            sys.stderr.flush()
+            os.abort()
+        case "spin":
+            while True:
+                pass
+        case "leave":
+            sys.exit(3)
+        case "panic":
+            raise Panic("no Exception")
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    return {"status": "accepted", "process": os.getpid()}
+
+
+def held(*things: str) -> list[dict[str, Any]]:
+    return Supervised(answer).results([{"do": each} for each in things], 0.2)
+
+
+def test_deaths_stand_where_they_happened_and_all_else_is_answered() -> None:
+    results = held("live", "abort", "live", "spin", "leave", "panic", "live")
+    assert [each.get("message", each["status"]) for each in results] == [
+        "accepted",
+        "killed by SIGABRT",
+        "accepted",
+        "more processor time than a case may take",
+        "left with exit code 3",
+        "left with exit code 1",
+        "accepted",
+    ]
+    assert [each.get("cause") for each in results] == [
+        None, "crashed", None, "timeout", "crashed", "crashed", None,
+    ]  # fmt: skip
+
+
+def test_what_is_answered_is_answered_elsewhere_and_by_as_few_processes_as_can_be() -> None:
+    first, second, _, third = held("live", "live", "abort", "live")
+    assert os.getpid() != first["process"] == second["process"] != third["process"]
+
+
+def test_the_evidence_is_that_of_the_death_and_no_other() -> None:
+    _, second, third = held("abort", "panic", "leave")
+    assert "no Exception" in second["evidence"]
+    assert "the last words" not in second["evidence"]
+    assert third["evidence"] == ""
+
+
+def test_a_process_that_died_between_two_batches_is_replaced() -> None:
+    at_work = Supervised(answer)
+    (before,) = at_work.results([{"do": "live"}], 1)
+    os.kill(before["process"], signal.SIGKILL)
+    time.sleep(0.1)
+    results = at_work.results([{"do": "live"}] * 2, 1)
+    assert results[0]["message"] == "killed by SIGKILL"
+    assert results[1]["status"] == "accepted"
+
+
+def decode(message: str, version: int, *hexes: str) -> Case:
+    steps = tuple(step("codec", "decode", message=message, version=version, hex=each) for each in hexes)
+    return Case("test", "apache", Role.CODEC, steps)
+
+
+GOOD = decode("HeartbeatResponse", 0, "0000")
+
+
+@pytest.mark.parametrize(
+    ("vice", "deadly", "cause"),
+    [
+        ("crashes-on-tags", decode("HeartbeatResponse", 4, "000000000000010700"), "crashed"),
+        ("hangs-on-truncation", decode("HeartbeatResponse", 0, ""), "timeout"),
+        ("allocates-by-length", decode("DescribeGroupsRequest", 0, "7fffffff"), "memory"),
+    ],
+)
+def test_a_planted_death_loses_no_other_verdict(vice: str, deadly: Case, cause: str) -> None:
+    cases = [GOOD, deadly, GOOD, GOOD, deadly, *[GOOD] * 70, deadly]
+    with target(f"miniature/{vice}", Limits(cpu_s=0.3, restarts=0)).open("apache", Role.CODEC) as session:
+        answers = [observation for (observation,) in session.hold(cases)]
+    for case, observation in zip(cases, answers, strict=True):
+        if case is deadly:
+            assert isinstance(observation, Died)
+            assert observation.cause == cause
+        else:
+            assert isinstance(observation, Replied)
+
+
+def test_what_comes_after_a_death_in_the_same_case_is_lost() -> None:
+    deadly = decode("HeartbeatResponse", 0, "0000", "", "0000")
+    with target("miniature/hangs-on-truncation", Limits(cpu_s=0.2, restarts=0)).open("apache", Role.CODEC) as session:
+        (answers,) = session.hold([deadly])
+    assert [type(each) for each in answers] == [Replied, Died, Lost]
+
+
+def one(name: str, *steps: Step) -> list[Observation]:
+    with target(name, Limits(restarts=0)).open("apache", Role.CODEC) as session:
+        cases = [Case("test", "apache", Role.CODEC, (each,)) for each in steps]
+        return [observation for (observation,) in session.hold(cases)]
+
+
+def test_a_length_of_256_gib_is_answered_or_seen_as_a_death_and_costs_its_neighbours_nothing() -> None:
+    pytest.importorskip("kio", reason="kio is not installed (pip install kipcheck[targets])")
+    whole = layout("apache", "ApiVersionsResponse", 3)
+    good = step("codec", "decode", message="ApiVersionsResponse", version=3, hex=whole.encode(whole.defaults()).hex())
+    huge = step("codec", "decode", message="ApiVersionsResponse", version=3, hex="0000ffffffff7f")
+    before, between, after = one("kio", good, huge, good)
+    assert isinstance(before, Replied)
+    assert isinstance(between, Died | Refused)
+    assert isinstance(after, Replied)
