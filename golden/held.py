@@ -70,6 +70,15 @@ class Vector:
         return layout(self.edition, self.message, self.version)
 
     @property
+    def leading(self) -> int:
+        """The version that stands in the bytes, which may be damaged; that of the message where none does."""
+        prefix = self.layout.prefix
+        size = {"int16": 2, "int32": 4}[prefix.type] if prefix is not None else 0
+        if not size or len(self.data) < size:
+            return self.version
+        return int.from_bytes(self.data[:size], "big", signed=True)
+
+    @property
     def refused(self) -> bool:
         """Do all releases refuse it that were asked?"""
         return bool(self.outcomes) and not any(map(takes, self.outcomes.values()))

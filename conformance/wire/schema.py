@@ -238,11 +238,17 @@ class MessageSpec:
         """``at``, without its memory."""
         if version in self.versions:
             fields, flexible = self.fields, version in self.flexible
-        elif self.future and self.versions.high is not None and version > self.versions.high:
+        elif self._reads_ahead and self.versions.high is not None and version > self.versions.high:
             fields, flexible = self.future, False
         else:
             raise LookupError(f"{self.name} has no version {version} in {self.edition}; it has {self.versions}")
         return self._struct(self.name, fields, version, flexible, top=True)
+
+    @property
+    def _reads_ahead(self) -> bool:
+        """Only what has the second number itself looks for it in a version above its own: Streams before 2.0 does not."""
+        high = self.versions.high
+        return high is not None and any(high in Versions.parse(raw["versions"]) for raw in self.future)
 
     def _struct(self, name: str, fields: tuple[Raw, ...], version: int, flexible: bool, top: bool = False) -> Layout:
         slots: list[Slot] = []

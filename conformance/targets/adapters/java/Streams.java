@@ -146,7 +146,8 @@ final class Streams implements Codec {
             return version > versions("SubscriptionInfo")[1] ? future(data) : generated.print(data, version);
         }
         Map<String, Object> value = new LinkedHashMap<>();
-        if (version > versions("SubscriptionInfo")[1]) {
+        if (version > versions("SubscriptionInfo")[1] || version < 1) {
+            // From 2.0 to 2.4 anything that is no known version counts as a later one, and leaves all else null.
             return future(info);
         }
         value.put("version", version);
