@@ -26,7 +26,7 @@ NOISE = 64 << 20
 class Supervised:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._noise = tempfile.TemporaryFile("a+b", buffering=0)  # noqa: SIM115 - as long as this process
+        self._noise = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this process
         self._process: int | None = None
 
     def results(self, operations: Sequence[Mapping[str, Any]], budget: float) -> list[dict[str, Any]]:
@@ -41,6 +41,7 @@ class Supervised:
         return results
 
     def _begin(self) -> None:
+        self._noise.seek(0)  # the place where it writes is shared with the process that was
         self._noise.truncate(0)
         asked, ask = os.pipe()
         tell, told = os.pipe()
