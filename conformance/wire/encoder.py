@@ -388,10 +388,10 @@ class _Encoder:
     def _rows(self, item: Layout, name: str, path: str) -> str:
         """Write several elements with one call while they are complete and have no tags; the name of those left over.
 
-        Which they are if all have their keys, and together no more. A boolean is no integer: it is left over too, to be
-        found there.
+        All rows together have as many keys as they need; one that has another instead is found when its own is missing.
+        A boolean is no integer: it is left over, to be found there.
         """
-        line, done, stop = self.s.line, self.s.local("done"), self.s.local("stop")
+        line, done, each = self.s.line, self.s.local("done"), self.s.local("each")
         several = max(1, CELLS // len(item.slots))
         rows = [self.s.local("row") for _ in range(several)]
         cells = [(self.s.local(slot.name), row, slot.name) for row in rows for slot in item.slots]
@@ -399,14 +399,11 @@ class _Encoder:
         pack = self.s.constant("pack_rows", codes, lambda: struct.Struct(times(codes, several)).pack)
         line(f"size = len({name})")
         line(f"{done} = zero = 0")
-        line(f"{stop} = {several}")
-        with self.s.block(f"while {stop} <= size:"):
-            line(f"{', '.join(rows)}{',' * (several == 1)} = {name}[{done}:{stop}]")
-            line(f"if {' + '.join(f'len({row})' for row in rows)} != {len(cells)}: break")
+        line(f"{each} = iter({name} if sum(map(len, {name})) == {len(item.slots)} * size else ())")
+        with self.s.block(f"for {', '.join(rows)}, in zip({', '.join([each] * several)}):"):
             for cell, row, field in cells:
                 read = f"({cell} := {row}[{field!r}])"
                 line(f"if {read} < 2 and {cell} is not zero and ({cell} is True or {cell} is False): break")
             line(f"{self._out}.append({pack}({', '.join(cell for cell, _, _ in cells)}))")
-            line(f"{done} = {stop}")
-            line(f"{stop} += {several}")
+            line(f"{done} += {several}")
         return f"{name}[{done}:] if {done} < size else ()"
