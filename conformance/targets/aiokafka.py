@@ -1,5 +1,6 @@
 """aiokafka as a codec: the only module that imports it."""
 
+from collections.abc import Iterable
 from importlib import import_module, metadata
 from typing import Any
 
@@ -20,7 +21,13 @@ class Aiokafka(Structs):
             **by_api(modules, lambda each: issubclass(each, request), lambda each: issubclass(each, api.Response)),
             **_records(api),
         }
-        super().__init__(metadata.version("aiokafka"), classes)
+        super().__init__(metadata.version("aiokafka"), classes, _builders(modules, api.Request))
+
+
+def _builders(modules: Iterable[Any], base: Any) -> dict[str, Any]:
+    """What makes the request that a broker can read out of what the user wants, since release 0.13."""
+    found = {name: each for module in modules for name, each in vars(module).items() if hasattr(each, "_CLASSES")}
+    return {name: each for name, each in found.items() if each is not base}
 
 
 def _records(api: Any) -> Classes:

@@ -6,6 +6,7 @@ Nothing else is changed: whether what it does is right is not decided here.
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import signature
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any
@@ -30,9 +31,11 @@ class Structs:
     name = ""
     issues = ""
 
-    def __init__(self, version: str, classes: Classes) -> None:
+    def __init__(self, version: str, classes: Classes, builders: Mapping[str, Any] | None = None) -> None:
+        """``builders`` are message -> what its users make requests with, whatever version the broker has."""
         self.version = version
         self._classes = classes
+        self._builders = builders or {}
         self._edition: Edition = edition("apache")
 
     def configure(self, edition_name: str, /) -> str | None:
@@ -71,7 +74,7 @@ class Structs:
         arguments = _arguments(cls.SCHEMA, layout, op["value"]) if op["op"] == "encode" else []
         try:
             if op["op"] == "encode":
-                made = _made(cls, layout, arguments, op["value"])
+                made = self._made(cls, layout, arguments, op["value"])
                 return {"status": "accepted", "hex": bytes(made.encode()).hex()}
             made = cls.decode(bytes.fromhex(op["hex"]))
             if op["op"] == "recode":
@@ -85,6 +88,26 @@ class Structs:
             layout = spec(self._edition, layout.message).at(read_as)
         values = [getattr(made, name) for name in made.SCHEMA.names]
         return {"status": "accepted", "value": _shown(made.SCHEMA, layout, values)}
+
+    def _made(self, cls: Any, layout: Layout, arguments: list[Any], value: Mapping[str, Any]) -> Any:
+        if strangers := {key: each for key, each in value.items() if key not in {*layout.names, TAGS}}:
+            builder = self._builders.get(layout.message)
+            if builder is None:
+                return cls(**strangers)  # it will say that it does not know them
+            return self._built(builder, layout, value).prepare({builder.API_KEY: (layout.version,) * 2})
+        if cls.__name__.startswith("RequestHeader"):
+            key, version, *others = arguments
+            return cls(SimpleNamespace(API_KEY=key, API_VERSION=version), *others)
+        return cls(*arguments)
+
+    def _built(self, builder: Any, layout: Layout, value: Mapping[str, Any]) -> Any:
+        """A request with the fields of any version. Its arguments are named as the fields of its newest class."""
+        newest = builder._CLASSES[-1]
+        whole = spec(self._edition, layout.message).at(newest.API_VERSION)
+        full = {**whole.codec.to_json(whole.defaults()), **value}
+        fields = dict(zip(newest.SCHEMA.names, zip(newest.SCHEMA.fields, _places(whole), strict=False), strict=False))
+        named = {name: fields[name] for name in signature(builder).parameters if name in fields}
+        return builder(**{name: _in(kind, slot, full[slot.name]) for name, (kind, slot) in named.items()})
 
 
 def class_of(refusal: Exception) -> str:
@@ -118,16 +141,6 @@ def present(found: Mapping[tuple[str, int], tuple[Any, tuple[str, ...]]]) -> Cla
         for key, (module, names) in found.items()
     }
     return {key: each for key, each in classes.items() if each is not None}
-
-
-def _made(cls: Any, layout: Layout, arguments: list[Any], value: Mapping[str, Any]) -> Any:
-    known = {*layout.names, TAGS}
-    if strangers := {key: each for key, each in value.items() if key not in known}:
-        return cls(**strangers)  # it will say that it does not know them
-    if cls.__name__.startswith("RequestHeader"):
-        key, version, *others = arguments
-        return cls(SimpleNamespace(API_KEY=key, API_VERSION=version), *others)
-    return cls(*arguments)
 
 
 def _arguments(schema: Any, layout: Layout, value: Mapping[str, Any]) -> list[Any]:

@@ -157,3 +157,14 @@ def test_kio_shows_ids_in_lists_and_leading_versions(kio: Session) -> None:
     assert isinstance(seen, Replied)
     assert seen["value"]["logDirs"] == ["00000000-0000-0000-0000-000000000000"]
     assert written == Replied((("hex", subscription.encode(subscription.codec.from_json(asked)).hex()),))
+
+
+def test_aiokafka_is_asked_as_its_users_ask_for_what_a_version_lacks() -> None:
+    pytest.importorskip("aiokafka", reason="aiokafka is not installed (pip install kipcheck[targets])")
+    layout = spec(APACHE, "JoinGroupRequest").at(1)
+    plain = layout.defaults()
+    asked = layout.codec.to_json(plain) | {"groupInstanceId": "i"}
+    with target("aiokafka").open("apache", Role.CODEC) as session:
+        (seen,) = answers(session, [ask(session, layout, "encode", value=asked)])
+    # Whether to drop it is right is for the gate to say.
+    assert seen == Replied((("hex", layout.encode(plain).hex()),))
