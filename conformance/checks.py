@@ -8,14 +8,19 @@ from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
 from conformance.core.case import Case, Role, Step, step
+from conformance.core.edition import edition
 from conformance.invariants.readings import Disagreement
+from conformance.invariants.versions import without_foreign_fields
 from conformance.values import SYSTEMATIC, bare, emptied, extreme, inhabited, tagged
+from conformance.versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
 from conformance.wire import Layout
+from conformance.wire.schema import MessageSpec, spec
 from golden.vectors import Vector, check as unlike, vectors
 from strategies.compiled import compiled
 from strategies.damage import USUAL, damages, every_damage
 from strategies.messages import from_layout
 from strategies.nodes import Node
+from strategies.places import Place, Role as Says, mark
 
 TAGS = "_unknownTaggedFields"
 Value: TypeAlias = dict[str, Any]
@@ -222,6 +227,16 @@ def repeated(subject: Subject, value: Value, random: Random) -> Iterator[Convers
     data, other = layout.encode(value), layout.encode(bare(compiled(node_of(layout))(random)))
     yield Conversation((subject.decode(data), subject.decode(other), subject.decode(data)))
     yield Conversation((subject.encode(value), subject.encode(layout.defaults()), subject.encode(value)))
+    yield Conversation((subject.recode(other), subject.decode(data), subject.recode(other), subject.decode(data)))
+    brief, full = subject.step("encode", value=untold(layout, value)), subject.encode(inhabited(layout))
+    told = {**layout.codec.to_json(layout.defaults()), **brief["value"]}
+    yield Conversation((full, brief, subject.step("encode", value=told)))
+
+
+def untold(layout: Layout, value: Value) -> Value:
+    """As JSON without the tagged fields: a codec takes them from its own defaults."""
+    tagged_names = {slot.name for slot in layout.tagged}
+    return {name: each for name, each in layout.codec.to_json(value).items() if name not in tagged_names}
 
 
 def later_versions(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
@@ -247,6 +262,48 @@ DAMAGED_AGAIN = 64
 """At most so many places are tried in a smaller value."""
 
 
+def foreign_fields(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    """A field that another version has, beside the same value without it."""
+    for each in with_foreign_fields(subject.layout, value):
+        plain = without_foreign_fields(subject.layout, each)
+        yield Conversation((subject.step("encode", value=plain), subject.step("encode", value=each)))
+
+
+def future_versions(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    for version, data in of_the_future(subject.layout, random):
+        body = {"message": subject.layout.message, "version": version, "hex": data.hex()}
+        yield Conversation((step("codec", "decode", **body),))
+
+
+def answers_in_v0(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    yield Conversation((subject.decode(answer_in_v0(subject.layout, random)),))
+
+
+def claims(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
+    """A few bytes, of which the last claim that much more follows than any memory holds."""
+    for place in claim_places(subject.layout, value):
+        for claim in CLAIMS[place.form]:
+            data = subject.layout.encode(value)[: place.offset] + claim
+            if len(data) < TINY:
+                yield Conversation((subject.decode(data),))
+
+
+def claim_places(layout: Layout, value: Value) -> Iterator[Place]:
+    """Where a length or a count stands."""
+    claiming = (Says.LENGTH, Says.COUNT, Says.TAG_COUNT, Says.TAG_SIZE)
+    return (place for place in mark(layout, value).places if place.role in claiming)
+
+
+TINY = 64
+CLAIMS: Mapping[str, tuple[bytes, ...]] = {
+    "int16": (b"\x7f\xff",),
+    "uint16": (b"\xff\xff",),
+    "int32": (b"\x7f\xff\xff\xff", b"\x10\0\0\0"),
+    "uvarint": (b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x7f", b"\xff\xff\xff\x7f"),
+}
+"""How much may be said to follow, in each form of a length."""
+
+
 def floods(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
     """A message that begins well and goes on for long with one byte."""
     data = subject.layout.encode(value)
@@ -267,6 +324,28 @@ def newest(layout: Layout) -> bool:
 
 def later_is_readable(layout: Layout) -> bool:
     return layout.newest and layout.message.startswith("ConsumerProtocol")
+
+
+def future_is_readable(layout: Layout) -> bool:
+    """Of an edition that knows of a second version number in the metadata of Streams."""
+    found = spec(edition(layout.edition), layout.message)
+    return layout.newest and bool(found.future) and future_layout(found) is not None
+
+
+def future_layout(found: MessageSpec) -> Layout | None:
+    assert found.versions.high is not None
+    try:
+        return found.at(found.versions.high + 1)
+    except LookupError:
+        return None
+
+
+def may_be_answered_in_v0(layout: Layout) -> bool:
+    return layout.message == "ApiVersionsResponse" and layout.version > 0
+
+
+def lacks_fields(layout: Layout) -> bool:
+    return any(True for _ in lacking(layout))
 
 
 def flexible(layout: Layout) -> bool:
@@ -336,7 +415,7 @@ CHECKS: Mapping[str, Check] = {
             repeated,
             values=4,
             first=(emptied,),
-            invariants=("wire/same-answer",),
+            invariants=("wire/same-answer", "wire/own-defaults"),
         ),
         Check(
             "wire/later-versions",
@@ -345,6 +424,41 @@ CHECKS: Mapping[str, Check] = {
             values=12,
             invariants=("wire/reads-later-versions",),
             versions=later_is_readable,
+        ),
+        Check(
+            "wire/future-versions",
+            "Streams metadata of later versions is read up to its second version number",
+            future_versions,
+            values=4,
+            first=(),
+            invariants=("wire/reads-future-versions",),
+            versions=future_is_readable,
+        ),
+        Check(
+            "wire/absent-fields",
+            "a field that a version lacks is refused, or left out where it may be",
+            foreign_fields,
+            values=1,
+            first=(inhabited,),
+            invariants=("wire/refuses-absent-fields", "wire/leaves-out-ignorable-fields"),
+            versions=lacks_fields,
+        ),
+        Check(
+            "wire/answer-in-v0",
+            "an answer in v0 that says that a version is not supported is not misread",
+            answers_in_v0,
+            values=3,
+            first=(),
+            invariants=("wire/reads-answer-in-v0", "wire/falls-back-to-v0"),
+            versions=may_be_answered_in_v0,
+        ),
+        Check(
+            "wire/claims",
+            "a few bytes that claim to be many cost no more than a few bytes do",
+            claims,
+            values=2,
+            first=(tagged, emptied),
+            invariants=("survives",),
         ),
         Check(
             "wire/proportion",

@@ -31,12 +31,12 @@ def emptied(layout: Layout) -> Value:
 
 def inhabited(layout: Layout) -> Value:
     """One element in every list and every struct present: something in every place there is."""
-    return _made(layout, lambda slot: [_one(slot)] if slot.array else _one(slot))
+    return _made(layout, present)
 
 
 def extreme(layout: Layout) -> Value:
     """The highest numbers, two elements in every list, short texts beyond ASCII."""
-    return _made(layout, lambda slot: [_extreme(slot), _extreme(slot)] if slot.array else _extreme(slot))
+    return _made(layout, utmost)
 
 
 def lowest(layout: Layout) -> Value:
@@ -59,6 +59,16 @@ def tagged(layout: Layout) -> Value:
 
 SYSTEMATIC: tuple[Callable[[Layout], Value], ...] = (extreme, absent, emptied, inhabited, lowest, long, defaults)
 """What tells most comes first."""
+
+
+def present(slot: Slot) -> Any:
+    """Something in this one field."""
+    return [_one(slot)] if slot.array else _one(slot)
+
+
+def utmost(slot: Slot) -> Any:
+    """The highest number in this one field, or two elements."""
+    return [_extreme(slot), _extreme(slot)] if slot.array else _extreme(slot)
 
 
 def bare(value: Any) -> Any:

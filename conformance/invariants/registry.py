@@ -60,7 +60,7 @@ def invariant(
     return declare
 
 
-MODULES = ("survival", "wire", "tags", "memory")
+MODULES = ("survival", "wire", "tags", "memory", "versions")
 
 
 def all_invariants(role: Role) -> tuple[Invariant, ...]:

@@ -14,6 +14,8 @@ from conformance.wire import Layout
 from conformance.wire.errors import Refused
 from conformance.wire.schema import messages, spec
 
+UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+
 
 class Reference:
     """Claims every version of every message of its edition."""
@@ -63,13 +65,22 @@ class Reference:
         return layout.encode(value)
 
     def read(self, layout: Layout, data: bytes) -> dict[str, Any]:
-        """Strictly, but for a leading version above ours, which a peer may have: that is read as far as we know it."""
+        """Strictly, but for a leading version above ours, which a peer may have: that is read as far as we know it.
+
+        And but for the v0 with which a broker tells that it does not speak the version of ApiVersions it was asked in.
+        """
         try:
             return layout.decode(data)
         except Refused as refusal:
-            if refusal.kind != "version":
-                raise
-            return layout.decode(data, lenient=True)
+            if refusal.kind == "version":
+                return layout.decode(data, lenient=True)
+            if layout.message == "ApiVersionsResponse" and data.startswith(UNSUPPORTED_VERSION):
+                return self._in_v0(layout, data)
+            raise
+
+    def _in_v0(self, layout: Layout, data: bytes) -> dict[str, Any]:
+        found = spec(self._edition, layout.message).at(0).decode(data)
+        return {**layout.defaults(), **found}
 
 
 class InProcess:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Final, TypeAlias, TypeVar
 
+from conformance.invariants.versions import without_foreign_fields
 from conformance.targets.inprocess import Reference
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
@@ -35,6 +36,8 @@ class Vice:
     least: Least
     deadly: bool = False
     """It brings its process down, so it may only be held in a child."""
+    remembers: bool = False
+    """Only a process of its own, begun afresh, shows it again."""
 
 
 VICES: Final[dict[str, Vice]] = {}
@@ -42,12 +45,19 @@ Made = TypeVar("Made", bound=type[Reference])
 
 
 def vice(
-    check: str, invariant: str, message: str, version: int, least: Least, deadly: bool = False
+    check: str,
+    invariant: str,
+    message: str,
+    version: int,
+    least: Least,
+    deadly: bool = False,
+    remembers: bool = False,
 ) -> Callable[[Made], Made]:
     def plant(made: Made) -> Made:
         name = "".join(f"-{each.lower()}" if each.isupper() else each for each in made.__name__).lstrip("-")
         made.name = f"miniature/{name}"
-        VICES[name] = Vice(made, (made.__doc__ or "").strip(), check, invariant, message, version, least, deadly)
+        sentence = (made.__doc__ or "").strip()
+        VICES[name] = Vice(made, sentence, check, invariant, message, version, least, deadly, remembers)
         return made
 
     return plant
@@ -382,3 +392,104 @@ class LeavesQuietly(Reference):
             if refusal.kind == "text":
                 os._exit(0)
             raise
+
+
+# Other versions
+
+
+@vice("wire/absent-fields", "wire/refuses-absent-fields", "JoinGroupRequest", 4, ...)
+class DropsWhatHasNoPlace(Reference):
+    """A field that the version lacks is left out in silence."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        return super().write(layout, without_foreign_fields(layout, value))
+
+
+@vice("wire/absent-fields", "wire/leaves-out-ignorable-fields", "JoinGroupRequest", 7, ...)
+class RefusesTheIgnorable(Reference):
+    """A field that the version lacks is refused although it may be ignored."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        if value.keys() - {*layout.names, TAGS}:
+            raise Refused("absent-field", "not in this version", message=layout.message, version=layout.version)
+        return super().write(layout, value)
+
+
+@vice("wire/future-versions", "wire/reads-future-versions", "SubscriptionInfo", 11, ...)
+class RefusesTheFuture(Reference):
+    """Streams metadata of a later version is refused."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        if "_rest" in layout.names:
+            raise Refused("version", "a later version", message=layout.message, version=layout.version)
+        return super().read(layout, data)
+
+
+@vice("wire/answer-in-v0", "wire/reads-answer-in-v0", "ApiVersionsResponse", 3, ...)
+class ForgetsTheError(Reference):
+    """An answer in v0 is read as if all were well."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        return {**value, "errorCode": 0} if value.get("errorCode") == 35 else value
+
+
+@vice("wire/answer-in-v0", "wire/falls-back-to-v0", "ApiVersionsResponse", 4, ...)
+class KnowsNoFallback(Reference):
+    """An answer in v0 is read in the version that was asked for, or not at all."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return layout.decode(data)
+
+
+# Claims
+
+
+@vice("wire/claims", "survives", "JoinGroupRequest", 6, ..., deadly=True)
+class BelievesClaims(Reference):
+    """Memory is taken for as many elements as a short list claims to have."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        try:
+            return super().read(layout, data)
+        except Refused:
+            if b"\xff\xff\xff\xff\x07" in data:
+                bytearray(1 << 36)
+            raise
+
+
+# Objects of its own
+
+
+@vice("wire/repeat", "wire/own-defaults", "ApiVersionsResponse", 3, ...)
+class SharesDefaults(Reference):
+    """What is set once stays the default of a tagged field."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._defaults: Value = {}
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        whole = {**self._defaults, **value}
+        for slot in layout.tagged:
+            if value.get(slot.name, slot.fresh()) != slot.fresh():
+                self._defaults.setdefault(slot.name, value[slot.name])
+        return super().write(layout, {name: whole[name] for name in whole if name in layout.names or name in value})
+
+
+@vice("wire/repeat", "wire/same-answer", "HeartbeatRequest", 0, ..., remembers=True)
+class SpoilsWhatItWrites(Reference):
+    """To write an object changes it, and the same bytes are read as the same object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._read: dict[bytes, Value] = {}
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return self._read.setdefault(data, super().read(layout, data))
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        written = super().write(layout, value)
+        if "generationId" in value:
+            value["generationId"] = 0
+        return written

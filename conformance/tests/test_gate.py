@@ -33,7 +33,7 @@ from conformance.wire.errors import Refused
 from conformance.work import Unit, UnitResult, Worker
 from strategies.damage import USUAL, Outcome as Bearing, damages
 
-HEARTBEAT = Options(targets=("reference",), messages=("HeartbeatRe*",), checks=("wire/[!p]*",), cases=8)
+HEARTBEAT = Options(targets=("reference",), messages=("HeartbeatRe*",), checks=("wire/[!p]*",), cases=8, workers=1)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def shown(finding: Finding) -> object:
 @pytest.mark.parametrize("name", VICES)
 def test_each_vice_is_caught_by_its_own_invariant_in_its_least_case(name: str) -> None:
     vice = VICES[name]
-    made = target(f"miniature/{name}", QUICK) if vice.deadly else InProcess(vice.made())
+    made = target(f"miniature/{name}", QUICK) if vice.deadly or vice.remembers else InProcess(vice.made())
     findings, worker = held(name, made, vice)
     try:
         assert {each.invariant for each in findings} == {vice.invariant}
@@ -110,7 +110,6 @@ NO = Refusal("ValueError")
         ("HeartbeatResponse", 4, "000000000000ffffffff0f", "-1 tags, which older releases read as none"),
         ("HeartbeatResponse", 4, "0000000000008000", "a varint longer than its number needs"),
         ("ApiVersionsResponse", 1, "000100000000", "cut off, or an answer in v0"),
-        ("ApiVersionsResponse", 3, "002300000000", "the v0 answer to a version that is not supported"),
     ],
 )
 def test_where_readers_differ_both_answers_pass(message: str, version: int, hex: str, why: str) -> None:
@@ -127,6 +126,22 @@ def test_the_answer_in_v0_to_an_unsupported_version_may_be_read_as_either() -> N
         assert Result.FAIL not in judged("ApiVersionsResponse", 3, in_v3, observation).values()
     other_error = "002a" + "01" + "00000000" + "00"
     assert judged("ApiVersionsResponse", 3, other_error, NO)["wire/decodes"] is Result.FAIL
+
+
+def test_of_the_v0_answer_that_is_accepted_error_and_range_are_read() -> None:
+    in_v0 = "0023" + "00000001" + "0012" + "0000" + "0002"
+    known = [{"apiKey": 18, "minVersion": 0, "maxVersion": 2}]
+    right = {"errorCode": 35, "apiKeys": known, "throttleTimeMs": 0, "finalizedFeaturesEpoch": -1}
+    for value, result in (
+        (right, Result.PASS),
+        ({**right, "errorCode": 0}, Result.FAIL),
+        ({**right, "apiKeys": []}, Result.FAIL),
+        ({**right, "apiKeys": [{**known[0], "maxVersion": 3}]}, Result.FAIL),
+    ):
+        accepted = judged("ApiVersionsResponse", 3, in_v0, Replied((("value", value),)))
+        assert accepted["wire/reads-answer-in-v0"] is result, value
+    refused = judged("ApiVersionsResponse", 3, in_v0, NO)
+    assert (refused["wire/reads-answer-in-v0"], refused["wire/falls-back-to-v0"]) == (Result.PASS, Result.FAIL)
 
 
 def test_what_was_not_answered_is_not_passed() -> None:

@@ -1,0 +1,207 @@
+"""What a codec owes to fields and versions that are older, or newer, than what it is asked about."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from json import dumps, loads
+from typing import Any
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History, Refused as Refusal, Replied
+from conformance.core.verdict import Grade, Violation
+from conformance.invariants.readings import brief, difference, layout_of, tags_in
+from conformance.invariants.registry import invariant
+from conformance.invariants.wire import (
+    answered,
+    canonical,
+    is_answer_in_v0,
+    misread,
+    reading,
+    refused,
+    rewritten,
+    well_written,
+)
+from conformance.wire import Layout
+from conformance.wire.errors import Refused
+
+
+def layout_at(case: Case, step: Step) -> Layout:
+    return layout_of(case.edition, step["message"], step["version"])
+
+
+@lru_cache(maxsize=64)
+def _refusal(layout: Layout, text: str) -> Refused | None:
+    try:
+        layout.encode(layout.codec.from_json(loads(text)))
+    except Refused as refusal:
+        return refusal
+    return None
+
+
+def refusal(case: Case, step: Step) -> Refused | None:
+    """Why the layout has no bytes for the value of a step."""
+    return _refusal(layout_at(case, step), dumps(step["value"]))
+
+
+def is_from_another_version(case: Case, step: Step) -> bool:
+    """Values with a field that the version lacks, which is not at its default and may not be ignored."""
+    if step.verb != "encode" or any(True for _ in tags_in(step["value"])):
+        return False
+    found = refusal(case, step)
+    return found is not None and found.kind == "absent-field"
+
+
+@invariant("wire/refuses-absent-fields", "grp-10", role=Role.CODEC, concerns=is_from_another_version)
+def refuses_absent(history: History) -> Iterator[Violation]:
+    """What a version has no place for is refused, where it may not be ignored, and not left out in silence."""
+    for op in answered(history, is_from_another_version):
+        found = refusal(history.case, op.step)
+        assert found is not None
+        if isinstance(op.observation, Replied):
+            got = op.observation["hex"]
+            yield Violation(
+                f"{found}; it was written, as {got[:96] or 'no bytes'}",
+                (op.index,), f"refused: {found.why}", f"accepted as {got[:96]}", found.path,
+                shape=("accepted", "absent-field"),
+            )  # fmt: skip
+
+
+def is_with_what_may_be_ignored(case: Case, step: Step) -> bool:
+    """Values with a field that the version lacks and that may be ignored there."""
+    if step.verb != "encode" or any(True for _ in tags_in(step["value"])):
+        return False
+    return _foreign(layout_at(case, step), step["value"]) and refusal(case, step) is None
+
+
+def _foreign(layout: Layout, value: object) -> bool:
+    if isinstance(value, list):
+        return any(_foreign(layout, each) for each in value)
+    if not isinstance(value, dict):
+        return False
+    inner = {slot.name: slot.item for slot in layout.slots if slot.item is not None}
+    return any(each.name in value for each in layout.absent) or any(
+        _foreign(item, value.get(name)) for name, item in inner.items()
+    )
+
+
+def without_foreign_fields(layout: Layout, value: Any) -> Any:
+    """The value as JSON with nothing left in it that this version lacks."""
+    absent = {each.name for each in layout.absent}
+    kept = {name: each for name, each in value.items() if name not in absent}
+    for slot in layout.slots:
+        inner = kept.get(slot.name)
+        if slot.item is not None and inner is not None:
+            item = slot.item
+            kept[slot.name] = (
+                [without_foreign_fields(item, each) for each in inner]
+                if slot.array
+                else without_foreign_fields(item, inner)
+            )
+    return kept
+
+
+@invariant(
+    "wire/leaves-out-ignorable-fields", "grp-10", role=Role.CODEC, grade=Grade.INFO,
+    concerns=is_with_what_may_be_ignored,
+)  # fmt: skip
+def leaves_out(history: History) -> Iterator[Violation]:
+    """What a version has no place for and may ignore is left out, and the rest is written as if it were not there."""
+    for op in answered(history, is_with_what_may_be_ignored):
+        layout = layout_at(history.case, op.step)
+        plain = {**op.step.body, "value": without_foreign_fields(layout, op.step["value"])}
+        wanted = canonical(layout, Step(op.step.actor, op.step.verb, plain))
+        assert wanted is not None
+        if not _plainly_written(history, op.index, wanted):
+            continue
+        if isinstance(op.observation, Refusal):
+            yield refused(op, layout, "a value with a field that may be ignored in this version")
+        elif isinstance(op.observation, Replied):
+            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "the value without it")
+            if found is not None:
+                yield found
+
+
+def _plainly_written(history: History, index: int, data: bytes) -> bool:
+    """Was the same value, without the field, written as it should be? Else this adds nothing."""
+    before = History(history.case, history.target, history.ops[:index])
+    return well_written(before, data)
+
+
+def is_of_the_future(case: Case, step: Step) -> bool:
+    """Streams metadata under a version that is newer than the newest."""
+    if step.verb != "decode" or step["message"] not in ("SubscriptionInfo", "AssignmentInfo"):
+        return False
+    try:
+        layout = layout_at(case, step)
+    except LookupError:
+        return False
+    return any(slot.name == "_rest" for slot in layout.slots)
+
+
+@invariant("wire/reads-future-versions", "268-06", role=Role.CODEC, concerns=is_of_the_future)
+def reads_future(history: History) -> Iterator[Violation]:
+    """Of Streams metadata of a later version the used and the supported version are read, whatever follows."""
+    for op in answered(history, is_of_the_future):
+        found = reading(history.case, op.step)
+        if isinstance(op.observation, Refusal):
+            yield refused(op, found.layout, "metadata of a later version")
+        elif isinstance(op.observation, Replied):
+            got = {name: op.observation["value"].get(name) for name in VERSIONS}
+            wanted = {name: found.value[name] for name in VERSIONS}
+            violation = misread(op, found.layout, wanted, got, "of a later version")
+            if violation is not None:
+                yield violation
+
+
+VERSIONS = ("version", "latestSupportedVersion")
+
+
+def is_given_in_v0(case: Case, step: Step) -> bool:
+    """The v0 bytes, legal as such, with which a broker refuses the version that was asked for."""
+    if step.verb != "decode" or not is_answer_in_v0(step):
+        return False
+    return not reading(case, step).legal and _in_v0(case, step) is not None
+
+
+def _in_v0(case: Case, step: Step) -> dict[str, object] | None:
+    found = reading(case, Step(step.actor, step.verb, {**step.body, "version": 0}))
+    return found.value if found.legal else None
+
+
+@invariant("wire/reads-answer-in-v0", "584-35", role=Role.CODEC, concerns=is_given_in_v0)
+def reads_answer(history: History) -> Iterator[Violation]:
+    """Where the v0 answer to an unsupported version is accepted, error 35 and the range of versions are read from it.
+
+    To refuse it is right too: the generated class of a release refuses it, and its client falls back.
+    """
+    for op in answered(history, is_given_in_v0):
+        wanted = _in_v0(history.case, op.step)
+        assert wanted is not None
+        if isinstance(op.observation, Replied):
+            # What a later version adds, to the message and to its entries, is at its default.
+            shorter = layout_of(history.case.edition, op.step["message"], 0)
+            found = difference(wanted, _as_far_as(shorter, op.observation["value"]))
+            if found is not None:
+                yield Violation(
+                    f"{layout_at(history.case, op.step)}: of an answer in v0 {found.path} comes out as "
+                    f"{brief(found.got)}, not {brief(found.wanted)}",
+                    (op.index,), brief(found.wanted), brief(found.got), found.path,
+                    shape=("misread", "answer in v0"),
+                )  # fmt: skip
+
+
+def _as_far_as(layout: Layout, value: Any) -> dict[str, Any]:
+    """Only what the layout has."""
+    known: dict[str, Any] = {}
+    for slot in layout.slots:
+        each = value.get(slot.name)
+        items = slot.item is not None and isinstance(each, list)
+        known[slot.name] = [_as_far_as(slot.item, one) for one in each] if items and slot.item else each
+    return known
+
+
+@invariant("wire/falls-back-to-v0", "584-35", role=Role.CODEC, grade=Grade.INFO, concerns=is_given_in_v0)
+def falls_back(history: History) -> Iterator[Violation]:
+    """The v0 answer to an unsupported version is read although a later version was asked for."""
+    for op in answered(history, is_given_in_v0):
+        if isinstance(op.observation, Refusal):
+            yield refused(op, layout_at(history.case, op.step), "the answer in v0 to a version that is not supported")
