@@ -124,6 +124,14 @@ def lock(root: Traversable | None = None) -> Lock:
     return Lock(held["jars"], named)
 
 
+def jars(root: Traversable | None = None) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Of each file: its edition and message, and the digests of jars that it names."""
+    for edition in _sorted((root or files("golden")) / "vectors"):
+        for file in _sorted(edition):
+            held = json.loads(file.read_text("utf-8"))
+            yield f"{edition.name}/{held['message']}", held["origin"].get("jars", {})
+
+
 def _of_file(edition: str, file: Traversable) -> Iterator[Vector]:
     try:
         held = json.loads(file.read_text("utf-8"))

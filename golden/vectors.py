@@ -8,10 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 
-from golden.held import TEXT, Lock, Malformed, Part, Vector, lock, vectors
+from golden.held import TEXT, Lock, Malformed, Part, Vector, jars, lock, vectors
 from golden.judged import leniently, strictly
 
-__all__ = ["TEXT", "Lock", "Malformed", "Part", "Report", "Vector", "check", "lock", "report", "unreviewed", "vectors", "verify"]
+__all__ = [
+    "TEXT", "Lock", "Malformed", "Part", "Report", "Vector", "check", "lock", "report", "strange_jars", "unreviewed",
+    "vectors", "verify",
+]  # fmt: skip
 
 
 def verify(root: Traversable | None = None, messages: Iterable[str] | None = None) -> list[str]:
@@ -49,7 +52,16 @@ def report(root: Traversable | None = None, messages: Iterable[str] | None = Non
     found = vectors(root=root)
     wanted = None if messages is None else frozenset(messages)
     told = (line for each in found if wanted is None or each.message in wanted for line in check(each))
-    return Report(found, (*unreviewed(found, lock(root)), *told))
+    held = lock(root)
+    return Report(found, (*strange_jars(held, root), *unreviewed(found, held), *told))
+
+
+def strange_jars(held: Lock, root: Traversable | None = None) -> Iterator[str]:
+    """Files that name another digest of a jar than the lock does."""
+    for name, named in jars(root):
+        for jar, digest in named.items():
+            if jar in held.jars and held.jars[jar] != digest:
+                yield f"{name}: the file has another digest of {jar} than the lock"
 
 
 def unreviewed(found: Iterable[Vector], held: Lock) -> Iterator[str]:
