@@ -63,20 +63,16 @@ class Kio:
             return {"status": "unsupported", "message": str(unsupported)}
 
     def _answer(self, cls: Any, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
-        match op["op"]:
-            case "encode":
-                built = self._built(cls, layout, op["value"])
-            case "decode" | "recode":
-                body = _body(layout, bytes.fromhex(op["hex"]))
-            case _:
-                raise Inexpressible(f"no operation {op['op']!r}")
+        if op["op"] not in ("encode", "decode", "recode"):
+            raise Inexpressible(f"no operation {op['op']!r}")
         try:
             if op["op"] == "encode":
-                return {"status": "accepted", "hex": self._write(layout, cls, cls(**built))}
-            made, _ = self._serial.entity_reader(cls)(body, 0)
+                made = cls(**self._built(cls, layout, op["value"]))
+                return {"status": "accepted", "hex": self._write(layout, cls, made)}
+            made, _ = self._serial.entity_reader(cls)(_body(layout, bytes.fromhex(op["hex"])), 0)
             if op["op"] == "recode":
                 return {"status": "accepted", "hex": self._write(layout, cls, made)}
-        except MemoryError:
+        except (MemoryError, Inexpressible):
             raise
         except Exception as refusal:  # noqa: BLE001 - it raises anything
             return {"status": "rejected", "class": class_of(refusal), "message": str(refusal)[:300]}

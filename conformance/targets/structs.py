@@ -79,7 +79,7 @@ class Structs:
             made = cls.decode(bytes.fromhex(op["hex"]))
             if op["op"] == "recode":
                 return {"status": "accepted", "hex": bytes(made.encode()).hex()}
-        except MemoryError:
+        except (MemoryError, Inexpressible):
             raise
         except Exception as refusal:  # noqa: BLE001 - it raises anything
             return {"status": "rejected", "class": class_of(refusal), "message": str(refusal)[:300]}
@@ -107,6 +107,9 @@ class Structs:
         full = {**whole.codec.to_json(whole.defaults()), **value}
         fields = dict(zip(newest.SCHEMA.names, zip(newest.SCHEMA.fields, _places(whole), strict=False), strict=False))
         named = {name: fields[name] for name in signature(builder).parameters if name in fields}
+        taken = {slot.name for _, slot in named.values()}
+        if beyond := [key for key in value if key not in {*layout.names, *taken, TAGS}]:
+            raise Inexpressible(f"its requests have no argument for {beyond[0]}")
         return builder(**{name: _in(kind, slot, full[slot.name]) for name, (kind, slot) in named.items()})
 
 
@@ -167,6 +170,8 @@ def _in(kind: Any, slot: Slot, value: Any, array: bool | None = None) -> Any:
         inner = getattr(kind, "array_of", kind)
         return [_in(inner, slot, each, array=False) for each in value]
     if slot.item is not None:
+        if beyond := [key for key in value if key not in {*slot.item.names, TAGS}]:
+            raise Inexpressible(f"its structs are tuples, and have no place for {beyond[0]}")
         if hasattr(kind, "fields"):
             return tuple(_arguments(kind, slot.item, value))
         (only,) = _places(slot.item)  # an element of one field, for which it has no struct

@@ -164,7 +164,28 @@ def test_aiokafka_is_asked_as_its_users_ask_for_what_a_version_lacks() -> None:
     layout = spec(APACHE, "JoinGroupRequest").at(1)
     plain = layout.defaults()
     asked = layout.codec.to_json(plain) | {"groupInstanceId": "i"}
+    none = spec(APACHE, "ListGroupsRequest").at(0)
+    inner = spec(APACHE, "OffsetCommitRequest").at(2)
+    nested = inner.codec.to_json(inner.defaults()) | {
+        "topics": [{"name": "t", "partitions": [
+            {"partitionIndex": 0, "committedOffset": 0, "committedLeaderEpoch": 1, "committedMetadata": None},
+        ]}],
+    }  # fmt: skip
     with target("aiokafka").open("apache", Role.CODEC) as session:
-        (seen,) = answers(session, [ask(session, layout, "encode", value=asked)])
+        dropped, no_argument, no_place = answers(session, [
+            ask(session, layout, "encode", value=asked),
+            ask(session, none, "encode", value={"statesFilter": ["a"]}),
+            ask(session, inner, "encode", value=nested),
+        ])  # fmt: skip
     # Whether to drop it is right is for the gate to say.
-    assert seen == Replied((("hex", layout.encode(plain).hex()),))
+    assert dropped == Replied((("hex", layout.encode(plain).hex()),))
+    assert isinstance(no_argument, Unsupported)
+    assert isinstance(no_place, Unsupported)
+
+
+def test_a_struct_with_a_field_that_kio_lacks_is_refused_by_kio(kio: Session) -> None:
+    layout = spec(APACHE, "LeaveGroupRequest").at(3)
+    member = {"memberId": "", "groupInstanceId": None, "reason": "enough"}
+    (seen,) = answers(kio, [ask(kio, layout, "encode", value={"groupId": "", "members": [member]})])
+    assert isinstance(seen, Refused)
+    assert "reason" in seen.why
