@@ -86,8 +86,8 @@ def _of_layout(judge: JavaCodec, at: Layout) -> Iterator[Vector]:
             continue
         seen.add(hexed)
         by = coordinate(release, at.message)
-        value = _strictly(at, damage.data)
-        yield Vector("apache", at.message, at.version, note, hexed, value, by, damage=damage.kind, of=SMALL)
+        meant = _strictly(at, damage.data)
+        yield Vector("apache", at.message, at.version, note, hexed, meant, by, damage=damage.kind, of=SMALL)
 
 
 def _strictly(at: Layout, data: bytes) -> dict[str, Any] | None:
@@ -181,7 +181,7 @@ def _left(root: Path, texts: Mapping[str, str]) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: nothing changed, or it was written; 1: with ``--check``, something would; 3: without jars, or with wrong ones."""
+    """0: nothing changed, or it was written; 1: with ``--check``, something would; 3: there are no jars."""
     parser = argparse.ArgumentParser(prog="python -m golden.make", description="make the golden vectors from the jars")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if something would change")
     parser.add_argument("--message", action="append", default=[], help="only this message; may be repeated")

@@ -84,11 +84,12 @@ def _odd(small: Vector) -> Iterator[Vector]:
         data = small.data[:4] + number.to_bytes(4, "big", signed=True) + small.data[8:]
         at = small.layout
         value = at.codec.to_json(at.decode(data))
-        yield replace(
-            small, note=f"second int, {what}", hex=data.hex(), value=value, damage="second-int", of=SMALL, written_by=()
-        )
+        note = f"second int, {what}"
+        yield replace(small, note=note, hex=data.hex(), value=value, damage="second-int", of=SMALL, written_by=())
     if small.message == "SubscriptionInfo":
-        alone = (small.version + 1).to_bytes(4, "big").hex()
-        yield replace(
-            small, note="a later version and nothing more", hex=alone, value=None, damage="version", of=SMALL, written_by=()
-        )
+        later = (small.version + 1).to_bytes(4, "big")
+        for note, data in (
+            ("a later version and nothing more", later),
+            ("a later version", later + later + small.data[8:]),
+        ):
+            yield replace(small, note=note, hex=data.hex(), value=None, damage="version", of=SMALL, written_by=())

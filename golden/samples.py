@@ -212,16 +212,16 @@ def _highest(slot: Slot) -> Any:
         return (1 << INTEGERS[slot.type] - (not slot.type.startswith("u"))) - 1
     # A NUL and a character outside of the first plane are where Java's modified UTF-8 is another than UTF-8.
     text = "a\0b" + LONG if slot.type in ("utf", "utf16") else LONG
-    return {"bool": True, "uuid": UUID(int=(1 << 128) - 1), "bytes": bytes(range(200)), "rest": b"\xff", "float64": 1e300}.get(
-        slot.type, text
-    )
+    most: dict[str, Any] = {"bool": True, "uuid": UUID(int=(1 << 128) - 1), "bytes": bytes(range(200)), "rest": b"\xff"}
+    return 1e300 if slot.type == "float64" else most.get(slot.type, text)
 
 
 def _small(slot: Slot) -> Any:
     if slot.type in INTEGERS:
         # The one number of an assignment that another part of it refers to.
         return 0 if slot.name in ("index", "topicIndex") else 1
-    return {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01\x02", "rest": b"\x01", "float64": 1.0}.get(slot.type, "abcd")
+    told = {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01\x02", "rest": b"\x01", "float64": 1.0}
+    return told.get(slot.type, "abcd")
 
 
 def _null(slot: Slot) -> Any:
