@@ -397,7 +397,7 @@ CHECKS: Mapping[str, Check] = {
             damaged,
             values=7,
             first=(inhabited, tagged, extreme),
-            invariants=("wire/refuses", "wire/reads-alike"),
+            invariants=("wire/refuses", "wire/reads-alike", "wire/refuses-unknown-versions"),
             again=damaged_again,
         ),
         Check(

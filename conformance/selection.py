@@ -1,5 +1,6 @@
 """What a run is asked for, and which units of work that makes."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,6 +16,10 @@ from conformance.wire.schema import messages, spec
 from conformance.work import Unit
 
 
+WORKERS = min(2, os.cpu_count() or 1)
+"""Processes, where none are asked for: the verdicts are the same whatever their number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to run."""
@@ -28,7 +33,7 @@ class Options:
     seed: int = 0
     cases: int | None = None
     """Values drawn for every check and every version of every message; None for each check's own number."""
-    workers: int = 1
+    workers: int = WORKERS
     out: Path = Path("kipcheck-out")
     dry_run: bool = False
     budget: float | None = None

@@ -12,7 +12,7 @@ from conformance.core.verdict import Grade, Violation
 Search: TypeAlias = Callable[[History], Iterator[Violation]]
 Concerns: TypeAlias = Callable[[Case, Step], bool]
 ByMessage: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
-"""(edition without its release, message) -> the ids of what an invariant covers there besides."""
+"""(edition, message) -> the ids of what an invariant covers there besides; without a release where none is named."""
 
 
 def every_step(case: Case, step: Step) -> bool:
@@ -37,7 +37,8 @@ class Invariant:
 
     def covers(self, edition: str, message: str) -> tuple[str, ...]:
         """The requirements that a breach on this message breaks."""
-        return (*self.requirements, *self.besides.get((edition.partition("@")[0], message), ()))
+        there = self.besides.get((edition, message)) or self.besides.get((edition.partition("@")[0], message), ())
+        return (*self.requirements, *there)
 
 
 INVARIANTS: dict[str, Invariant] = {}

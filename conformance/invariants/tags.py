@@ -38,7 +38,7 @@ def place(layout: Layout, path: str) -> str:
 
 @invariant(
     "wire/skips-unknown-tags", "grp-05", role=Role.CODEC, concerns=decode_tagged,
-    besides={("apache", "ApiVersionsResponse"): ("584-03",)},
+    besides={("apache", "ApiVersionsResponse"): ("584-03",), ("kip-584", "ApiVersionsResponse"): ("584-03",)},
 )  # fmt: skip
 def skips(history: History) -> Iterator[Violation]:
     """Tagged fields that the reader does not know are skipped, and the rest is read as if they were not there."""

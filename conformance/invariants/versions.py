@@ -42,9 +42,13 @@ def refusal(case: Case, step: Step) -> Refused | None:
     return _refusal(layout_at(case, step), dumps(step["value"]))
 
 
+WRITTEN_BY_HAND = frozenset({"AssignmentInfo"})
+"""Kafka's class for it is not generated, and leaves out what a version lacks."""
+
+
 def is_from_another_version(case: Case, step: Step) -> bool:
     """Values with a field that the version lacks, which is not at its default and may not be ignored."""
-    if step.verb != "encode" or any(True for _ in tags_in(step["value"])):
+    if step.verb != "encode" or step["message"] in WRITTEN_BY_HAND or any(True for _ in tags_in(step["value"])):
         return False
     found = refusal(case, step)
     return found is not None and found.kind == "absent-field"
@@ -150,6 +154,27 @@ def reads_future(history: History) -> Iterator[Violation]:
             violation = misread(op, found.layout, wanted, got, "of a later version")
             if violation is not None:
                 yield violation
+
+
+def is_of_no_known_version(case: Case, step: Step) -> bool:
+    """Streams metadata that leads with a version for which there is no layout, or with another than was asked for."""
+    if step.verb != "decode" or step["message"] not in ("SubscriptionInfo", "AssignmentInfo"):
+        return False
+    found = reading(case, step)
+    return found.refused is not None and found.refused.kind == "version" and found.lenient_refused is not None
+
+
+@invariant("wire/refuses-unknown-versions", "268-07", role=Role.CODEC, concerns=is_of_no_known_version)
+def refuses_unknown(history: History) -> Iterator[Violation]:
+    """Streams metadata is never read in the layout of another version than the one that leads it."""
+    for op in answered(history, is_of_no_known_version):
+        if isinstance(op.observation, Replied):
+            found = reading(history.case, op.step)
+            assert found.refused is not None
+            yield Violation(
+                f"{found.refused}; it was accepted", (op.index,), f"refused: {found.refused.why}", "accepted",
+                found.refused.path, found.refused.offset, ("accepted", "version"),
+            )  # fmt: skip
 
 
 VERSIONS = ("version", "latestSupportedVersion")

@@ -36,11 +36,13 @@ LAYOUTS: ByMessage = {
     ("kip-584", "UpdateFeaturesResponse"): ("584-05",),
     ("apache", "SubscriptionInfo"): ("268-01", "268-02", "268-04", "268-05"),
     ("apache", "AssignmentInfo"): ("268-01", "268-03", "268-04", "268-05"),
-    ("kip-268", "SubscriptionInfo"): ("268-02", "268-04", "268-05"),
-    ("kip-268", "AssignmentInfo"): ("268-03", "268-04", "268-05"),
+    ("apache@1.1.1", "SubscriptionInfo"): ("268-02", "268-05", "268-40"),
+    ("apache@1.1.1", "AssignmentInfo"): ("268-03", "268-05", "268-40"),
+    ("kip-268", "SubscriptionInfo"): ("268-02", "268-04", "268-05", "268-49", "268-50", "268-56"),
+    ("kip-268", "AssignmentInfo"): ("268-03", "268-04", "268-05", "268-49", "268-50", "268-51", "268-56"),
     ("kip-429", "JoinGroupRequest"): ("429-07",),
     ("apache", "ConsumerProtocolSubscription"): ("429-01",),
-    ("apache", "ValueAndTimestamp"): ("258-13",),
+    ("apache", "ValueAndTimestamp"): ("258-01", "258-13"),
 }
 """Layouts that have a requirement of their own."""
 
@@ -255,7 +257,10 @@ def is_negative_varint(found: Reading) -> bool:
     return len(varint) == 5 and all(byte >= 0x80 for byte in varint[:4]) and 0x08 <= varint[4] < 0x80
 
 
-@invariant("wire/refuses", "grp-05", role=Role.CODEC, concerns=is_beyond_reading)
+@invariant(
+    "wire/refuses", "grp-05", role=Role.CODEC, concerns=is_beyond_reading,
+    besides={("apache", "ValueAndTimestamp"): ("258-31",)},
+)  # fmt: skip
 def refuses(history: History) -> Iterator[Violation]:
     """Bytes that are cut off, or whose lengths lead past their end, are refused and not taken for data."""
     for op in answered(history, is_beyond_reading):

@@ -425,6 +425,16 @@ class RefusesTheFuture(Reference):
         return super().read(layout, data)
 
 
+@vice("wire/damage", "wire/refuses-unknown-versions", "SubscriptionInfo", 3, ...)
+class IgnoresTheLeadingVersion(Reference):
+    """Metadata is read in the version that was asked for, whatever version leads it."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        if layout.message == "SubscriptionInfo":
+            data = layout.version.to_bytes(4, "big") + data[4:]
+        return super().read(layout, data)
+
+
 @vice("wire/answer-in-v0", "wire/reads-answer-in-v0", "ApiVersionsResponse", 3, ...)
 class ForgetsTheError(Reference):
     """An answer in v0 is read as if all were well."""

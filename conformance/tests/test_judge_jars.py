@@ -9,6 +9,7 @@ from conformance.checks import CHECKS, Subject
 from conformance.core.case import Case, Step
 from conformance.core.edition import APACHE
 from conformance.invariants.tags import decode_tagged
+from conformance.invariants.versions import WRITTEN_BY_HAND, is_from_another_version
 from conformance.invariants.wire import decode_plain, is_beyond_reading, is_forgiven
 from conformance.targets.java import JavaCodec, Order
 from conformance.wire.schema import messages, spec
@@ -54,3 +55,29 @@ def test_released_jars_do_what_is_demanded(message: str, judge: JavaCodec) -> No
         told = f"{order.release} {order.message} v{order.version} {order.hex}: {answer.status} {answer.thrown or ''}"
         assert (answer.status == "accepted") == (wanted == "accepted"), told
     assert min(seen["accepted"], seen["rejected"]) > 20, seen
+
+
+ABSENT = CHECKS["wire/absent-fields"]
+LACKING = [each for each in messages(APACHE) if any(map(ABSENT.versions, spec(APACHE, each)))]
+
+
+@pytest.mark.parametrize("message", LACKING)
+def test_released_jars_refuse_what_a_version_lacks_and_leave_out_what_may_be_ignored(
+    message: str, judge: JavaCodec
+) -> None:
+    asked = []
+    for layout in spec(APACHE, message):
+        if ABSENT.versions(layout):
+            for sample in ABSENT.samples(Subject("apache", layout), 7):
+                step = sample.case.steps[1]
+                wanted = "rejected" if is_from_another_version(sample.case, step) else "accepted"
+                asked += [
+                    (wanted, Order("encode", message, layout.version, value=step["value"], release=release))
+                    for release in RELEASES
+                    if message not in WRITTEN_BY_HAND
+                ]
+    for (wanted, order), answer in zip(asked, judge.ask(order for _, order in asked), strict=True):
+        if answer.status == "unsupported" or "has no field" in answer.message:
+            continue  # a release without this version, or without the field in any of its versions
+        told = f"{order.release} {order.message} v{order.version} {order.value}: {answer.status} {answer.thrown or ''}"
+        assert answer.status == wanted, told

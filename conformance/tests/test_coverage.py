@@ -1,0 +1,83 @@
+"""What ``kipcheck requirements`` calls covered can be broken: each statement of its own, in the edition it is about."""
+
+from typing import Any
+
+import pytest
+
+from conformance.catalogue import requirement
+from conformance.checks import CHECKS
+from conformance.core.case import Role
+from conformance.core.edition import edition as named
+from conformance.invariants.registry import all_invariants
+from conformance.targets.inprocess import InProcess, Reference
+from conformance.targets.miniatures import VICES, everywhere
+from conformance.wire import Layout
+from conformance.wire.errors import Refused
+from conformance.wire.schema import messages, spec
+from conformance.work import Unit, Worker
+
+BESIDES = sorted(
+    {
+        (edition, message, each.id, id)
+        for each in all_invariants(Role.CODEC)
+        for (edition, message), ids in each.besides.items()
+        for id in ids
+    }
+)
+
+
+class Twisted(Reference):
+    """Wrong in all that it does: reads what it should refuse, and numbers and texts otherwise than they are."""
+
+    def read(self, layout: Layout, data: bytes) -> dict[str, Any]:
+        try:
+            value = super().read(layout, data)
+        except Refused:
+            return layout.defaults()
+        return {name: everywhere(each, twisted) for name, each in value.items()}
+
+    def write(self, layout: Layout, value: dict[str, Any]) -> bytes:
+        return super().write(layout, value)[::-1] + b"\1"
+
+
+WRONG = {"wire/skips-unknown-tags": VICES["refuses-unknown-tags"].made}
+"""Where what is wrong in all is not judged, something that is wrong in nothing else."""
+
+
+def twisted(leaf: Any) -> Any:
+    if isinstance(leaf, bool):
+        return not leaf
+    return -1 - leaf if isinstance(leaf, int) else f"{leaf}'" if isinstance(leaf, str) else leaf
+
+
+@pytest.mark.parametrize(("edition", "message", "invariant", "id"), BESIDES)
+def test_a_statement_that_is_covered_in_an_edition_can_be_broken_there(
+    edition: str, message: str, invariant: str, id: str
+) -> None:
+    assert message in messages(named(edition)), f"{edition} has no {message}: nothing is covered"
+    checks = [each for each in CHECKS.values() if invariant in each.invariants and each.id != "wire/vectors"]
+    worker = Worker("twisted", InProcess(WRONG.get(invariant, Twisted)()))
+    found = {
+        id
+        for check in checks
+        for layout in spec(named(edition), message)
+        if check.versions(layout)
+        for finding in worker.hold(Unit("twisted", edition, check.id, message, layout.version, 0, 2)).findings
+        if finding.invariant == invariant
+        for id in next(each for each in all_invariants(Role.CODEC) if each.id == invariant).covers(edition, message)
+    }
+    assert id in found
+    assert invariant in requirement(id)["invariants"]
+
+
+@pytest.mark.parametrize("edition", ["kip-268", "kip-429", "kip-584", "apache@1.1.1"])
+def test_the_reference_keeps_all_that_a_draft_or_an_old_release_asks(edition: str) -> None:
+    reference = Reference()
+    assert reference.configure(edition) is None
+    worker = Worker("reference", InProcess(reference))
+    for check in CHECKS.values():
+        for message in reference.claims():
+            for layout in spec(named(edition), message):
+                if check.versions(layout) and not check.heavy:
+                    result = worker.hold(Unit("reference", edition, check.id, message, layout.version, 0, 2))
+                    assert {word for _, word, _ in result.cases} <= {"PASS"}, (check.id, str(layout))

@@ -1,0 +1,48 @@
+"""Every page about a finding still says what is so: its reproduction is run, and prints what the page says."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+from conformance.core.requirement import requirements
+
+FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
+PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")
+REPRODUCTION = re.compile(r"^```python\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+
+
+def row(page: str, name: str) -> str:
+    found = re.search(rf"^\| {name} \| (.*) \|$", page, re.MULTILINE)
+    assert found is not None, f"it does not tell the {name}"
+    return found[1]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(path: Path) -> None:
+    page = path.read_text("utf-8")
+    name, release = row(page, "target").split()
+    ((code, printed),) = REPRODUCTION.findall(page)
+    imported = re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)
+    assert set(imported) == {{"kafka-python": "kafka"}.get(name, name)}
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        pytest.skip(f"{name} is not installed")
+    if installed != release:
+        pytest.skip(f"{name} {installed} is installed, the page is about {release}")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_names_a_requirement_of_its_grade_and_stands_in_the_index(path: Path) -> None:
+    page = path.read_text("utf-8")
+    named = [requirements()[id] for id in re.findall(r"\b(?:grp|\d{3})-\d\d\b", row(page, "requirement"))]
+    assert row(page, "grade") in {each.grade.value for each in named}
+    assert row(page, "standing").startswith(("new", "known before"))
+    index = (FINDINGS / "index.md").read_text("utf-8")
+    assert f"[{page.splitlines()[0].removeprefix('# ')}]({path.name})" in index
