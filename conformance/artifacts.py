@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
@@ -29,6 +30,8 @@ REPOSITORY: Final = "KIPCHECK_MAVEN_REPOSITORY"
 """Names the URL of a Maven repository (https, http or file) to take jars from."""
 SECONDS: Final = 600
 """What one fetch may take, whoever does it."""
+REMEMBERED: Final = 86_400
+"""Seconds for which a repository that does not have a jar is not asked for it again."""
 _PLUGIN: Final = (
     "<groupId>org.apache.maven.plugins</groupId><artifactId>maven-dependency-plugin</artifactId><version>3.6.0</version>"
 )
@@ -63,6 +66,11 @@ class Coordinate:
         """Where every Maven repository keeps the jar."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file}"
 
+    @property
+    def jar(self) -> str:
+        """As Maven names it, in a regular expression."""
+        return re.escape(f"{self.group}:{self.artifact}:jar:{self.version}")
+
     def __str__(self) -> str:
         return f"{self.group}:{self.artifact}:{self.version}"
 
@@ -90,7 +98,7 @@ def fetch(coordinates: Iterable[str]) -> dict[str, Path]:
         with _lock():
             # Another process may have brought them while this one waited.
             missing = [each for each in missing if _cached(each) is None]
-            why = _bring(missing) if missing else ""
+            why = _ask(missing) if missing else ""
         if lost := [str(each) for each in missing if _cached(each) is None]:
             raise Unavailable(f"{', '.join(lost)}: {why}")
     return {text: path for text, each in wanted.items() if (path := _cached(each))}
@@ -110,6 +118,18 @@ def _cached(coordinate: Coordinate) -> Path | None:
     return None
 
 
+def _ask(missing: list[Coordinate]) -> str:
+    """``_bring``, but for what the same repository did not have a day ago or less."""
+    where = _repository() or "mvn"
+    known = [each for each in missing if _recent(each, where)]
+    asked = [each for each in missing if each not in known]
+    why = [_bring(asked)] if asked else []
+    if known:
+        files = ", ".join(str(_miss(each)) for each in known)
+        why.append(f"the repository did not have it when it was last asked: remove {files} to ask before a day is over")
+    return "; ".join(filter(None, why))
+
+
 def _bring(missing: list[Coordinate]) -> str:
     """Put what can be had into the cache; of the rest, why not and what to do."""
     if repository := _repository():
@@ -126,6 +146,9 @@ def _download(repository: str, missing: list[Coordinate]) -> str:
             data = _read(url)
             _verify(url, data)
         except (OSError, ValueError) as wrong:
+            # A path or host that is wrong as a whole is no word on this jar: only an answer to the question is.
+            if isinstance(wrong, urllib.error.HTTPError) and wrong.code in (404, 410):
+                _remember(coordinate, repository)
             return f"{url}: {wrong}"
         with _placing(coordinate) as staged:
             staged.write_bytes(data)
@@ -177,8 +200,11 @@ def _ask_maven(mvn: str, missing: list[Coordinate]) -> str:
             if jar.is_file() and _cached(coordinate) is None:
                 with _placing(coordinate) as staged:
                     shutil.copyfile(jar, staged)
+            elif re.search(rf"(?:not find artifact {coordinate.jar}|{coordinate.jar} was not found) in ", done.stdout):
+                _remember(coordinate, "mvn")
         # Maven's first words on a failure name the artifact and the cause; the rest is advice on Maven.
-        told = re.search(r"(?m)^\[ERROR\] (?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(.*)", done.stdout)
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+        told = re.search(r"(?m)^\[ERROR\] (?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(\S.*)", plain)
         cause = told[1].split("-> [Help")[0].strip() if told else f"exit code {done.returncode}"
         return f"mvn: {cause[:400]}"
 
@@ -200,6 +226,25 @@ def _copying(coordinate: Coordinate, to: Path) -> str:
         f"<configuration><artifactItems><artifactItem>{item}</artifactItem></artifactItems>"
         f"<outputDirectory>{escape(str(to))}</outputDirectory></configuration></execution></executions></plugin></plugins></build>"
     )
+
+
+def _miss(coordinate: Coordinate) -> Path:
+    return cache() / "maven" / f"{coordinate.path}.missing"
+
+
+def _remember(coordinate: Coordinate, where: str) -> None:
+    with placing(_miss(coordinate)) as staged:
+        staged.write_text(where, "utf-8")
+
+
+def _recent(coordinate: Coordinate, where: str) -> bool:
+    """Did this repository say so, and not long ago?"""
+    try:
+        told = _miss(coordinate).read_text("utf-8")
+        age = time.time() - _miss(coordinate).stat().st_mtime
+    except OSError:
+        return False
+    return told == where and 0 <= age < REMEMBERED
 
 
 @contextmanager

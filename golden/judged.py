@@ -141,7 +141,8 @@ def _forgotten(vector: Vector, at: Layout, release: str, value: Value, theirs: b
         yield f"it writes another version again: {theirs.hex()}"
         return
     other = _shared(f"apache@{release}", vector.message, 2)
-    again = {name: each for name, each in other.decode(theirs, lenient=True).items() if name in at.names} | {"version": 1}
+    read = other.decode(theirs, lenient=True)
+    again = {name: each for name, each in read.items() if name in at.names} | {"version": 1}
     if _settled(vector.message, at.codec.to_json(again)) != _settled(vector.message, at.codec.to_json(value)):
         yield f"it writes {theirs.hex()} again, which is not what our lenient readings read, {value}"
 
@@ -162,9 +163,7 @@ def _modest(vector: Vector, value: Any) -> bool:
 @cache
 def _small(edition: str, message: str, version: int, note: str) -> Vector:
     return next(
-        each
-        for each in vectors(message)
-        if (each.edition, each.version, each.note) == (edition, version, note)
+        each for each in vectors(message) if (each.edition, each.version, each.note) == (edition, version, note)
     )
 
 

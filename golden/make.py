@@ -159,8 +159,10 @@ def _outcome(given: str, again: Answer, read: Answer | None, undamaged: str | No
 
 def _unlike(root: Path, name: str, made: Iterable[Vector]) -> list[str]:
     _, edition, file = name.split("/")
-    before = {each.name: each for each in vectors(root=root) if (each.edition, f"{each.message}.json") == (edition, file)}
-    after = {each.name: each for each in made if (each.edition, f"{each.message}.json") == (edition, file)}
+    before, after = (
+        {each.name: each for each in some if (each.edition, f"{each.message}.json") == (edition, file)}
+        for some in (vectors(root=root), made)
+    )
     lines = [f"{each.partition(' ')[2]} is gone" for each in before if each not in after]
     for each, vector in after.items():
         short = each.partition(" ")[2]

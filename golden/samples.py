@@ -1,4 +1,4 @@
-"""The values that golden vectors are made of: defaults, small and typical ones, both ends of every type, nulls, tags."""
+"""The values that golden vectors are made of: defaults, small and typical ones, ends of every type, nulls, tags."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count

@@ -4,6 +4,9 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
+import urllib.error
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -104,17 +107,44 @@ def test_maven_is_asked_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "        out.mkdir(parents=True)\n"
         "        (out / 'one-1.0.jar').write_bytes(b'by maven')\n"
         "    else:\n"
-        "        print('[ERROR] Failed to execute goal x:copy (default) on project m0: not in central -> [Help 1]')\n"
+        "        what = 'Could not find artifact org.example:two:jar:2.0.1 in central'\n"
+        "        goal = 'Failed to execute goal x:copy (default) on project m0: '\n"
+        "        print('\\x1b[0m[ERROR] ' + goal + what + ' -> [Help 1]')\n"
+        "        print('[ERROR] ')\n"
         "        code = 1\n"
         "sys.exit(code)\n"
     )
     script.chmod(0o755)
     with pytest.raises(Unavailable) as told:
         artifacts.fetch([TWO, ONE])
-    assert str(told.value) == f"{TWO}: mvn: not in central"
+    assert str(told.value) == f"{TWO}: mvn: Could not find artifact org.example:two:jar:2.0.1 in central"
     found = artifacts.cached(ONE)
     assert found and found.read_bytes() == b"by maven"
+    with pytest.raises(Unavailable, match=r"did not have it when it was last asked: remove (\S+)") as again:
+        artifacts.fetch([TWO])
     assert (tmp_path / "runs").read_text().split() == ["run"]
+    (note,) = (tmp_path / "cache").rglob("*.missing")
+    assert str(note) in str(again.value)
+    os.utime(note, (0, time.time() - artifacts.REMEMBERED - 9))
+    with pytest.raises(Unavailable, match="mvn: Could not find"):
+        artifacts.fetch([TWO])
+    assert (tmp_path / "runs").read_text().split() == ["run", "run"]
+
+
+def test_what_one_repository_lacks_another_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(url: str) -> bytes:
+        raise urllib.error.HTTPError(url, 404, "Not Found", Message(), None)
+
+    monkeypatch.setenv("KIPCHECK_MAVEN_REPOSITORY", "https://example.org/maven")
+    with monkeypatch.context() as patched:
+        patched.setattr(artifacts, "_read", lacking)
+        with pytest.raises(Unavailable, match="404"):
+            artifacts.fetch([ONE])
+    with pytest.raises(Unavailable, match="last asked"):
+        artifacts.fetch([ONE])
+    publish(tmp_path / "repo", ONE, b"elsewhere")
+    monkeypatch.setenv("KIPCHECK_MAVEN_REPOSITORY", (tmp_path / "repo").as_uri())
+    assert artifacts.fetch([ONE])[ONE].read_bytes() == b"elsewhere"
 
 
 def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
