@@ -65,7 +65,10 @@ def parser() -> argparse.ArgumentParser:
         "--cases", type=_positive, metavar="N",
         help="values drawn for each check and version of a message, instead of the check's own number",
     )
-    gate.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes; the verdicts stay the same")
+    gate.add_argument(
+        "--workers", type=_positive, metavar="N",
+        help="processes (default 2, where there are so many processors); the verdicts stay the same",
+    )
     gate.add_argument(
         "--budget", type=_duration, metavar="TIME", help="90s, 5m, 8h: begins nothing later; what is left is undecided"
     )
@@ -159,7 +162,7 @@ def _positive(text: str) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     import reports
-    from conformance import gate
+    from conformance import gate, selection
 
     outcome = gate.run(
         gate.Options(
@@ -169,7 +172,7 @@ def _run(options: argparse.Namespace) -> int:
             messages=tuple(options.message or ("*",)),
             seed=options.seed,
             cases=options.cases,
-            workers=options.workers,
+            workers=options.workers or selection.WORKERS,
             out=options.out,
             dry_run=options.dry_run,
             budget=options.budget,

@@ -17,6 +17,7 @@ from conformance.checks import CHECKS, Check
 from conformance.core.case import Case
 from conformance.core.ledger import FORMAT, Writer
 from conformance.core.verdict import Grade, Result
+from conformance.differences import Differences
 from conformance.invariants.readings import Disagreement
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
@@ -116,7 +117,11 @@ class _Run:
     unreported: tuple[TargetInfo, list[Finding]] | None = None
     """What the target at hand has broken so far."""
     failures: Counter[Grade] = field(default_factory=Counter)
+    differences: Differences = field(init=False)
     begun: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.differences = Differences(tuple(dict.fromkeys(self.options.targets)))
 
     def outcome(self) -> Outcome:
         stopped = None
@@ -133,6 +138,8 @@ class _Run:
         except Exception as ours:  # noqa: BLE001 - a report is written on every path
             traceback.print_exc()
             stopped = self._stop(OURS, f"{type(ours).__name__}: {ours}")
+        for row in self.differences.rows():
+            self.writer.write("difference", row)
         code = next(each for each in PRECEDENCE if each in self.exits or each == CONFORMANT)
         self.writer.write(
             "footer",
@@ -241,6 +248,7 @@ class _Run:
     def _record(self, name: str, check: Check, result: UnitResult, counts: Counter[str]) -> None:
         assert self.unreported is not None
         self.unreported[1].extend(result.findings)
+        self.differences.add(result.unit.target, result)
         about = {"target": name, "check": check.id, "message": result.unit.message, "version": result.unit.version}
         for trouble in result.troubles:
             self.writer.write("trouble", {"target": name, "why": trouble})

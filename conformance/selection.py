@@ -15,7 +15,6 @@ from conformance.targets.protocol import TargetInfo
 from conformance.wire.schema import messages, spec
 from conformance.work import Unit
 
-
 WORKERS = min(2, os.cpu_count() or 1)
 """Processes, where none are asked for: the verdicts are the same whatever their number."""
 
@@ -78,8 +77,10 @@ class Selection:
             low, high = info.claims[message]
             for layout in spec(self.edition, message):
                 if low <= layout.version <= high and check.versions(layout):
-                    values = check.number(self.options.cases)
-                    yield Unit(name, str(self.edition), check.id, message, layout.version, self.options.seed, values)
+                    yield Unit(
+                        name, str(self.edition), check.id, message, layout.version, self.options.seed,
+                        check.number(self.options.cases), compared=len(self.options.targets) > 1,
+                    )  # fmt: skip
 
     def plan(self, name: str, info: TargetInfo) -> Iterator[Mapping[str, Any]]:
         """What a run would hold with the target, one row for each check and message."""

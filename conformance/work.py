@@ -14,6 +14,7 @@ from conformance.checks import CHECKS, Check, Sample, Subject, node_of
 from conformance.core.case import Case, Role
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Result, Verdict, Violation, worst
+from conformance.gist import gist
 from conformance.invariants.readings import kind_at, layout_of
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
@@ -39,6 +40,8 @@ class Unit:
     version: int
     seed: int
     values: int | None
+    compared: bool = False
+    """Is what it answers held against what other targets answer?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class UnitResult:
     cases: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     """Case id, what came of it, and the result by invariant."""
     findings: list[Finding] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    """Of each case, where targets are compared: the gist of what was answered."""
     troubles: list[str] = field(default_factory=list)
     """Deaths that belong to no case."""
     unreached: bool = False
@@ -104,6 +109,8 @@ class Worker:
         histories = converse([each.case for each in samples], session)
         for sample, history in zip(samples, histories, strict=True):
             self._judge(result, sample, history)
+            if unit.compared:
+                result.answers.append(gist(history))
         result.troubles.extend(session.troubles[before:])
         return result
 

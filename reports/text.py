@@ -8,6 +8,8 @@ from conformance.core.ledger import Ledger, Line
 
 WIDTH = 110
 RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
+DIFFERENCES = 40
+"""At most so many rows tell where targets differ."""
 AROUND = 6
 """So many rows are shown on each side of the guilty bytes of a long message."""
 
@@ -19,6 +21,7 @@ def render(ledger: Ledger) -> str:
     for failure in sorted(ledger.failures, key=lambda each: order[each["grade"]]):
         lines += [*_block(failure, told), ""]
     lines += _table(ledger)
+    lines += _differences(ledger)
     lines += [f"{each['target']}: {each['check']} skipped: {each['why']}" for each in ledger.skips]
     lines += [f"{each['target']}: {each['why']}" for each in ledger.troubles]
     lines.append(_last(ledger))
@@ -105,6 +108,27 @@ def _table(ledger: Ledger) -> Iterator[str]:
                 cell.ljust(width) if column == 0 else cell.rjust(width)
                 for column, (cell, width) in enumerate(zip(row, widths, strict=True))
             )
+
+
+def _differences(ledger: Ledger) -> Iterator[str]:
+    """Each way to differ, most cases first: where one alone fails, and where all pass and yet answer otherwise."""
+    if not ledger.differences:
+        return
+    targets = list(dict.fromkeys(name for row in ledger.differences for name in row["cells"]))
+    yield "where targets differ"
+    rows = [("check", "message", "cases", *targets)]
+    for each in sorted(ledger.differences, key=lambda row: -int(row["cases"])):
+        cells = (each["cells"].get(name, "SKIP") for name in targets)
+        rows.append((each["check"], f"{each['message']} v{each['versions']}", str(each["cases"]), *cells))
+    shown = rows[: DIFFERENCES + 1]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(rows[0]))]
+    for row in shown:
+        yield "  " + "  ".join(
+            cell.rjust(width) if column == 2 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+    if len(rows) > len(shown):
+        yield f"  ({len(rows) - len(shown)} rows more in the ledger)"
 
 
 def _last(ledger: Ledger) -> str:

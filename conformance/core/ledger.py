@@ -45,6 +45,8 @@ class Ledger:
     troubles: list[Line] = field(default_factory=list)
     footer: Line | None = None
     """None: the run was cut off."""
+    differences: list[Line] = field(default_factory=list)
+    """Where several targets were not of one mind about the same cases."""
 
     @property
     def complete(self) -> bool:
@@ -70,9 +72,11 @@ def read(path: Path) -> Ledger:
                 ledger.failures.append(line)
             case "trouble":
                 ledger.troubles.append(line)
+            case "difference":
+                ledger.differences.append(line)
             case "footer":
                 footer = line
-    return Ledger(path, header, ledger.skips, ledger.failures, ledger.troubles, footer)
+    return Ledger(path, header, ledger.skips, ledger.failures, ledger.troubles, footer, ledger.differences)
 
 
 def _lines(path: Path) -> Iterator[Line]:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import reports
 from conformance import gate
 from conformance.checks import CHECKS, Subject
 from conformance.core.case import Case
@@ -24,16 +26,16 @@ from conformance.invariants import readings
 from conformance.invariants.registry import all_invariants
 from conformance.invariants.wire import is_beyond_reading
 from conformance.targets import roll, testee
-from conformance.targets.inprocess import InProcess
+from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.pipe import Command
 from conformance.targets.protocol import Target, Unavailable
-from conformance.wire import layout
+from conformance.wire import Layout, layout
 from conformance.wire.errors import Refused
 from conformance.work import Unit, UnitResult, Worker
 from strategies.damage import USUAL, Outcome as Bearing, damages
 
-HEARTBEAT = Options(targets=("reference",), messages=("HeartbeatRe*",), checks=("wire/[!p]*",), cases=8, workers=1)
+HEARTBEAT = Options(targets=("reference",), messages=("HeartbeatRe*",), checks=("wire/[!pv]*",), cases=8, workers=1)
 
 
 @pytest.fixture
@@ -304,6 +306,32 @@ def test_real_defects_of_a_real_client_are_found_by_checks_that_know_of_none(sma
         ("wire/decodes", "misread", "int32", "int"),  # any error is taken for an answer in v0
         ("wire/keeps-unknown-tags", "lost", "unknown tag"),
     } <= found
+
+
+class Lenient(Reference):
+    """Takes what Kafka's own readers take, which passes as well."""
+
+    name = "lenient"
+
+    def read(self, layout: Layout, data: bytes) -> dict[str, Any]:
+        return layout.decode(data, lenient=True)
+
+
+def test_where_targets_differ_is_told_also_where_all_pass(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    vicious(monkeypatch, lenient=InProcess(Lenient()))
+    named: dict[str, Any] = {"checks": ("wire/two-readings", "wire/damage"), "messages": ("HeartbeatRequest",)}
+    options = replace(small, targets=("reference", "lenient", "miniature/ignores-nullability"), **named)
+    outcome, ledger = held(options)
+    assert outcome.exit_code == 1
+    told = {(row["check"], *row["cells"].values()) for row in ledger.differences}
+    assert ("wire/two-readings", "PASS", "PASS", "FAIL") in told
+    assert ("wire/damage", "PASS refused", "PASS b", "PASS refused") in told
+    assert all(row["grade"] == "INFO" and row["cases"] > 0 for row in ledger.differences)
+    text = reports.render(ledger.path)
+    assert "where targets differ" in text
+    assert re.search(r"wire/two-readings +HeartbeatRequest v\S.* PASS +PASS +FAIL", text)
+    _, alone = held(replace(options, targets=("reference",)))
+    assert not alone.differences
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,26 @@
+"""What a target made of a case, in a few letters: enough to see where two targets differ."""
+
+import hashlib
+import json
+
+from conformance.core.history import Died, History, Observation, Refused, Replied, Unsupported
+
+REFUSED = "refused"
+
+
+def gist(history: History) -> str:
+    """Of all answers of a case: equal where they are, and for what is refused whatever the words were."""
+    answers = [_gist(op.observation) for op in history.ops]
+    return REFUSED if set(answers) == {REFUSED} else ",".join(answers)
+
+
+def _gist(observation: Observation) -> str:
+    match observation:
+        case Replied(payload):
+            text = json.dumps(dict(payload), sort_keys=True)
+            return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+        case Refused():
+            return REFUSED
+        case Died() | Unsupported():
+            return type(observation).__name__.lower()
+    return ""
