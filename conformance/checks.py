@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from conformance.core.case import Case, Role, Step, step
 from conformance.core.edition import edition
-from conformance.invariants.readings import Disagreement
-from conformance.invariants.versions import without_foreign_fields
+from conformance.invariants.readings import Disagreement, without_foreign_fields
 from conformance.values import SYSTEMATIC, bare, emptied, extreme, inhabited, tagged
 from conformance.versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
 from conformance.wire import Layout

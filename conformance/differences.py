@@ -52,7 +52,7 @@ class Differences:
         for name in self.targets:
             word, answer = by.get(name, ("SKIP", ""))
             if all_pass and word == "PASS":
-                said = letters.setdefault(answer, "refused" if answer == REFUSED else chr(ord("a") + len(letters)))
+                said = REFUSED if answer == REFUSED else letters.setdefault(answer, chr(ord("a") + len(letters)))
                 yield f"{word} {said}"
             else:
                 yield word

@@ -111,15 +111,20 @@ def _table(ledger: Ledger) -> Iterator[str]:
 
 
 def _differences(ledger: Ledger) -> Iterator[str]:
-    """Each way to differ, most cases first: where one alone fails, and where all pass and yet answer otherwise."""
+    """Each way to differ: where some fail and some do not, and where all pass and yet answer otherwise."""
     if not ledger.differences:
         return
     targets = list(dict.fromkeys(name for row in ledger.differences for name in row["cells"]))
+    alike: dict[tuple[str, ...], list[Line]] = {}
+    for each in ledger.differences:
+        alike.setdefault((each["check"], *(each["cells"].get(name, "SKIP") for name in targets)), []).append(each)
     yield "where targets differ"
     rows = [("check", "message", "cases", *targets)]
-    for each in sorted(ledger.differences, key=lambda row: -int(row["cases"])):
-        cells = (each["cells"].get(name, "SKIP") for name in targets)
-        rows.append((each["check"], f"{each['message']} v{each['versions']}", str(each["cases"]), *cells))
+    # Where somebody fails comes before where all pass, and there what is seen most often.
+    order = sorted(alike.items(), key=lambda item: (_all_pass(item[1][0]), -_cases(item[1])))
+    for (check, *cells), members in order:
+        first, more = members[0], f" and {len(members) - 1} more" * (len(members) > 1)
+        rows.append((check, f"{first['message']} v{first['versions']}{more}", str(_cases(members)), *cells))
     shown = rows[: DIFFERENCES + 1]
     widths = [max(len(row[column]) for row in shown) for column in range(len(rows[0]))]
     for row in shown:
@@ -129,6 +134,14 @@ def _differences(ledger: Ledger) -> Iterator[str]:
         ).rstrip()
     if len(rows) > len(shown):
         yield f"  ({len(rows) - len(shown)} rows more in the ledger)"
+
+
+def _all_pass(row: Line) -> bool:
+    return all(cell.startswith(("PASS", "SKIP")) for cell in row["cells"].values())
+
+
+def _cases(rows: list[Line]) -> int:
+    return sum(int(row["cases"]) for row in rows)
 
 
 def _last(ledger: Ledger) -> str:

@@ -147,6 +147,22 @@ def without_tags(value: Any) -> Any:
     return [without_tags(each) for each in value] if isinstance(value, list) else value
 
 
+def without_foreign_fields(layout: Layout, value: Any) -> Any:
+    """The value as JSON with nothing left in it that this version lacks."""
+    absent = {each.name for each in layout.absent}
+    kept = {name: each for name, each in value.items() if name not in absent}
+    for slot in layout.slots:
+        inner = kept.get(slot.name)
+        if slot.item is not None and inner is not None:
+            item = slot.item
+            kept[slot.name] = (
+                [without_foreign_fields(item, each) for each in inner]
+                if slot.array
+                else without_foreign_fields(item, inner)
+            )
+    return kept
+
+
 def tags_in(value: Any, path: str = "") -> Iterator[str]:
     """The paths of the structs that hold unknown tagged fields."""
     if isinstance(value, dict):

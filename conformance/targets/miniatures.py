@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Final, TypeAlias, TypeVar
 
-from conformance.invariants.versions import without_foreign_fields
+from conformance.invariants.readings import without_foreign_fields
 from conformance.targets.inprocess import Reference
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
