@@ -7,7 +7,7 @@ and every release that speaks the version is asked what it makes of them.
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def _of_message(judge: JavaCodec, message: str) -> Iterator[Vector]:
     made = [each for at in spec(APACHE, message) for each in _of_layout(judge, at)]
     if message in RECORDS:
         made = records.of_every_line(judge, message, made)
-    yield from _with_outcomes(judge, made)
+    yield from with_outcomes(judge, made)
 
 
 def _of_layout(judge: JavaCodec, at: Layout) -> Iterator[Vector]:
@@ -115,8 +115,14 @@ def _valid(judge: JavaCodec, at: Layout, release: str, note: str, value: Mapping
 # -- what releases make of bytes
 
 
-def _with_outcomes(judge: JavaCodec, made: Sequence[Vector]) -> Iterator[Vector]:
-    questions = [(each, release) for each in made for release in asked(each.message, each.version)]
+def with_outcomes(judge: JavaCodec, made: Sequence[Vector], among: Collection[str] = ()) -> Iterator[Vector]:
+    """What releases make of the vectors of one message: all that are asked about it, or those ``among`` them."""
+    questions = [
+        (each, release)
+        for each in made
+        for release in asked(each.message, each.version)
+        if not among or release in among
+    ]
     again = [*judge.ask(_order("recode", each, release) for each, release in questions)]
     unsure = [n for n, told in enumerate(again) if told.status != "accepted"]
     read = dict(zip(unsure, judge.ask(_order("decode", *questions[n]) for n in unsure), strict=True))
