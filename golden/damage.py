@@ -15,9 +15,6 @@ EACH: Final = {
 """How many of a kind, for every sort of place: a length of text and one of bytes are two sorts."""
 MANY_TAGS_IN: Final = ("ApiVersionsRequest", 3)
 """Ten thousand tags take 60 kB: one version of one message has them."""
-ALONE: Final = ("prefix",)
-UNASKED: Final = ("GroupMetadataKey", "OffsetCommitKey", "TransactionLogKey")
-"""What leads the bytes of records chooses the class that reads them, and that is done elsewhere."""
 
 
 def damaged(layout: Layout) -> Iterator[tuple[str, Damage]]:
