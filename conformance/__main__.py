@@ -1,5 +1,6 @@
 """``kipcheck`` and ``python -m conformance``."""
 
+import io
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +31,15 @@ def main() -> int:
         return 2
     from conformance.cli import run  # only now: what it imports may be a stranger's
 
+    _speak_utf8()
     return run(sys.argv[1:])
+
+
+def _speak_utf8() -> None:
+    """Whatever the locale. Input that is no UTF-8 is then refused where it is looked at, and not by the stream."""
+    for stream, errors in ((sys.stdin, "surrogateescape"), (sys.stdout, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors, line_buffering=stream is sys.stdout)
 
 
 if __name__ == "__main__":

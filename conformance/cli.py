@@ -257,7 +257,7 @@ def _batch(options: argparse.Namespace, work: Callable[..., Iterable[tuple[str, 
     if options.input == "-":
         return _lines(work(sys.stdin, defaults))
     try:
-        with open(options.input, encoding="utf-8") as lines:
+        with open(options.input, encoding="utf-8", errors="surrogateescape") as lines:
             return _lines(work(lines, defaults))
     except OSError as error:
         return _complain(error, USAGE)
@@ -284,8 +284,8 @@ def _text(source: str) -> str:
     from conformance.wire.workbench import Unreadable
 
     try:
-        return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8", "surrogateescape")
+    except OSError as error:
         raise Unreadable("not-json", f"{source}: {error}") from None
 
 
@@ -297,13 +297,12 @@ def _hex(source: str) -> str:
 
 
 def _golden_verify(options: argparse.Namespace) -> int:
-    from golden.vectors import vectors, verify
+    from golden.vectors import report
 
-    troubles = verify()
-    for trouble in troubles:
-        print(trouble)
-    print(f"{len(vectors())} vectors, {len(troubles)} wrong")
-    code = FAILED if troubles else OK
+    found = report()
+    for line in found.lines():
+        print(line)
+    code = FAILED if found.troubles else OK
     if options.target:
         import reports
         from conformance import gate
@@ -316,17 +315,9 @@ def _golden_verify(options: argparse.Namespace) -> int:
 
 
 def _golden_make(options: argparse.Namespace) -> int:
-    from conformance.artifacts import Unavailable
-    from golden.make import make
+    from golden.make import main
 
-    try:
-        changes = make(check=options.check)
-    except Unavailable as missing:
-        return _complain(missing, NOT_STARTED)
-    for change in changes:
-        print(change)
-    print(f"{len(changes)} changes")
-    return FAILED if changes and options.check else OK
+    return main(["--check"] if options.check else [])
 
 
 # ---- looking up

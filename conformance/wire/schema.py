@@ -246,7 +246,7 @@ class MessageSpec:
 
     @property
     def _reads_ahead(self) -> bool:
-        """Only what has the second number itself looks for it in a version above its own: Streams before 2.0 does not."""
+        """Only what has the second number itself looks for it in a version above its own: not Streams before 2.0."""
         high = self.versions.high
         return high is not None and any(high in Versions.parse(raw["versions"]) for raw in self.future)
 
