@@ -214,7 +214,8 @@ def test_golden_vectors_are_verified_without_java(
 def test_lines_that_are_no_utf8_are_answered_like_any_other() -> None:
     lines = b'\xff\n{"hex": "\xff"}\n{"hex": "00"}\n'
     about = ("decode", "--batch", "--message", "ResponseHeader", "--version", "0")
-    shown = subprocess.run([sys.executable, "-m", "conformance", *about], input=lines, capture_output=True, timeout=60, check=False)
+    command = [sys.executable, "-m", "conformance", *about]
+    shown = subprocess.run(command, input=lines, capture_output=True, timeout=60, check=False)
     answers = [json.loads(line)["error"]["class"] for line in shown.stdout.splitlines()]
     assert (shown.returncode, answers, shown.stderr) == (1, ["not-json", "not-hex", "truncated"], b"")
 
