@@ -1,5 +1,6 @@
 """Adapters that abort, spin and grab memory: each death is a result of its own, and no other result is lost."""
 
+import faulthandler
 import os
 import signal
 import sys
@@ -28,6 +29,7 @@ def answer(op: Mapping[str, Any], budget: float) -> dict[str, Any]:
         case "abort":
             sys.stderr.write("the last words")
             sys.stderr.flush()
+            faulthandler.disable()  # pytest's, in this child: it would tell of the abort as if it were an accident
             os.abort()
         case "spin":
             while True:
