@@ -405,7 +405,7 @@ CHECKS: Mapping[str, Check] = {
             unknown_tags,
             values=6,
             first=(inhabited, emptied),
-            invariants=("wire/skips-unknown-tags", "wire/keeps-unknown-tags"),
+            invariants=("wire/skips-unknown-tags", "wire/keeps-unknown-tags", "wire/writes-readable-tags"),
             versions=flexible,
         ),
         Check(

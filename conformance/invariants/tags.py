@@ -74,7 +74,9 @@ def keeps(history: History) -> Iterator[Violation]:
             continue  # to read it rightly at all is another sentence
         assert isinstance(op.observation, Replied)
         written = read(found.layout, bytes.fromhex(op.observation["hex"]))
-        lost = difference(tagged(found.value), tagged(written.value)) if written.legal else None
+        if written.refused is not None:
+            continue  # so is to write what can be read
+        lost = difference(tagged(found.value), tagged(written.value))
         if lost is not None:
             path, _ = home(found.layout, found.value)
             yield Violation(
@@ -82,6 +84,25 @@ def keeps(history: History) -> Iterator[Violation]:
                 f"is decoded and encoded",
                 (op.index,), found.data.hex(), written.data.hex(), f"{path}.{TAGS}".lstrip("."), None,
                 ("lost", "unknown tag"),
+            )  # fmt: skip
+
+
+@invariant("wire/writes-readable-tags", "grp-05", role=Role.CODEC, concerns=recode_tagged)
+def writes_readably(history: History) -> Iterator[Violation]:
+    """What is encoded after unknown tagged fields were read can be read itself."""
+    for op in answered(history, recode_tagged):
+        found = reading(history.case, op.step)
+        if isinstance(op.observation, Refusal) or not well_skipped(history):
+            continue
+        assert isinstance(op.observation, Replied)
+        written = read(found.layout, bytes.fromhex(op.observation["hex"]))
+        if written.refused is not None:
+            path, _ = home(found.layout, found.value)
+            yield Violation(
+                f"{found.layout}: with an unknown tag in {path or 'the message'}, what is encoded again cannot be "
+                f"read: {written.refused.why}",
+                (op.index,), found.data.hex(), written.data.hex(), f"{path}.{TAGS}".lstrip("."), None,
+                ("unreadable", "unknown tag"),
             )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from conformance.invariants.readings import without_foreign_fields
 from conformance.targets.inprocess import Reference
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
+from conformance.wire.primitives import uvarint
 
 TAGS = "_unknownTaggedFields"
 Value: TypeAlias = dict[str, Any]
@@ -263,6 +264,18 @@ class DropsUnknownTags(Reference):
     def read(self, layout: Layout, data: bytes) -> Value:
         value: Value = bare(super().read(layout, data))
         return value
+
+
+@vice("wire/unknown-tags", "wire/writes-readable-tags", "HeartbeatResponse", 4, ...)
+class ForgetsTheSizeOfTags(Reference):
+    """Unknown tagged fields are written again without saying how long they are."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        tags = value.get(TAGS, ())
+        data = super().write(layout, {key: each for key, each in value.items() if key != TAGS})
+        if not tags:
+            return data
+        return data[:-1] + uvarint(len(tags)) + b"".join(uvarint(tag["tag"]) + tag["data"] for tag in tags)
 
 
 @vice("wire/unknown-tags", "wire/skips-unknown-tags", "HeartbeatResponse", 4, ...)
