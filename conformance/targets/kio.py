@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from conformance.core.edition import Edition, edition
 from conformance.targets.protocol import Claims, Unavailable
-from conformance.targets.structs import TAGS, ZERO, Inexpressible, class_of
+from conformance.targets.structs import TAGS, ZERO, Inexpressible, class_of, released, spans
 from conformance.wire.schema import Layout, Slot, messages, spec
 
 KINDS = ("request", "response", "header", "data")
@@ -37,20 +37,14 @@ class Kio:
         self._probe()
 
     def configure(self, edition_name: str, /) -> str | None:
-        if edition_name.partition("@")[0] != "apache":
-            return f"{self.name} knows no edition {edition_name}"
         try:
-            self._edition = edition(edition_name)
+            self._edition = released(self.name, edition_name)
         except LookupError as unknown:
             return str(unknown)
         return None
 
     def claims(self) -> Claims:
-        spans: dict[str, tuple[int, int]] = {}
-        for message, version in self._paths:
-            low, high = spans.get(message, (version, version))
-            spans[message] = min(low, version), max(high, version)
-        return spans
+        return spans(self._paths)
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         path = self._paths.get((op["message"], op["version"]))

@@ -21,6 +21,22 @@ Classes = Mapping[tuple[str, int], Any]
 """Message and version -> the class."""
 
 
+def released(name: str, edition_name: str) -> Edition:
+    """What Apache Kafka released is all that a client knows. Errors: LookupError."""
+    if edition_name.partition("@")[0] != "apache":
+        raise LookupError(f"{name} knows no edition {edition_name}")
+    return edition(edition_name)
+
+
+def spans(known: Iterable[tuple[str, int]]) -> Claims:
+    """Of messages and versions: from the lowest to the highest of each message."""
+    found: dict[str, tuple[int, int]] = {}
+    for message, version in known:
+        low, high = found.get(message, (version, version))
+        found[message] = min(low, version), max(high, version)
+    return found
+
+
 class Inexpressible(Exception):
     """A value, or an operation, for which the library has no words."""
 
@@ -39,21 +55,15 @@ class Structs:
         self._edition: Edition = edition("apache")
 
     def configure(self, edition_name: str, /) -> str | None:
-        if edition_name.partition("@")[0] != "apache":
-            return f"{self.name} knows no edition {edition_name}"
         try:
-            self._edition = edition(edition_name)
+            self._edition = released(self.name, edition_name)
         except LookupError as unknown:
             return str(unknown)
         return None
 
     def claims(self) -> Claims:
         """From the lowest to the highest; of what it lacks in between it says so when it is asked."""
-        spans: dict[str, tuple[int, int]] = {}
-        for message, version in self._classes:
-            low, high = spans.get(message, (version, version))
-            spans[message] = min(low, version), max(high, version)
-        return spans
+        return spans(self._classes)
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         message, version = op["message"], op["version"]
