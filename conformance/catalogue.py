@@ -32,7 +32,8 @@ def checks_table() -> list[dict[str, Any]]:
 
 def requirements_table() -> list[dict[str, Any]]:
     """Every normative statement, with the checks and invariants that cover it: none is said plainly."""
-    return [_row(each, *_coverage(each.id)) for each in requirements().values()]
+    coverage = _coverage()
+    return [_row(each, coverage) for each in requirements().values()]
 
 
 def requirement(id: str) -> dict[str, Any]:
@@ -40,14 +41,14 @@ def requirement(id: str) -> dict[str, Any]:
     if id not in requirements():
         near = get_close_matches(id, requirements(), n=5) or [f"{family}-..." for family in _families()]
         raise LookupError(f"no requirement {id!r}; there are {', '.join(near)}")
-    return _row(requirements()[id], *_coverage(id))
+    return _row(requirements()[id], _coverage())
 
 
 def _families() -> list[str]:
     return list(dict.fromkeys(id.rpartition("-")[0] for id in requirements()))
 
 
-def _row(found: Requirement, checks: list[str], invariants: list[str]) -> dict[str, Any]:
+def _row(found: Requirement, coverage: list[tuple[str, str, str]]) -> dict[str, Any]:
     return {
         "id": found.id,
         "kip": found.kip,
@@ -57,14 +58,14 @@ def _row(found: Requirement, checks: list[str], invariants: list[str]) -> dict[s
         "role": found.role,
         "grade": found.grade.value,
         "text": found.text,
-        "checks": checks,
-        "invariants": invariants,
+        "checks": list(dict.fromkeys(check for id, check, _ in coverage if id == found.id)),
+        "invariants": sorted({each for id, _, each in coverage if id == found.id}),
     }
 
 
-def _coverage(id: str) -> tuple[list[str], list[str]]:
-    checks = [check.id for check in CHECKS.values() if any(id in _covered(each) for each in _shown(check))]
-    return checks, sorted({each.id for check in CHECKS.values() for each in _shown(check) if id in _covered(each)})
+def _coverage() -> list[tuple[str, str, str]]:
+    """Requirement, check, invariant."""
+    return [(id, check.id, each.id) for check in CHECKS.values() for each in _shown(check) for id in _covered(each)]
 
 
 def _shown(check: Check) -> Iterator[Invariant]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Refused as Refusal, Replied
+from conformance.core.history import History, Op, Refused as Refusal, Replied
 from conformance.core.verdict import Grade, Violation
-from conformance.invariants.readings import TAGS, difference, in_tagged, read, tags_in, without_tags
+from conformance.invariants.readings import TAGS, Reading, difference, in_tagged, read, tags_in, without_tags
 from conformance.invariants.registry import Concerns, invariant
 from conformance.invariants.wire import answered, is_answer_in_v0, misread, reading, refused, well_read
 from conformance.wire import Layout
@@ -68,42 +68,43 @@ def well_skipped(history: History) -> bool:
 @invariant("wire/keeps-unknown-tags", "grp-06", role=Role.CODEC, grade=Grade.SHOULD, concerns=recode_tagged)
 def keeps(history: History) -> Iterator[Violation]:
     """Tagged fields that are not known survive: what is decoded with them is encoded with them, in ascending order."""
-    for op in answered(history, recode_tagged):
-        found = reading(history.case, op.step)
-        if isinstance(op.observation, Refusal) or not well_skipped(history):
-            continue  # to read it rightly at all is another sentence
-        assert isinstance(op.observation, Replied)
-        written = read(found.layout, bytes.fromhex(op.observation["hex"]))
-        if written.refused is not None:
-            continue  # so is to write what can be read
-        lost = difference(tagged(found.value), tagged(written.value))
-        if lost is not None:
-            path, _ = home(found.layout, found.value)
-            yield Violation(
-                f"{found.layout}: the unknown tag in {path or 'the message'} is lost, or changed, when the message "
-                f"is decoded and encoded",
-                (op.index,), found.data.hex(), written.data.hex(), f"{path}.{TAGS}".lstrip("."), None,
-                ("lost", "unknown tag"),
-            )  # fmt: skip
+    for op, found, written in recoded(history):
+        if written.refused is None and difference(tagged(found.value), tagged(written.value)) is not None:
+            what = f"the unknown tag in {whose(found)} is lost, or changed, when the message is decoded and encoded"
+            yield spoilt(op, found, written, what, "lost")
 
 
 @invariant("wire/writes-readable-tags", "grp-05", role=Role.CODEC, concerns=recode_tagged)
 def writes_readably(history: History) -> Iterator[Violation]:
     """What is encoded after unknown tagged fields were read can be read itself."""
+    for op, found, written in recoded(history):
+        if written.refused is not None:
+            why = written.refused.why
+            what = f"with an unknown tag in {whose(found)}, what is encoded again cannot be read: {why}"
+            yield spoilt(op, found, written, what, "unreadable")
+
+
+def recoded(history: History) -> Iterator[tuple[Op, Reading, Reading]]:
+    """What was given and what was written of it, where it was read rightly: to do that is another sentence."""
     for op in answered(history, recode_tagged):
-        found = reading(history.case, op.step)
         if isinstance(op.observation, Refusal) or not well_skipped(history):
             continue
         assert isinstance(op.observation, Replied)
-        written = read(found.layout, bytes.fromhex(op.observation["hex"]))
-        if written.refused is not None:
-            path, _ = home(found.layout, found.value)
-            yield Violation(
-                f"{found.layout}: with an unknown tag in {path or 'the message'}, what is encoded again cannot be "
-                f"read: {written.refused.why}",
-                (op.index,), found.data.hex(), written.data.hex(), f"{path}.{TAGS}".lstrip("."), None,
-                ("unreadable", "unknown tag"),
-            )  # fmt: skip
+        found = reading(history.case, op.step)
+        yield op, found, read(found.layout, bytes.fromhex(op.observation["hex"]))
+
+
+def whose(found: Reading) -> str:
+    """The struct that has the unknown tag."""
+    return home(found.layout, found.value)[0] or "the message"
+
+
+def spoilt(op: Op, found: Reading, written: Reading, what: str, how: str) -> Violation:
+    path, _ = home(found.layout, found.value)
+    return Violation(
+        f"{found.layout}: {what}", (op.index,), found.data.hex(), written.data.hex(), f"{path}.{TAGS}".lstrip("."),
+        None, (how, "unknown tag"),
+    )  # fmt: skip
 
 
 def tagged(value: Any) -> Any:
