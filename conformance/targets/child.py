@@ -26,10 +26,13 @@ def serve(player: Adapter, heard: IO[bytes], said: IO[bytes]) -> None:
 def _reply(player: Adapter, at_work: Supervised, message: Mapping[str, Any]) -> dict[str, Any]:
     match message["type"]:
         case "hello":
+            claims = player.claims()
             return {
                 "type": "hello", "protocol": VERSION, "name": player.name, "version": player.version,
-                "language": "python", "issues": player.issues, "roles": ["codec"],
-                "capabilities": {name: list(span) for name, span in player.claims().items()},
+                "language": "python", "issues": player.issues, "roles": sorted(each.value for each in claims.roles),
+                "capabilities": {name: list(span) for name, span in claims.messages.items()},
+                "missing": claims.missing,
+                "assignors": claims.assignors, "machines": claims.machines,
             }  # fmt: skip
         case "configure":
             why = player.configure(message["edition"])

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.core.case import Case, Role, Step
 from conformance.core.edition import Edition, edition
 from conformance.core.history import Observation
-from conformance.targets.protocol import Adapter, Claims, Session, TargetInfo, observed, operation
+from conformance.targets.protocol import Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
 from conformance.wire.schema import messages, spec
@@ -36,7 +36,7 @@ class Reference:
 
     def claims(self) -> Claims:
         spans = {name: spec(self._edition, name).versions for name in messages(self._edition)}
-        return {name: (span.low, span.high) for name, span in spans.items() if span.high is not None}
+        return Claims({name: (span.low, span.high) for name, span in spans.items() if span.high is not None})
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         try:
@@ -93,7 +93,10 @@ class InProcess:
     @contextmanager
     def open(self, edition: str, role: Role, /) -> Iterator[Session]:
         self._adapter.configure(edition)
-        yield _Session(self._adapter)
+        session = _Session(self._adapter)
+        if role not in session.info.roles:
+            raise NotPlayed(session.info, role)
+        yield session
 
 
 class _Session:
@@ -101,9 +104,8 @@ class _Session:
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
-        self.info = TargetInfo(
-            adapter.name, adapter.version, "python", adapter.issues, frozenset({Role.CODEC}), adapter.claims()
-        )
+        claims = adapter.claims()
+        self.info = TargetInfo(adapter.name, adapter.version, "python", adapter.issues, claims.roles, claims)
 
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         return [tuple(self._answer(step) for step in case.steps) for case in cases]

@@ -37,7 +37,7 @@ class KafkaPython:
         self._classes = _classes()
 
     def claims(self) -> Claims:
-        return {name: each._valid_versions for name, each in self._classes.items()}
+        return Claims({name: each._valid_versions for name, each in self._classes.items()})
 
     def configure(self, edition: str, /) -> str | None:
         return None if edition.partition("@")[0] == "apache" else f"{self.name} knows no edition {edition}"

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from conformance.core.edition import Edition, edition
 from conformance.targets.protocol import Claims, Unavailable
-from conformance.targets.structs import TAGS, ZERO, Inexpressible, class_of, released, spans
+from conformance.targets.structs import TAGS, ZERO, Inexpressible, claimed, class_of, released
 from conformance.wire.schema import Layout, Slot, messages, spec
 
 KINDS = ("request", "response", "header", "data")
@@ -44,7 +44,7 @@ class Kio:
         return None
 
     def claims(self) -> Claims:
-        return spans(self._paths)
+        return claimed(self._paths)
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         path = self._paths.get((op["message"], op["version"]))

@@ -16,8 +16,36 @@ VERSION = 1
 BATCH = 64
 """Cases that travel together: past that nothing is gained."""
 
-Claims: TypeAlias = Mapping[str, tuple[int, int]]
+Messages: TypeAlias = Mapping[str, tuple[int, int]]
 """Message -> lowest and highest version."""
+FEATURES = "features"
+"""The machine of a controller that holds feature versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a target says it can do."""
+
+    messages: Messages = field(default_factory=dict)
+    missing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Of a message: versions in between that it lacks."""
+    assignors: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+
+    def has(self, message: str, version: int) -> bool:
+        """Does it claim that version?"""
+        low, high = self.messages.get(message, (0, -1))
+        return low <= version <= high and version not in self.missing.get(message, ())
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        """Those that these claims are enough for."""
+        played = {
+            Role.CODEC: bool(self.messages),
+            Role.LEADER: bool(self.assignors),
+            Role.CONTROLLER: FEATURES in self.machines,
+        }
+        return frozenset(role for role, claimed in played.items() if claimed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +56,19 @@ class TargetInfo:
     issues: str
     """Where its maintainers take reports."""
     roles: frozenset[Role]
-    claims: Claims = field(default_factory=dict)
+    claims: Claims = field(default_factory=Claims)
 
 
 class Unavailable(Exception):
     """The target is not here: not installed, or of the wrong version. Says what is missing."""
+
+
+class NotPlayed(Unavailable):
+    """The target is here and plays other roles."""
+
+    def __init__(self, info: TargetInfo, role: Role) -> None:
+        super().__init__(f"{info.name} does not play the role {role.value}")
+        self.info = info
 
 
 class Broken(Exception):
@@ -44,13 +80,16 @@ class Unstable(Exception):
 
 
 class Adapter(Protocol):
-    """What stands between the protocol and a codec under test. It observes and never judges."""
+    """What stands between the protocol and the code under test. It observes and never judges."""
 
     name: str
     version: str
     issues: str
 
-    def claims(self) -> Claims: ...
+    def claims(self) -> Claims:
+        """What it can do in the edition that it was configured for last, ``apache`` till then."""
+        ...
+
     def configure(self, edition: str, /) -> str | None:
         """Errors are answers: why this edition cannot be played, or None."""
         ...
@@ -79,7 +118,7 @@ class Target(Protocol):
     @property
     def name(self) -> str: ...
     def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
-        """A fresh session. Errors: ``Unavailable``, ``Broken``."""
+        """A fresh session. Errors: ``Unavailable``, of which ``NotPlayed`` is one; ``Broken``."""
         ...
 
 

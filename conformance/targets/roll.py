@@ -1,44 +1,48 @@
 """name -> Target, as ``targets.toml`` lists them; ``NAME@VERSION`` is that release in an environment of its own.
 
-``miniature/NAME`` are the deliberately broken ones.
+``miniature/NAME`` are the deliberately broken ones; what begins with a prefix of ``PREFIXES`` is named in the words of
+the module that makes it.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module, metadata
-from importlib.resources import files
 from typing import Any, cast
 
 from conformance.targets import environments
+from conformance.targets.entries import Entry, roll
 from conformance.targets.pipe import Command, own_python
 from conformance.targets.protocol import Adapter, Target, Unavailable
 from conformance.targets.testee import Limits, Testee
 
 MINIATURE = "miniature/"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    adapter: str
-    distribution: str | None = None
-    memory_mib: int = 1024
-    before: Mapping[str, str] = field(default_factory=dict)
-    """Major release -> the adapter of what came before it."""
-
-
-@cache
-def roll() -> Mapping[str, Entry]:
-    listed = tomllib.loads((files("conformance.targets") / "targets.toml").read_text("utf-8"))
-    return {name: Entry(**entry) for name, entry in listed.items()}
+PREFIXES: Mapping[str, str] = {}
+"""Prefix -> a module with ``target(name, rest, limits)``, whose errors are LookupError with what would do and
+``Unavailable``, and ``rows()`` for the table of targets, of what is there without fetching anything.
+"""
+KINDS: Mapping[str, str] = {}
+"""Of an entry that is no Python client -> a module with ``target(name, entry, version, limits)``, where no version asks
+for the default, and ``rows(name, entry)``; errors likewise.
+"""
 
 
 def target(name: str, limits: Limits | None = None) -> Target:
     """Errors: LookupError that names the roll; ``Unavailable`` where what it needs cannot be had."""
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix in PREFIXES:
+        return cast(Target, import_module(PREFIXES[prefix]).target(name, rest, limits))
     base, at, version = name.partition("@")
     entry = _entry(base)
-    if at:
+    if at and not environments.RELEASE.fullmatch(version):
+        raise LookupError(f"{version!r} is no release of {base}: {base}@2.3.0 would be one")
+    if entry.kind in KINDS:
+        return cast(Target, import_module(KINDS[entry.kind]).target(name, entry, version, limits))
+    return _python(name, entry, version, limits)
+
+
+def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Target:
+    """A client in Python behind a supervised child: the one that is installed, or a release of its own."""
+    base = name.partition("@")[0]
+    if version:
         argv = environments.command(_released(base, entry, version), version, base)
     else:
         if entry.distribution is not None:
@@ -79,15 +83,20 @@ def targets_table() -> list[dict[str, Any]]:
 def _rows() -> Iterator[dict[str, Any]]:
     made = sorted(environments.made())
     for name, entry in roll().items():
+        if entry.kind in KINDS:
+            yield from import_module(KINDS[entry.kind]).rows(name, entry)
+            continue
         try:
             version, why = installed(entry.distribution or "kipcheck"), ""
         except Unavailable as missing:
             version, why = "", str(missing)
-        row = {"name": name, "version": version, "roles": ["codec"], "available": not why, "why": why}
+        row = {"name": name, "version": version, "roles": list(entry.roles), "available": not why, "why": why}
         yield row
         for distribution, release in made:
             if distribution == entry.distribution:
                 yield {**row, "name": f"{name}@{release}", "version": release, "available": True, "why": ""}
+    for module in PREFIXES.values():
+        yield from import_module(module).rows()
 
 
 def _of_release(entry: Entry) -> str:
@@ -102,8 +111,6 @@ def _of_release(entry: Entry) -> str:
 def _released(name: str, entry: Entry, version: str) -> str:
     if entry.distribution is None:
         raise LookupError(f"{name} is kipcheck's own, and has no releases to choose from")
-    if not environments.RELEASE.fullmatch(version):
-        raise LookupError(f"{version!r} is no release of {name}: {name}@2.3.0 would be one")
     return entry.distribution
 
 
@@ -112,7 +119,8 @@ def _entry(name: str) -> Entry:
         from conformance.targets.miniatures import VICES
 
         if name.removeprefix(MINIATURE) in VICES:
-            return Entry("")
+            return Entry()
     elif name in roll():
         return roll()[name]
-    raise LookupError(f"no target is called {name!r}; there are {', '.join(sorted(roll()))}")
+    known = [*sorted(roll()), *(f"{prefix}:..." for prefix in PREFIXES)]
+    raise LookupError(f"no target is called {name!r}; there are {', '.join(known)}")

@@ -28,13 +28,14 @@ def released(name: str, edition_name: str) -> Edition:
     return edition(edition_name)
 
 
-def spans(known: Iterable[tuple[str, int]]) -> Claims:
-    """Of messages and versions: from the lowest to the highest of each message."""
-    found: dict[str, tuple[int, int]] = {}
+def claimed(known: Iterable[tuple[str, int]]) -> Claims:
+    """Of messages and versions: from the lowest to the highest of each message, and what is missing in between."""
+    found: dict[str, set[int]] = {}
     for message, version in known:
-        low, high = found.get(message, (version, version))
-        found[message] = min(low, version), max(high, version)
-    return found
+        found.setdefault(message, set()).add(version)
+    spans = {message: (min(versions), max(versions)) for message, versions in found.items()}
+    gaps = {message: tuple(sorted({*range(low, high)} - found[message])) for message, (low, high) in spans.items()}
+    return Claims(spans, {message: missing for message, missing in gaps.items() if missing})
 
 
 class Inexpressible(Exception):
@@ -62,8 +63,7 @@ class Structs:
         return None
 
     def claims(self) -> Claims:
-        """From the lowest to the highest; of what it lacks in between it says so when it is asked."""
-        return spans(self._classes)
+        return claimed(self._classes)
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         message, version = op["message"], op["version"]

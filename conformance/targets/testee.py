@@ -12,6 +12,8 @@ from conformance.targets.protocol import (
     BATCH,
     VERSION,
     Broken,
+    Claims,
+    NotPlayed,
     Session,
     TargetInfo,
     Unavailable,
@@ -174,6 +176,9 @@ class _Session:
                 pipe.kill()
                 raise Unavailable(f"{self._name}: {hello['unavailable']}")
             info = _info(self._name, hello)
+            if self._role not in info.roles:
+                pipe.kill()
+                raise NotPlayed(info, self._role)
             ready = pipe.exchange(
                 {"type": "configure", "role": self._role.value, "edition": self._edition}, self._limits.start_s
             )
@@ -206,7 +211,10 @@ def _to_the_death(answers: Sequence[tuple[Observation, bool]]) -> tuple[Observat
 def _info(name: str, hello: Mapping[str, Any]) -> TargetInfo:
     if hello.get("type") != "hello":
         raise ValueError(str(hello)[:80])
-    claims = {str(message): (int(low), int(high)) for message, (low, high) in hello["capabilities"].items()}
+    messages = {str(message): (int(low), int(high)) for message, (low, high) in hello.get("capabilities", {}).items()}
+    missing = {str(message): tuple(map(int, versions)) for message, versions in hello.get("missing", {}).items()}
+    assignors, machines = (tuple(map(str, hello.get(key, ()))) for key in ("assignors", "machines"))
+    claims = Claims(messages, missing, assignors, machines)
     roles = frozenset(Role(role) for role in hello["roles"])
     return TargetInfo(name, str(hello["version"]), str(hello["language"]), str(hello.get("issues", "")), roles, claims)
 

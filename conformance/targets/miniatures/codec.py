@@ -1,67 +1,19 @@
-"""Small targets with one planted defect each: the suite's own mutation test.
-
-Each vice names the check and the invariant that have to catch it, on one version of one message, within the values that
-the check draws by default, and what the case has to be shrunk to: the bytes of the guilty step, or its value where it
-has none; an ellipsis where that depends on chance.
-"""
+"""Codecs with one planted defect each."""
 
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
-from types import EllipsisType
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from conformance.invariants.readings import without_foreign_fields
 from conformance.targets.inprocess import Reference
+from conformance.targets.miniatures.planted import vice
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
 from conformance.wire.primitives import uvarint
 
 TAGS = "_unknownTaggedFields"
 Value: TypeAlias = dict[str, Any]
-Least: TypeAlias = "str | Value | EllipsisType"
-
-
-@dataclass(frozen=True, slots=True)
-class Vice:
-    """A planted defect, and what has to come of it."""
-
-    made: Callable[[], Reference]
-    sentence: str
-    check: str
-    invariant: str
-    message: str
-    """One that shows it."""
-    version: int
-    least: Least
-    deadly: bool = False
-    """It brings its process down, so it may only be held in a child."""
-    remembers: bool = False
-    """Only a process of its own, begun afresh, shows it again."""
-
-
-VICES: Final[dict[str, Vice]] = {}
-Made = TypeVar("Made", bound=type[Reference])
-
-
-def vice(
-    check: str,
-    invariant: str,
-    message: str,
-    version: int,
-    least: Least,
-    deadly: bool = False,
-    remembers: bool = False,
-) -> Callable[[Made], Made]:
-    def plant(made: Made) -> Made:
-        name = "".join(f"-{each.lower()}" if each.isupper() else each for each in made.__name__).lstrip("-")
-        made.name = f"miniature/{name}"
-        sentence = (made.__doc__ or "").strip()
-        VICES[name] = Vice(made, sentence, check, invariant, message, version, least, deadly, remembers)
-        return made
-
-    return plant
 
 
 def everywhere(value: Any, change: Callable[[Any], Any]) -> Any:

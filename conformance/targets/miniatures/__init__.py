@@ -1,0 +1,15 @@
+"""Small targets with one planted defect each: the suite's own mutation test.
+
+Each vice names the check and the invariant that have to catch it, on one subject, within the values that the check
+draws by default, and what the case has to be shrunk to: the bytes of the guilty step, or its value where it has none;
+an ellipsis where that depends on chance.
+"""
+
+from importlib import import_module
+
+from conformance.targets.miniatures.planted import VICES, Vice
+
+__all__ = ["VICES", "Vice"]
+
+for _family in ("codec",):
+    import_module(f"{__name__}.{_family}")
