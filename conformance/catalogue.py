@@ -68,7 +68,7 @@ def _coverage() -> list[tuple[str, str, str]]:
     return [(id, check.id, each.id) for check in CHECKS.values() for each in _shown(check) for id in _covered(each)]
 
 
-def _shown(check: Check) -> Iterator[Invariant]:
+def _shown(check: Check[Any]) -> Iterator[Invariant]:
     by_id: Mapping[str, Invariant] = {each.id: each for each in all_invariants(check.role)}
     return (by_id[id] for id in check.invariants)
 

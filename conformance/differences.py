@@ -10,8 +10,8 @@ from conformance.work import UnitResult
 
 JUDGED = ("PASS", "FAIL", "WARN", "NOTE")
 """What says something of a target; the rest says that nothing is known."""
-Place: TypeAlias = tuple[str, str, int]
-"""Check, message, version."""
+Place: TypeAlias = tuple[str, str, int | None]
+"""Check, subject, version."""
 
 
 @dataclass(slots=True)
@@ -22,23 +22,23 @@ class Differences:
     _seen: dict[tuple[Place, str], dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, target: str, result: UnitResult) -> None:
-        place = result.unit.check, result.unit.message, result.unit.version
+        place = result.unit.check, result.unit.subject, result.unit.version
         for (case, word, _), answer in zip(result.cases, result.answers, strict=False):
             self._seen.setdefault((place, case), {})[target] = word, answer
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One for each check, message and way to differ; of grade INFO, for of right and wrong the verdicts tell."""
-        found: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-        for ((check, message, version), case), by in self._seen.items():
+        """One for each check, subject and way to differ; of grade INFO, for of right and wrong the verdicts tell."""
+        found: dict[tuple[str, ...], list[tuple[int | None, str]]] = {}
+        for ((check, subject, version), case), by in self._seen.items():
             judged = {name: each for name, each in by.items() if each[0] in JUDGED}
             words, answers = {word for word, _ in judged.values()}, {answer for _, answer in judged.values()}
             if len(words) > 1 or (words == {"PASS"} and len(answers) > 1):
-                found.setdefault((check, message, *self._cells(by)), []).append((version, case))
-        for (check, message, *cells), cases in found.items():
+                found.setdefault((check, subject, *self._cells(by)), []).append((version, case))
+        for (check, subject, *cells), cases in found.items():
             yield {
                 "check": check,
-                "message": message,
-                "versions": spans({version for version, _ in cases}),
+                "subject": subject,
+                "versions": spans({version for version, _ in cases if version is not None}),
                 "cells": dict(zip(self.targets, cells, strict=True)),
                 "cases": len(cases),
                 "case": cases[0][1],

@@ -22,7 +22,7 @@ from conformance.invariants.readings import Disagreement
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
 from conformance.selection import Misused, Options, Selection
-from conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
+from conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import target as target_of
 from conformance.work import Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
 
@@ -81,7 +81,7 @@ def _planned(options: Options) -> Outcome:
         selection = Selection.of(options)
         for name, made in _targets(options).items():
             with Worker(name, made) as worker:
-                rows += selection.plan(name, worker.session(str(selection.edition)).info)
+                rows += selection.plan(name, _info(worker, selection))
     except Misused as why:
         return Outcome(USAGE, None, why=str(why))
     except (Broken, Unavailable) as why:
@@ -91,7 +91,15 @@ def _planned(options: Options) -> Outcome:
     return Outcome(CONFORMANT, None, plan=tuple(rows))
 
 
-NOTHING = "nothing is selected: no check, message and version that a target claims is left"
+NOTHING = "nothing is selected: no check with anything in it that a target claims is left"
+
+
+def _info(worker: Worker, selection: Selection) -> TargetInfo:
+    """By its first session, in a role that it plays if it plays one at all."""
+    try:
+        return worker.session(str(selection.edition), selection.checks[0].role).info
+    except NotPlayed as other:
+        return other.info
 
 
 def _targets(options: Options) -> dict[str, Target | Unavailable]:
@@ -198,7 +206,7 @@ class _Run:
 
     def _hold(self, worker: Worker, selection: Selection) -> bool:
         """Was there anything to hold?"""
-        info = worker.session(str(selection.edition)).info
+        info = _info(worker, selection)
         about = {"version": info.version, "language": info.language, "issues": info.issues}
         self.writer.write("target", {"target": info.name, **about})
         self.unreported = info, []
@@ -213,10 +221,10 @@ class _Run:
         self._report(worker)
         return total > 0
 
-    def _check(self, info: TargetInfo, check: Check, selection: Selection, results: Results) -> int:
-        units = list(selection.units(info.name, info, check))
+    def _check(self, info: TargetInfo, check: Check[Any], selection: Selection, results: Results) -> int:
+        units = list(selection.units(info.name, info, check)) if check.role in info.roles else []
         if not units:
-            why = "it claims no version of a message that this is about"
+            why = _why_nothing(info, check)
             self.writer.write("skip", {"target": info.name, "check": check.id, "why": why})
             return 0
         counts = self.counts.setdefault(info.name, {}).setdefault(check.id, Counter())
@@ -224,11 +232,11 @@ class _Run:
         for done, result in enumerate(results(units, self._left)):
             if time.monotonic() - told > PROGRESS:
                 told = time.monotonic()
-                _say(f"{info.name} {info.version}  {check.id:<22} {done} of {len(units)} messages and versions")
+                _say(f"{info.name} {info.version}  {check.id:<22} {done} of {len(units)} subjects")
             self._record(info.name, check, result, counts)
         self.writer.flush()
         if not counts:
-            why = "there are no cases for the messages that it claims"
+            why = "there are no cases for what it claims"
             self.writer.write("skip", {"target": info.name, "check": check.id, "why": why})
         cases, failed, took = sum(counts.values()), counts["FAIL"], time.monotonic() - begun
         _say(f"{info.name} {info.version}  {check.id:<22}{cases:>7} cases{failed:>6} failed  {took:5.1f} s")
@@ -245,11 +253,11 @@ class _Run:
         budget = self.options.budget
         return budget is None or time.monotonic() - self.begun < budget
 
-    def _record(self, name: str, check: Check, result: UnitResult, counts: Counter[str]) -> None:
+    def _record(self, name: str, check: Check[Any], result: UnitResult, counts: Counter[str]) -> None:
         assert self.unreported is not None
         self.unreported[1].extend(result.findings)
         self.differences.add(result.unit.target, result)
-        about = {"target": name, "check": check.id, "message": result.unit.message, "version": result.unit.version}
+        about = {"target": name, "check": check.id, "subject": result.unit.subject, "version": result.unit.version}
         for trouble in result.troubles:
             self.writer.write("trouble", {"target": name, "why": trouble})
             self.exits.add(UNSTABLE)
@@ -295,8 +303,9 @@ class _Run:
 
     def _unsteady(self, name: str, finding: Finding) -> None:
         unit = finding.unit
+        version = "" if unit.version is None else f" v{unit.version}"
         why = (
-            f"{unit.check} {unit.message} v{unit.version}: {finding.violation.why}; run alone the case does not fail "
+            f"{unit.check} {unit.subject}{version}: {finding.violation.why}; run alone the case does not fail "
             f"({finding.case.id})"
         )
         self.writer.write("trouble", {"target": name, "why": why})
@@ -304,12 +313,18 @@ class _Run:
 
 
 def _grouped(found: list[Finding]) -> list[list[Finding]]:
-    """Those that are likely one: the same check, invariant, message and shape. Only the first of each is shrunk."""
+    """Those that are likely one: the same check, invariant, subject and shape. Only the first of each is shrunk."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for each in found:
-        message = each.unit.message if CHECKS[each.unit.check].shrinks else ""
-        groups.setdefault((each.unit.check, each.invariant, message, each.violation.shape), []).append(each)
+        subject = each.unit.subject if CHECKS[each.unit.check].shrinks else ""
+        groups.setdefault((each.unit.check, each.invariant, subject, each.violation.shape), []).append(each)
     return list(groups.values())
+
+
+def _why_nothing(info: TargetInfo, check: Check[Any]) -> str:
+    if check.role in info.roles:
+        return "it claims nothing that this is about"
+    return f"it does not play the role {check.role.value}"
 
 
 def _say(line: str) -> None:

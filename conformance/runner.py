@@ -1,23 +1,61 @@
 """cases x session -> histories -> verdicts."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from conformance.core.case import Case
-from conformance.core.history import Died, History, Lost, Op, Unsupported
+from conformance.apis.assignment import is_rejoin, rejoined
+from conformance.core.case import Case, Step
+from conformance.core.history import Died, History, Lost, Observation, Op, Unsupported
 from conformance.core.verdict import Result, Verdict
 from conformance.invariants.registry import Invariant
 from conformance.targets.protocol import Session
 
+NO_ROUND_BEFORE = Lost("the round before it has no answer to go on from")
+
 
 def converse(cases: Sequence[Case], session: Session) -> Iterator[History]:
-    """Errors: ``Broken`` and ``Unstable``, when no more can be asked of the target."""
-    name = session.info.name
-    for case, answers in zip(cases, session.hold(cases), strict=True):
-        ops = tuple(
-            Op(index, step, answer, index + 1)
-            for index, (step, answer) in enumerate(zip(case.steps, answers, strict=True))
-        )
-        yield History(case, name, ops)
+    """The histories, in the order of the cases. A step that goes on from an earlier answer waits for it, so the cases
+    are held in as many rounds as it takes.
+
+    Errors: ``Broken`` and ``Unstable``, when no more can be asked of the target.
+    """
+    found: list[list[Op]] = [[] for _ in cases]
+    while waiting := [number for number, case in enumerate(cases) if len(found[number]) < len(case.steps)]:
+        runs = {number: _ready(cases[number].steps, found[number]) for number in waiting}
+        asked = {number: run for number, run in runs.items() if run}
+        for number in runs.keys() - asked.keys():
+            ops = found[number]
+            ops += [_op(each, step, NO_ROUND_BEFORE) for each, step in _rest(cases[number].steps, ops)]
+        answers = session.hold([replace(cases[number], steps=run) for number, run in asked.items()]) if asked else ()
+        for (number, run), given in zip(asked.items(), answers, strict=True):
+            ops = found[number]
+            for step, answer in zip(run, given, strict=True):
+                ops.append(_op(len(ops), step, answer))
+    for case, ops in zip(cases, found, strict=True):
+        yield History(case, session.info.name, tuple(ops))
+
+
+def _ready(steps: Sequence[Step], before: Sequence[Op]) -> tuple[Step, ...]:
+    """What can be asked now: the next step, completed, and those after it that wait for nothing."""
+    run: list[Step] = []
+    for _, step in _rest(steps, before):
+        if is_rejoin(step):
+            if run:
+                break
+            completed = rejoined(step, before)
+            if completed is None:
+                break
+            step = completed
+        run.append(step)
+    return tuple(run)
+
+
+def _rest(steps: Sequence[Step], before: Sequence[Op]) -> list[tuple[int, Step]]:
+    return list(enumerate(steps))[len(before) :]
+
+
+def _op(index: int, step: Step, answer: Observation) -> Op:
+    return Op(index, step, answer, index + 1)
 
 
 def judge(history: History, invariants: Iterable[Invariant]) -> Iterator[Verdict]:

@@ -7,12 +7,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from conformance.checks import CHECKS, Check, Subject
+from conformance.checks import CHECKS, FAMILIES, Check
+from conformance.checks.declared import Subject
 from conformance.core.edition import Edition, edition
 from conformance.core.requirement import requirements
 from conformance.invariants.registry import all_invariants
 from conformance.targets.protocol import TargetInfo
-from conformance.wire.schema import messages, spec
 from conformance.work import Unit
 
 WORKERS = min(2, os.cpu_count() or 1)
@@ -28,10 +28,10 @@ class Options:
     checks: tuple[str, ...] = ("*",)
     """Globs over the ids of checks."""
     messages: tuple[str, ...] = ("*",)
-    """Globs over the names of messages."""
+    """Globs over the names of subjects: messages, assignors, machines."""
     seed: int = 0
     cases: int | None = None
-    """Values drawn for every check and every version of every message; None for each check's own number."""
+    """Values drawn for every check and subject; None for each check's own number."""
     workers: int = WORKERS
     out: Path = Path("kipcheck-out")
     dry_run: bool = False
@@ -49,14 +49,15 @@ class Selection:
 
     options: Options
     edition: Edition
-    checks: tuple[Check, ...]
+    checks: tuple[Check[Any], ...]
 
     @classmethod
     def of(cls, options: Options) -> "Selection":
         """Errors: ``Misused``."""
         try:
             found = edition(options.edition)
-            messages(found)
+            for family in FAMILIES:
+                next(iter(family.subjects(options.edition)), None)
         except LookupError as unknown:
             raise Misused(str(unknown)) from None
         for glob in options.checks:
@@ -69,46 +70,44 @@ class Selection:
             raise Misused("no target is selected")
         return cls(options, found, checks)
 
-    def units(self, name: str, info: TargetInfo, check: Check) -> Iterator[Unit]:
-        """One for each version of each message that the target claims and the edition has."""
-        for message in messages(self.edition):
-            if message not in info.claims or not any(fnmatchcase(message, glob) for glob in self.options.messages):
-                continue
-            low, high = info.claims[message]
-            for layout in spec(self.edition, message):
-                if low <= layout.version <= high and check.versions(layout):
-                    yield Unit(
-                        name, str(self.edition), check.id, message, layout.version, self.options.seed,
-                        check.number(self.options.cases), compared=len(self.options.targets) > 1,
-                    )  # fmt: skip
+    def units(self, name: str, info: TargetInfo, check: Check[Any]) -> Iterator[Unit]:
+        """One for each subject that the edition has and the target claims."""
+        for subject in check.family.subjects(str(self.edition)):
+            if self._wanted(subject) and check.family.claimed(subject, info.claims) and check.about(subject):
+                yield Unit(
+                    name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
+                    check.number(self.options.cases), compared=len(self.options.targets) > 1,
+                )  # fmt: skip
+
+    def _wanted(self, subject: Subject) -> bool:
+        return any(fnmatchcase(subject.name, glob) for glob in self.options.messages)
 
     def plan(self, name: str, info: TargetInfo) -> Iterator[Mapping[str, Any]]:
-        """What a run would hold with the target, one row for each check and message."""
+        """What a run would hold with the target, one row for each check and message, assignor or machine."""
         for check in self.checks:
-            by_message: dict[str, list[Unit]] = {}
-            for unit in self.units(name, info, check):
-                by_message.setdefault(unit.message, []).append(unit)
-            for message, units in by_message.items():
-                row = self._row(name, check, message, units)
+            by_name: dict[str, list[Unit]] = {}
+            for unit in self.units(name, info, check) if check.role in info.roles else ():
+                by_name.setdefault(unit.subject, []).append(unit)
+            for subject, units in by_name.items():
+                row = self._row(name, check, subject, units)
                 if row["cases"]:
                     yield row
 
-    def _row(self, name: str, check: Check, message: str, units: list[Unit]) -> Mapping[str, Any]:
+    def _row(self, name: str, check: Check[Any], subject: str, units: list[Unit]) -> Mapping[str, Any]:
         by_id = {each.id: each for each in all_invariants(check.role)}
         shown = [by_id[id] for id in check.invariants]
-        wanted = dict.fromkeys(id for each in shown for id in each.covers(str(self.edition), message))
+        wanted = dict.fromkeys(id for each in shown for id in each.covers(units[0].edition, subject))
         assert wanted.keys() <= requirements().keys()
-        versions = [unit.version for unit in units]
-        subjects = [Subject(str(self.edition), spec(self.edition, message).at(version)) for version in versions]
         return {
             "target": name,
             "check": check.id,
             "grade": "/".join(dict.fromkeys(each.grade.value for each in shown)),
             "requirements": list(wanted),
-            "message": message,
-            "versions": versions,
-            "cases": sum(
-                sum(1 for _ in check.samples(subject, unit.seed, unit.values))
-                for subject, unit in zip(subjects, units, strict=True)
-            ),
+            "subject": subject,
+            "versions": [unit.version for unit in units if unit.version is not None],
+            "cases": sum(sum(1 for _ in _samples(check, unit)) for unit in units),
         }
+
+
+def _samples(check: Check[Any], unit: Unit) -> Iterator[object]:
+    return check.samples(check.family.subject(unit.edition, unit.subject, unit.version), unit.seed, unit.values)

@@ -1,4 +1,4 @@
-"""The share of a run that one process does: one check on one version of one message, and the shrinking of a failure."""
+"""The share of a run that one process does: one check on one subject, and the shrinking of a failure."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -10,18 +10,17 @@ from multiprocessing import get_context
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from conformance.checks import CHECKS, Check, Sample, Subject, node_of
+from conformance.checks import CHECKS, Check
+from conformance.checks.declared import Sample
 from conformance.core.case import Case, Role
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Result, Verdict, Violation, worst
 from conformance.gist import gist
-from conformance.invariants.readings import kind_at, layout_of
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
 from conformance.targets.protocol import Session, Target, Unavailable
 from conformance.targets.roll import target as target_of
-from conformance.wire import Layout
-from strategies.reduce import least, reduce
+from strategies.reduce import reduce
 
 TRIES = 300
 """At most so many smaller values are tried for one failure."""
@@ -31,13 +30,15 @@ DEADLY_TRIES = 24
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One check on one version of one message, with one target: what is handed to a worker."""
+    """One check on one subject, with one target: what is handed to a worker."""
 
     target: str
     edition: str
     check: str
-    message: str
-    version: int
+    subject: str
+    """A message, an assignor or a machine."""
+    version: int | None
+    """Of a message."""
     seed: int
     values: int | None
     compared: bool = False
@@ -49,7 +50,7 @@ class Finding:
     """A case that breaks an invariant."""
 
     unit: Unit
-    case: Case
+    history: History
     value: Any
     number: int
     kind: str
@@ -57,6 +58,10 @@ class Finding:
     violation: Violation
     shape: tuple[str, ...] = ()
     """Of the violation, and of what is left in the value once it is shrunk."""
+
+    @property
+    def case(self) -> Case:
+        return self.history.case
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +78,23 @@ class UnitResult:
 
 
 class Worker:
-    """Keeps one session with one target. Errors of its methods: ``Unavailable``, ``Broken``, ``Unstable``."""
+    """Keeps sessions with one target, one for each role and edition.
+
+    Errors of its methods: ``Unavailable``, ``Broken``, ``Unstable``.
+    """
 
     def __init__(self, name: str, target: Target | Unavailable) -> None:
         self.name = name
         self._target = target
-        self._open: dict[str, tuple[AbstractContextManager[Session], Session]] = {}
+        self._open: dict[tuple[str, Role], tuple[AbstractContextManager[Session], Session]] = {}
 
-    def session(self, edition: str) -> Session:
+    def session(self, edition: str, role: Role) -> Session:
         if isinstance(self._target, Unavailable):
             raise self._target
-        if edition not in self._open:
-            manager = self._target.open(edition, Role.CODEC)
-            self._open[edition] = manager, manager.__enter__()
-        return self._open[edition][1]
+        if (edition, role) not in self._open:
+            manager = self._target.open(edition, role)
+            self._open[edition, role] = manager, manager.__enter__()
+        return self._open[edition, role][1]
 
     def __enter__(self) -> Self:
         return self
@@ -101,10 +109,10 @@ class Worker:
 
     def hold(self, unit: Unit) -> UnitResult:
         check = CHECKS[unit.check]
-        subject = Subject(unit.edition, layout_of(unit.edition, unit.message, unit.version))
+        subject = check.family.subject(unit.edition, unit.subject, unit.version)
         samples = list(check.samples(subject, unit.seed, unit.values))
         result = UnitResult(unit)
-        session = self.session(unit.edition)
+        session = self.session(unit.edition, check.role)
         before = len(session.troubles)
         histories = converse([each.case for each in samples], session)
         for sample, history in zip(samples, histories, strict=True):
@@ -115,35 +123,36 @@ class Worker:
         return result
 
     def _judge(self, result: UnitResult, sample: Sample, history: History) -> None:
-        verdicts = list(judge(history, invariants_of(CHECKS[result.unit.check])))
+        check = CHECKS[result.unit.check]
+        verdicts = list(judge(history, invariants_of(check)))
         by = {each.invariant: each.result.name for each in verdicts}
-        result.cases.append((sample.case.id, _word(verdicts), by))
+        result.cases.append((sample.case.id, _word(verdicts, check.role), by))
         for verdict in verdicts:
             if verdict.result is Result.FAIL:
-                about = result.unit, sample.case, sample.value, sample.number, sample.kind
+                about = result.unit, history, sample.value, sample.number, sample.kind
                 result.findings.append(Finding(*about, verdict.invariant, verdict.violations[0]))
 
-    def violation(self, case: Case, invariant: Invariant) -> Violation | None:
+    def violation(self, case: Case, invariant: Invariant) -> tuple[History, Violation] | None:
         """Held on its own, how does the case break the invariant?"""
-        return next((violation for _, violation in self.violations([case], invariant)), None)
+        return next(self.violations([case], invariant), None)
 
-    def violations(self, cases: list[Case], invariant: Invariant) -> Iterator[tuple[Case, Violation]]:
-        """Those of the cases, of one edition, that break the invariant."""
-        for history in converse(cases, self.session(cases[0].edition)) if cases else ():
+    def violations(self, cases: list[Case], invariant: Invariant) -> Iterator[tuple[History, Violation]]:
+        """Those of the cases, of one edition and role, that break the invariant."""
+        for history in converse(cases, self.session(cases[0].edition, cases[0].role)) if cases else ():
             for verdict in judge(history, (invariant,)):
                 if verdict.violations:
-                    yield history.case, verdict.violations[0]
+                    yield history, verdict.violations[0]
 
 
 @cache
-def invariants_of(check: Check) -> tuple[Invariant, ...]:
+def invariants_of(check: Check[Any]) -> tuple[Invariant, ...]:
     """Those that a check names, and those that bind every target."""
     return tuple(each for each in all_invariants(check.role) if each.role is None or each.id in check.invariants)
 
 
-def _word(verdicts: list[Verdict]) -> str:
+def _word(verdicts: list[Verdict], role: Role) -> str:
     """For the case as a whole: WARN and NOTE where nothing worse is broken than a SHOULD or an INFO."""
-    grades = {each.id: each.grade for each in all_invariants(Role.CODEC)}
+    grades = {each.id: each.grade for each in all_invariants(role)}
     broken = {grades[each.invariant] for each in verdicts if each.result is Result.FAIL}
     if broken:
         return "FAIL" if Grade.MUST in broken else "WARN" if Grade.SHOULD in broken else "NOTE"
@@ -158,7 +167,7 @@ def unshrunk(finding: Finding) -> Finding:
 def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     """With the least case found that fails in the same way; None where the case alone does not fail at all."""
     check, unit = CHECKS[finding.unit.check], finding.unit
-    subject = Subject(unit.edition, layout_of(unit.edition, unit.message, unit.version))
+    subject = check.family.subject(unit.edition, unit.subject, unit.version)
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
     again = worker.violation(finding.case, invariant)
     remembers = again is None
@@ -167,11 +176,13 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
         again = worker.violation(finding.case, invariant)
     if again is None:
         return None
-    best = replace(finding, violation=again, shape=again.shape)
+    history, violation = again
+    wanted = violation.shape
+    best = replace(finding, history=history, violation=violation, shape=wanted)
     if not check.shrinks or remembers:
         return best
     tried: set[str] = set()
-    most = DEADLY_TRIES if again.shape[0] == "died" else TRIES
+    most = DEADLY_TRIES if wanted[0] == "died" else TRIES
 
     def fails(value: Any) -> bool:
         nonlocal best
@@ -179,33 +190,16 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
             return False
         tried.add(repr(value))
         cases = list(check.cases(subject, value, unit.seed, finding.number, finding.kind))
-        for case, found in worker.violations(cases, invariant):
-            if found.shape == again.shape:
-                best = replace(best, case=case, value=value, violation=found)
+        for told, found in worker.violations(cases, invariant):
+            if found.shape == wanted:
+                best = replace(best, history=told, value=value, violation=found)
                 return True
         return False
 
     if check.again is not None:
         fails(finding.value)  # the least place in the value itself
-    reduce(node_of(subject.layout), finding.value, fails)
-    return replace(best, shape=(*again.shape, *remains(subject.layout, best.value, again.shape)))
-
-
-def remains(layout: Layout, value: Any, shape: tuple[str, ...]) -> tuple[str, ...]:
-    """What sort of fields still differ from the least value, where the violation itself does not name its field."""
-    if shape[0] not in ("refused", "died"):
-        return ()
-    simplest = least(node_of(layout))
-    kinds = {kind_at(layout, path) for path in _differing(simplest, value, "")}
-    return tuple(sorted(kinds - {"tags"}))
-
-
-def _differing(simplest: Any, value: Any, path: str) -> Iterator[str]:
-    if isinstance(simplest, dict) and isinstance(value, dict):
-        for key, each in value.items():
-            yield from _differing(simplest.get(key), each, f"{path}.{key}" if path else key)
-    elif simplest != value:
-        yield path
+    reduce(check.declaration(subject), finding.value, fails)
+    return replace(best, shape=(*wanted, *check.family.remains(subject, best.value, wanted)))
 
 
 Results: TypeAlias = Callable[[Iterable[Unit], Callable[[], bool]], Iterator[UnitResult]]

@@ -44,12 +44,18 @@ def _block(failure: Line, told: set[str]) -> Iterator[str]:
     for number, step in enumerate(failure["steps"]):
         given = step.get("hex", step.get("value"))
         mark = ">" if number == failure["guilty_step"] and len(failure["steps"]) > 1 else " "
-        asked = f"{step['verb']} {step['message']} v{step['version']}: {_given(given)}"
+        asked = f"{step['verb']} {_about(step)}: {_given(given)}"
         yield from _wrapped(f"step {number + 1} {mark}".rstrip(), asked)
-    yield from _bytes(failure["bytes"])
-    where = "; ".join(f"{message} v{versions}" for message, versions in failure["where"].items())
+    for exhibit in failure["exhibits"]:
+        if exhibit["kind"] == "bytes":
+            yield from _bytes(exhibit["rows"])
+    where = "; ".join(f"{name} v{versions}" if versions else name for name, versions in failure["where"].items())
     yield from _wrapped("seen", f"{failure['cases']} {'case' if failure['cases'] == 1 else 'cases'}: {where}")
     yield f"  {'again':<9} {failure['reproduce']}"
+
+
+def _about(step: Line) -> str:
+    return f"{step['message']} v{step['version']}" if "message" in step else str(step.get("assignor", ""))
 
 
 def _given(given: Any) -> str:
@@ -119,12 +125,12 @@ def _differences(ledger: Ledger) -> Iterator[str]:
     for each in ledger.differences:
         alike.setdefault((each["check"], *(each["cells"].get(name, "SKIP") for name in targets)), []).append(each)
     yield "where targets differ"
-    rows = [("check", "message", "cases", *targets)]
+    rows = [("check", "subject", "cases", *targets)]
     # Where somebody fails comes before where all pass, and there what is seen most often.
     order = sorted(alike.items(), key=lambda item: (_all_pass(item[1][0]), -_cases(item[1])))
     for (check, *cells), members in order:
         first, more = members[0], f" and {len(members) - 1} more" * (len(members) > 1)
-        rows.append((check, f"{first['message']} v{first['versions']}{more}", str(_cases(members)), *cells))
+        rows.append((check, f"{_named(first)}{more}", str(_cases(members)), *cells))
     shown = rows[: DIFFERENCES + 1]
     widths = [max(len(row[column]) for row in shown) for column in range(len(rows[0]))]
     for row in shown:
@@ -134,6 +140,10 @@ def _differences(ledger: Ledger) -> Iterator[str]:
         ).rstrip()
     if len(rows) > len(shown):
         yield f"  ({len(rows) - len(shown)} rows more in the ledger)"
+
+
+def _named(row: Line) -> str:
+    return f"{row['subject']} v{row['versions']}" if row["versions"] else str(row["subject"])
 
 
 def _all_pass(row: Line) -> bool:

@@ -108,8 +108,8 @@ class _Session:
         self.info = TargetInfo(adapter.name, adapter.version, "python", adapter.issues, claims.roles, claims)
 
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        return [tuple(self._answer(step) for step in case.steps) for case in cases]
+        return [tuple(self._answer(k, step) for step in case.steps) for k, case in enumerate(cases)]
 
-    def _answer(self, step: Step) -> Observation:
+    def _answer(self, case: int, step: Step) -> Observation:
         # Through JSON, as from a child: what a later step does to an earlier answer must not show in it.
-        return observed(json.loads(json.dumps(self._adapter.answer(operation(step)))))
+        return observed(json.loads(json.dumps(self._adapter.answer({"case": case, **operation(step)}))))

@@ -128,7 +128,7 @@ class _Session:
         if self._pipe.over:
             self._restart()
         self._batches += 1
-        operations = [operation(step) for case in batch for step in case.steps]
+        operations = [{"case": k, **operation(step)} for k, case in enumerate(batch) for step in case.steps]
         reply = self._pipe.exchange(
             {
                 "type": "batch",
@@ -211,7 +211,7 @@ def _to_the_death(answers: Sequence[tuple[Observation, bool]]) -> tuple[Observat
 def _info(name: str, hello: Mapping[str, Any]) -> TargetInfo:
     if hello.get("type") != "hello":
         raise ValueError(str(hello)[:80])
-    messages = {str(message): (int(low), int(high)) for message, (low, high) in hello.get("capabilities", {}).items()}
+    messages = {str(message): (int(low), int(high)) for message, (low, high) in hello["capabilities"].items()}
     missing = {str(message): tuple(map(int, versions)) for message, versions in hello.get("missing", {}).items()}
     assignors, machines = (tuple(map(str, hello.get(key, ()))) for key in ("assignors", "machines"))
     claims = Claims(messages, missing, assignors, machines)

@@ -28,7 +28,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
 
 def claimed(session: Session) -> Iterator[Layout]:
     for message in messages(APACHE):
-        low, high = session.info.claims.get(message, (1, 0))
+        low, high = session.info.claims.messages.get(message, (1, 0))
         yield from (each for each in spec(APACHE, message) if low <= each.version <= high)
 
 
@@ -63,7 +63,7 @@ def test_every_claim_reads_and_writes_the_defaults(session: Session) -> None:
 
 def test_what_is_not_claimed_is_unsupported(session: Session) -> None:
     layout = spec(APACHE, "HeartbeatRequest").at(4)
-    _, high = session.info.claims["HeartbeatRequest"]
+    _, high = session.info.claims.messages["HeartbeatRequest"]
     steps = [
         step("codec", "decode", message="HeartbeatRequest", version=high + 1, hex=""),
         step("codec", "decode", message="SubscriptionInfo", version=1, hex=""),

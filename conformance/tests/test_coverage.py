@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from conformance.catalogue import requirement
-from conformance.checks import CHECKS
+from conformance.checks.codec import Subject
+from conformance.checks.wire import WIRE
 from conformance.core.case import Role
 from conformance.core.edition import edition as named
 from conformance.invariants.registry import all_invariants
 from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES, everywhere
+from conformance.targets.miniatures import VICES
+from conformance.targets.miniatures.codec import everywhere
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
 from conformance.wire.schema import messages, spec
@@ -55,13 +57,13 @@ def test_a_statement_that_is_covered_in_an_edition_can_be_broken_there(
     edition: str, message: str, invariant: str, id: str
 ) -> None:
     assert message in messages(named(edition)), f"{edition} has no {message}: nothing is covered"
-    checks = [each for each in CHECKS.values() if invariant in each.invariants and each.id != "wire/vectors"]
+    checks = [each for each in WIRE if invariant in each.invariants and each.id != "wire/vectors"]
     worker = Worker("twisted", InProcess(WRONG.get(invariant, Twisted)()))
     found = {
         id
         for check in checks
         for layout in spec(named(edition), message)
-        if check.versions(layout)
+        if check.about(Subject(edition, layout))
         for finding in worker.hold(Unit("twisted", edition, check.id, message, layout.version, 0, 2)).findings
         if finding.invariant == invariant
         for id in next(each for each in all_invariants(Role.CODEC) if each.id == invariant).covers(edition, message)
@@ -75,9 +77,9 @@ def test_the_reference_keeps_all_that_a_draft_or_an_old_release_asks(edition: st
     reference = Reference()
     assert reference.configure(edition) is None
     worker = Worker("reference", InProcess(reference))
-    for check in CHECKS.values():
-        for message in reference.claims():
+    for check in WIRE:
+        for message in reference.claims().messages:
             for layout in spec(named(edition), message):
-                if check.versions(layout) and not check.heavy:
+                if check.about(Subject(edition, layout)) and not check.heavy:
                     result = worker.hold(Unit("reference", edition, check.id, message, layout.version, 0, 2))
                     assert {word for _, word, _ in result.cases} <= {"PASS"}, (check.id, str(layout))

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from conformance.targets import environments
+from conformance.targets.entries import roll
 from conformance.targets.protocol import Unavailable
-from conformance.targets.roll import roll, target, targets_table
+from conformance.targets.roll import target, targets_table
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ import pytest
 
 import reports
 from conformance import gate
-from conformance.checks import CHECKS, Subject
+from conformance.checks import CHECKS
+from conformance.checks.codec import Subject
 from conformance.core.case import Case
 from conformance.core.ledger import Ledger, read
 from conformance.core.requirement import requirements
@@ -131,7 +132,9 @@ def test_a_failure_says_all_that_a_report_shows(small: Options, monkeypatch: pyt
     assert failure["requirements"][0]["id"] == "grp-05"
     assert failure["requirements"][0]["clause"] == requirements()["grp-05"].clause
     assert (failure["expected"], failure["observed"], failure["path"]) == ("-1", "65535", "errorCode")
-    assert [(row["bytes"], row["path"]) for row in failure["bytes"] if row["guilty"]] == [("ffff", "errorCode")]
+    (exhibit,) = failure["exhibits"]
+    assert exhibit["kind"] == "bytes"
+    assert [(row["bytes"], row["path"]) for row in exhibit["rows"] if row["guilty"]] == [("ffff", "errorCode")]
     filed = json.loads((small.out / "failures" / f"{failure['id']}.json").read_text())
     assert Case.of(filed["case"]).id == failure["case_id"]
     assert failure["reproduce"] == f"kipcheck replay {(small.out / 'failures').absolute() / failure['id']}.json"

@@ -33,7 +33,7 @@ QUICK = Limits(cpu_s=0.3, batch_s=20)
 def held(name: str, made: Target, vice: Vice) -> tuple[list[Finding], Worker]:
     worker = Worker(name, made)
     # What is deadly costs a process for each case that finds it, and has to be found with the first value.
-    unit = Unit(name, "apache", vice.check, vice.message, vice.version, 0, 1 if vice.deadly else None)
+    unit = Unit(name, "apache", vice.check, vice.subject, vice.version, 0, 1 if vice.deadly else None)
     return worker.hold(unit).findings, worker
 
 

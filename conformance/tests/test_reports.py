@@ -21,8 +21,8 @@ FAILURE: dict[str, Any] = {
     "sentence": "Legal bytes are read as what they are.",
     "requirements": [{"id": "grp-05", "clause": "generated message classes", "text": "What is written is read back."}],
     "edition": "apache",
-    "message": "HeartbeatResponse",
-    "message_version": 1,
+    "subject": "HeartbeatResponse",
+    "subject_version": 1,
     "why": "errorCode comes out as 65535, not -1",
     "expected": "-1",
     "observed": "65535",
@@ -33,10 +33,10 @@ FAILURE: dict[str, Any] = {
     "where": {"HeartbeatResponse": "0-4", "SyncGroupResponse": "0"},
     "steps": [{"verb": "decode", "message": "HeartbeatResponse", "version": 1, "hex": "00000000ffff"}],
     "guilty_step": 0,
-    "bytes": [
+    "exhibits": [{"kind": "bytes", "rows": [
         {"offset": 0, "bytes": "00000000", "path": "throttleTimeMs", "type": "int32", "value": "0", "guilty": False},
         {"offset": 4, "bytes": "ffff", "path": "errorCode", "type": "int16", "value": "-1", "guilty": True},
-    ],
+    ]}],
     "case_id": "aa",
     "reproduce": "kipcheck replay /somewhere/0123456789ab.json",
 }
@@ -112,7 +112,7 @@ def test_a_long_message_is_shown_around_its_guilty_bytes(tmp_path: Path) -> None
         {"offset": n, "bytes": f"{n:02x}", "path": f"numbers[{n}]", "type": "int8", "value": str(n), "guilty": n == 50}
         for n in range(100)
     ]
-    text = reports.render(ledger(tmp_path, {**FAILURE, "bytes": rows}))
+    text = reports.render(ledger(tmp_path, {**FAILURE, "exhibits": [{"kind": "bytes", "rows": rows}]}))
     assert "(44 fields before)" in text
     assert "(43 fields after)" in text
     assert "numbers[50]" in text

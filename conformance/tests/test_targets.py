@@ -12,9 +12,10 @@ import pytest
 from conformance.core.case import Case, Role, step
 from conformance.core.history import Died, Lost, Observation, Refused, Replied, Unsupported
 from conformance.targets import testee
+from conformance.targets.entries import roll
 from conformance.targets.pipe import Command
 from conformance.targets.protocol import Broken, Session, Unavailable, Unstable
-from conformance.targets.roll import roll, target
+from conformance.targets.roll import target
 from conformance.targets.testee import Limits
 
 QUICK = Limits(start_s=20, batch_s=1.5, cpu_s=0.3)
@@ -224,7 +225,7 @@ def test_every_target_of_the_roll_opens_and_survives_nonsense(name: str) -> None
     except Unavailable as missing:
         pytest.skip(str(missing))
     with made.open("apache", Role.CODEC) as session:
-        assert "JoinGroupRequest" in session.info.claims
+        assert "JoinGroupRequest" in session.info.claims.messages
         nothing = step("codec", "decode", message="Nothing", version=0, hex="")
         refused, unknown = one(session.hold([decode("ff"), Case("test", "apache", Role.CODEC, (nothing,))]))
     assert isinstance(refused, Refused)

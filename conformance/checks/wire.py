@@ -1,137 +1,25 @@
-"""What is tested: cases drawn for every version of every message, and the invariants that they have to keep."""
+"""What is checked of codecs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import islice
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
-from conformance.core.case import Case, Role, Step, step
+from conformance.checks.codec import Subject, Value, about_codecs, drawn
+from conformance.checks.declared import Check, Conversation
+from conformance.core.case import step
 from conformance.core.edition import edition
 from conformance.invariants.readings import Disagreement, without_foreign_fields
-from conformance.values import SYSTEMATIC, bare, emptied, extreme, inhabited, tagged
+from conformance.values import emptied, extreme, inhabited, tagged
 from conformance.versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
 from conformance.wire import Layout
 from conformance.wire.schema import MessageSpec, spec
 from golden.vectors import Vector, check as unlike, vectors
-from strategies.compiled import compiled
 from strategies.damage import USUAL, damages, every_damage
-from strategies.messages import from_layout
-from strategies.nodes import Node
 from strategies.places import Place, Role as Says, mark
 
 TAGS = "_unknownTaggedFields"
-Value: TypeAlias = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """One version of a message in an edition, to which a check is applied."""
-
-    edition: str
-    layout: Layout
-
-    def step(self, verb: str, **body: Any) -> Step:
-        return step("codec", verb, message=self.layout.message, version=self.layout.version, **body)
-
-    def encode(self, value: Value) -> Step:
-        return self.step("encode", value=self.layout.codec.to_json(value))
-
-    def decode(self, data: bytes) -> Step:
-        return self.step("decode", hex=data.hex())
-
-    def recode(self, data: bytes) -> Step:
-        return self.step("recode", hex=data.hex())
-
-
-class Conversation(NamedTuple):
-    steps: tuple[Step, ...]
-    kind: str = ""
-    """Of what is done to the value, where a check does several things."""
-
-
-Conversations: TypeAlias = Callable[[Subject, Value, Random], Iterable[Conversation]]
-"""All conversations about one value. Same value, same state of the random source, same conversations."""
-Given: TypeAlias = Callable[[Subject], Iterable[Conversation]]
-Again: TypeAlias = Callable[[Subject, Value, str], Iterable[Conversation]]
-"""All conversations of one kind about a value: what a shrinker tries."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A case, and the value behind it, which is what a shrinker reduces."""
-
-    case: Case
-    value: Value
-    number: int
-    """Of the value in its check, message and version."""
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    id: str
-    sentence: str
-    conversations: Conversations
-    values: int
-    """How many values are drawn for every version of every message."""
-    invariants: tuple[str, ...]
-    """What its cases have to keep, besides what binds every target."""
-    first: tuple[Callable[[Layout], Value], ...] = SYSTEMATIC
-    """The values to begin with; the rest are whatever the declaration allows."""
-    versions: Callable[[Layout], bool] = lambda layout: True
-    """Which versions it is about."""
-    given: Given = lambda subject: ()
-    """Conversations that are not drawn: no number of values changes them, and no shrinker."""
-    again: Again | None = None
-    """None: the same conversations again."""
-    heavy: bool = False
-    """Its cases are so large that more values than its own number are never drawn."""
-    shrinks: bool = True
-    """Is it worth the time to look for a smaller case? Not where every try runs into a time limit."""
-    role: Role = Role.CODEC
-
-    def number(self, asked: int | None) -> int:
-        """How many values are drawn where ``asked`` are asked for."""
-        return self.values if asked is None or (self.heavy and asked > self.values) else asked
-
-    def samples(self, subject: Subject, seed: int, values: int | None = None) -> Iterator[Sample]:
-        """Seed, check, message, version and number determine a sample: no clock, no order, no worker."""
-        for number, (steps, kind) in enumerate(self.given(subject)):
-            yield Sample(Case(self.id, subject.edition, self.role, steps), {}, number, kind)
-        node = node_of(subject.layout)
-        for number in range(self.values if values is None else values):
-            random = self._random(subject, seed, number)
-            known = number < len(self.first)
-            value = self.first[number](subject.layout) if known else bare(compiled(node)(random))
-            random = self._random(subject, seed, number, "conversations")
-            for steps, kind in self.conversations(subject, value, random):
-                yield Sample(Case(self.id, subject.edition, self.role, steps), value, number, kind)
-
-    def cases(self, subject: Subject, value: Value, seed: int, number: int, kind: str) -> Iterator[Case]:
-        """The same choices for another value: what a shrinker makes of a smaller one."""
-        if self.again is not None:
-            conversations = self.again(subject, value, kind)
-        else:
-            conversations = self.conversations(subject, value, self._random(subject, seed, number, "conversations"))
-        for steps, _ in conversations:
-            yield Case(self.id, subject.edition, self.role, steps)
-
-    def _random(self, subject: Subject, seed: int, number: int, *more: str) -> Random:
-        layout = subject.layout
-        return Random("/".join((str(seed), self.id, layout.message, str(layout.version), str(number), *more)))
-
-
-_NODES: dict[tuple[str, Layout], Node] = {}
-
-
-def node_of(layout: Layout) -> Node:
-    """What values a layout allows, kept because to build it takes longer than to draw from it."""
-    key = (layout.edition, layout)
-    if key not in _NODES:
-        _NODES[key] = from_layout(layout)
-    return _NODES[key]
 
 
 def round_trip(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
@@ -223,7 +111,7 @@ def _replaced(value: Any, path: tuple[Any, ...], more: Value) -> Any:
 def repeated(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
     """The same question twice, with another one in between."""
     layout = subject.layout
-    data, other = layout.encode(value), layout.encode(bare(compiled(node_of(layout))(random)))
+    data, other = layout.encode(value), layout.encode(drawn(subject, random))
     yield Conversation((subject.decode(data), subject.decode(other), subject.decode(data)))
     yield Conversation((subject.encode(value), subject.encode(layout.defaults()), subject.encode(value)))
     yield Conversation((subject.recode(other), subject.decode(data), subject.recode(other), subject.decode(data)))
@@ -351,124 +239,121 @@ def flexible(layout: Layout) -> bool:
     return layout.flexible
 
 
-CHECKS: Mapping[str, Check] = {
-    each.id: each
-    for each in (
-        Check(
-            "wire/round-trip",
-            "values are written and read back unchanged",
-            round_trip,
-            values=14,
-            invariants=("wire/encodes", "wire/recodes"),
+WIRE: tuple[Check[Subject], ...] = (
+    about_codecs(
+        "wire/round-trip",
+        "values are written and read back unchanged",
+        round_trip,
+        values=14,
+        invariants=("wire/encodes", "wire/recodes"),
+    ),
+    about_codecs(
+        "wire/two-readings",
+        "bytes mean what two readings of ours find in them",
+        two_readings,
+        values=16,
+        invariants=("wire/decodes",),
+    ),
+    about_codecs(
+        "wire/vectors",
+        "golden bytes that released Kafka made are read and written as Kafka does",
+        no_other,
+        values=0,
+        invariants=(
+            "wire/decodes",
+            "wire/encodes",
+            "wire/refuses",
+            "wire/skips-unknown-tags",
         ),
-        Check(
-            "wire/two-readings",
-            "bytes mean what two readings of ours find in them",
-            two_readings,
-            values=16,
-            invariants=("wire/decodes",),
-        ),
-        Check(
-            "wire/vectors",
-            "golden bytes that released Kafka made are read and written as Kafka does",
-            no_other,
-            values=0,
-            invariants=(
-                "wire/decodes",
-                "wire/encodes",
-                "wire/refuses",
-                "wire/skips-unknown-tags",
-            ),
-            given=golden,
-            shrinks=False,
-        ),
-        Check(
-            "wire/prefixes",
-            "no message that is cut off is taken for a whole one",
-            prefixes,
-            values=5,
-            first=(inhabited, tagged, extreme),
-            invariants=("wire/refuses",),
-        ),
-        Check(
-            "wire/damage",
-            "damaged bytes are refused where they have to be, and nothing comes of it where they need not",
-            damaged,
-            values=7,
-            first=(inhabited, tagged, extreme),
-            invariants=("wire/refuses", "wire/reads-alike", "wire/refuses-unknown-versions"),
-            again=damaged_again,
-        ),
-        Check(
-            "wire/unknown-tags",
-            "tagged fields that a reader does not know do not disturb it",
-            unknown_tags,
-            values=6,
-            first=(inhabited, emptied),
-            invariants=("wire/skips-unknown-tags", "wire/keeps-unknown-tags", "wire/writes-readable-tags"),
-            versions=flexible,
-        ),
-        Check(
-            "wire/repeat",
-            "an answer does not depend on what was asked before",
-            repeated,
-            values=4,
-            first=(emptied,),
-            invariants=("wire/same-answer", "wire/own-defaults"),
-        ),
-        Check(
-            "wire/later-versions",
-            "consumer protocol data of later versions is read as far as it is known",
-            later_versions,
-            values=12,
-            invariants=("wire/reads-later-versions",),
-            versions=later_is_readable,
-        ),
-        Check(
-            "wire/future-versions",
-            "Streams metadata of later versions is read up to its second version number",
-            future_versions,
-            values=4,
-            first=(),
-            invariants=("wire/reads-future-versions",),
-            versions=future_is_readable,
-        ),
-        Check(
-            "wire/absent-fields",
-            "a field that a version lacks is refused, or left out where it may be",
-            foreign_fields,
-            values=1,
-            first=(inhabited,),
-            invariants=("wire/refuses-absent-fields", "wire/leaves-out-ignorable-fields"),
-            versions=lacks_fields,
-        ),
-        Check(
-            "wire/answer-in-v0",
-            "an answer in v0 that says that a version is not supported is not misread",
-            answers_in_v0,
-            values=3,
-            first=(),
-            invariants=("wire/reads-answer-in-v0", "wire/falls-back-to-v0"),
-            versions=may_be_answered_in_v0,
-        ),
-        Check(
-            "wire/claims",
-            "a few bytes that claim to be many cost no more than a few bytes do",
-            claims,
-            values=2,
-            first=(tagged, emptied),
-            invariants=("survives",),
-        ),
-        Check(
-            "wire/proportion",
-            "no input costs time or memory out of proportion to its size",
-            floods,
-            values=1,
-            first=(inhabited,),
-            invariants=("survives",),
-            versions=newest,
-            heavy=True,
-            shrinks=False,
-        ),
-    )
-}
+        given=golden,
+        shrinks=False,
+    ),
+    about_codecs(
+        "wire/prefixes",
+        "no message that is cut off is taken for a whole one",
+        prefixes,
+        values=5,
+        first=(inhabited, tagged, extreme),
+        invariants=("wire/refuses",),
+    ),
+    about_codecs(
+        "wire/damage",
+        "damaged bytes are refused where they have to be, and nothing comes of it where they need not",
+        damaged,
+        values=7,
+        first=(inhabited, tagged, extreme),
+        invariants=("wire/refuses", "wire/reads-alike", "wire/refuses-unknown-versions"),
+        again=damaged_again,
+    ),
+    about_codecs(
+        "wire/unknown-tags",
+        "tagged fields that a reader does not know do not disturb it",
+        unknown_tags,
+        values=6,
+        first=(inhabited, emptied),
+        invariants=("wire/skips-unknown-tags", "wire/keeps-unknown-tags", "wire/writes-readable-tags"),
+        versions=flexible,
+    ),
+    about_codecs(
+        "wire/repeat",
+        "an answer does not depend on what was asked before",
+        repeated,
+        values=4,
+        first=(emptied,),
+        invariants=("wire/same-answer", "wire/own-defaults"),
+    ),
+    about_codecs(
+        "wire/later-versions",
+        "consumer protocol data of later versions is read as far as it is known",
+        later_versions,
+        values=12,
+        invariants=("wire/reads-later-versions",),
+        versions=later_is_readable,
+    ),
+    about_codecs(
+        "wire/future-versions",
+        "Streams metadata of later versions is read up to its second version number",
+        future_versions,
+        values=4,
+        first=(),
+        invariants=("wire/reads-future-versions",),
+        versions=future_is_readable,
+    ),
+    about_codecs(
+        "wire/absent-fields",
+        "a field that a version lacks is refused, or left out where it may be",
+        foreign_fields,
+        values=1,
+        first=(inhabited,),
+        invariants=("wire/refuses-absent-fields", "wire/leaves-out-ignorable-fields"),
+        versions=lacks_fields,
+    ),
+    about_codecs(
+        "wire/answer-in-v0",
+        "an answer in v0 that says that a version is not supported is not misread",
+        answers_in_v0,
+        values=3,
+        first=(),
+        invariants=("wire/reads-answer-in-v0", "wire/falls-back-to-v0"),
+        versions=may_be_answered_in_v0,
+    ),
+    about_codecs(
+        "wire/claims",
+        "a few bytes that claim to be many cost no more than a few bytes do",
+        claims,
+        values=2,
+        first=(tagged, emptied),
+        invariants=("survives",),
+    ),
+    about_codecs(
+        "wire/proportion",
+        "no input costs time or memory out of proportion to its size",
+        floods,
+        values=1,
+        first=(inhabited,),
+        invariants=("survives",),
+        versions=newest,
+        heavy=True,
+        shrinks=False,
+    ),
+)

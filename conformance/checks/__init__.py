@@ -1,0 +1,12 @@
+"""What is tested: ``CHECKS``, by id."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.checks.declared import Check, Family
+from conformance.checks.wire import WIRE
+
+__all__ = ["CHECKS", "FAMILIES", "Check", "Family"]
+
+CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in WIRE}
+FAMILIES: tuple[Family[Any], ...] = tuple({each.role: each.family for each in CHECKS.values()}.values())

@@ -1,0 +1,202 @@
+"""What checks of codecs are about: every version of every message."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeAlias
+
+from conformance.checks.declared import Check, Conversation, Exhibit, Family
+from conformance.core.case import Role, Step, step
+from conformance.core.edition import edition
+from conformance.core.history import History
+from conformance.core.verdict import Violation
+from conformance.invariants.readings import brief, kind_at, layout_of
+from conformance.invariants.wire import canonical
+from conformance.targets.protocol import Claims
+from conformance.values import SYSTEMATIC, bare
+from conformance.wire import Layout
+from conformance.wire.schema import messages, spec
+from strategies.compiled import compiled
+from strategies.messages import from_layout
+from strategies.nodes import Node
+from strategies.reduce import least
+
+TAGS = "_unknownTaggedFields"
+EXPLAINED = 2048
+"""Longer inputs are shown by their beginning only."""
+Value: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One version of a message in an edition."""
+
+    edition: str
+    layout: Layout
+
+    @property
+    def name(self) -> str:
+        return self.layout.message
+
+    @property
+    def version(self) -> int:
+        return self.layout.version
+
+    def step(self, verb: str, **body: Any) -> Step:
+        return step("codec", verb, message=self.layout.message, version=self.layout.version, **body)
+
+    def encode(self, value: Value) -> Step:
+        return self.step("encode", value=self.layout.codec.to_json(value))
+
+    def decode(self, data: bytes) -> Step:
+        return self.step("decode", hex=data.hex())
+
+    def recode(self, data: bytes) -> Step:
+        return self.step("recode", hex=data.hex())
+
+
+def subjects(edition_name: str) -> Iterator[Subject]:
+    """Errors: LookupError where there is no such edition, or no definitions of it."""
+    found = edition(edition_name)
+    for message in messages(found):
+        for layout in spec(found, message):
+            yield Subject(edition_name, layout)
+
+
+def subject(edition_name: str, message: str, version: int | None) -> Subject:
+    assert version is not None
+    return Subject(edition_name, layout_of(edition_name, message, version))
+
+
+def claimed(subject: Subject, claims: Claims) -> bool:
+    return claims.has(subject.name, subject.version)
+
+
+_NODES: dict[tuple[str, Layout], Node] = {}
+
+
+def node_of(layout: Layout) -> Node:
+    """What values a layout allows, kept because to build it takes longer than to draw from it."""
+    key = (layout.edition, layout)
+    if key not in _NODES:
+        _NODES[key] = from_layout(layout)
+    return _NODES[key]
+
+
+def drawn(subject: Subject, random: Random) -> Value:
+    value: Value = bare(compiled(node_of(subject.layout))(random))
+    return value
+
+
+def annotated(history: History, violation: Violation) -> list[Exhibit]:
+    """The bytes that the step carried (of a value to encode: those it should give), a row for each field.
+
+    The guilty row is the one at the violation's offset or path.
+    """
+    from conformance.wire.explain import explain  # brings construct: only a run with failures needs it
+
+    guilty = history.ops[violation.at[-1]].step
+    layout = layout_of(history.case.edition, guilty["message"], guilty["version"])
+    data = bytes.fromhex(guilty["hex"]) if "hex" in guilty.body else canonical(layout, guilty)
+    if data is None:
+        return []
+    if len(data) > EXPLAINED:
+        beginning = {"offset": 0, "bytes": data[:32].hex(), "path": "", "type": "", "value": f"... {len(data)} bytes"}
+        return [_bytes([{**beginning, "guilty": True}])]
+    explained = explain(layout, data)
+    rows: list[dict[str, Any]] = [
+        {
+            "offset": row.offset,
+            "bytes": data[row.offset : row.offset + row.size].hex(),
+            "path": row.path,
+            "type": row.type,
+            "value": brief(row.value) if not isinstance(row.value, bytes) else row.value.hex(),
+            "guilty": False,
+        }
+        for row in explained.rows
+    ]
+    if explained.damage is not None and explained.damage.offset is not None:
+        offset = explained.damage.offset
+        rows = [row for row in rows if row["type"] != "not read"]
+        rows.append(
+            {
+                "offset": offset,
+                "bytes": data[offset : offset + 16].hex(),
+                "path": explained.damage.path,
+                "type": explained.damage.kind,
+                "value": explained.damage.why,
+                "guilty": False,
+            }
+        )
+    for row in _guilty(rows, violation):
+        row["guilty"] = True
+    return [_bytes(rows)]
+
+
+def _guilty(rows: list[dict[str, Any]], violation: Violation) -> list[dict[str, Any]]:
+    by_path = [row for row in rows if violation.path and row["path"] == violation.path]
+    if by_path:
+        return by_path
+    if violation.offset is None:
+        return []
+    return [row for row in rows if row["offset"] <= violation.offset][-1:]
+
+
+def _bytes(rows: list[dict[str, Any]]) -> Exhibit:
+    return {"kind": "bytes", "rows": rows}
+
+
+def remains(subject: Subject, value: Value, shape: tuple[str, ...]) -> tuple[str, ...]:
+    """What sort of fields still differ from the least value, where the violation itself does not name its field."""
+    if shape[0] not in ("refused", "died"):
+        return ()
+    simplest = least(node_of(subject.layout))
+    kinds = {kind_at(subject.layout, path) for path in _differing(simplest, value, "")}
+    return tuple(sorted(kinds - {"tags"}))
+
+
+def _differing(simplest: Any, value: Any, path: str) -> Iterator[str]:
+    if isinstance(simplest, dict) and isinstance(value, dict):
+        for key, each in value.items():
+            yield from _differing(simplest.get(key), each, f"{path}.{key}" if path else key)
+    elif simplest != value:
+        yield path
+
+
+CODEC: Family[Subject] = Family(
+    Role.CODEC,
+    subjects,
+    subject,
+    claimed,
+    node=lambda subject: node_of(subject.layout),
+    draw=drawn,
+    exhibits=annotated,
+    remains=remains,
+)
+
+
+def about_codecs(
+    id: str,
+    sentence: str,
+    conversations: Callable[[Subject, Value, Random], Iterable[Conversation]],
+    values: int,
+    invariants: tuple[str, ...],
+    first: tuple[Callable[[Layout], Value], ...] = SYSTEMATIC,
+    versions: Callable[[Layout], bool] = lambda layout: True,
+    given: Callable[[Subject], Iterable[Conversation]] = lambda subject: (),
+    again: Callable[[Subject, Value, str], Iterable[Conversation]] | None = None,
+    heavy: bool = False,
+    shrinks: bool = True,
+) -> Check[Subject]:
+    return Check(
+        id, sentence, CODEC, conversations, values, invariants,
+        first=tuple(_of_subject(make) for make in first),
+        about=lambda subject: versions(subject.layout),
+        given=given, again=again, heavy=heavy, shrinks=shrinks,
+    )  # fmt: skip
+
+
+def _of_subject(make: Callable[[Layout], Value]) -> Callable[[Subject], Value]:
+    return lambda subject: make(subject.layout)
+
+

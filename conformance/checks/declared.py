@@ -1,0 +1,143 @@
+"""What a check is: cases drawn for every subject of its family, and the invariants that they have to keep."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History
+from conformance.core.verdict import Violation
+from conformance.targets.protocol import Claims
+from strategies.nodes import Node
+
+Value: TypeAlias = Any
+Exhibit: TypeAlias = dict[str, Any]
+"""Plain data of one ``kind`` that a report knows how to show: ``bytes``, ``table`` or ``sequence``."""
+
+
+class Subject(Protocol):
+    """What a check is applied to: a version of a message, an assignor, a machine."""
+
+    @property
+    def edition(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> int | None:
+        """Of a message; None for what has no versions."""
+        ...
+
+
+S = TypeVar("S", bound=Subject)
+S_ = TypeVar("S_", bound=Subject)
+
+
+def nothing_remains(subject: Any, value: Value, shape: tuple[str, ...]) -> tuple[str, ...]:
+    """Where the violation itself says what sort of thing is wrong."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Family(Generic[S]):
+    """Subjects of one role, and how their values are drawn, reduced and shown."""
+
+    role: Role
+    subjects: Callable[[str], Iterable[S]]
+    """All that an edition has, in an order that stays."""
+    subject: Callable[[str, str, int | None], S]
+    """By edition, name and version. Errors: LookupError."""
+    claimed: Callable[[S, Claims], bool]
+    node: Callable[[S], Node]
+    """What values there are: a shrinker reduces along it."""
+    draw: Callable[[S, Random], Value]
+    exhibits: Callable[[History, Violation], list[Exhibit]]
+    """What shows a failure, besides its sentences."""
+    remains: Callable[[S, Value, tuple[str, ...]], tuple[str, ...]] = nothing_remains
+    """What sort of things are left in a shrunk value, to tell failures apart whose violations look alike."""
+
+
+class Conversation(NamedTuple):
+    steps: tuple[Step, ...]
+    kind: str = ""
+    """Of what is done to the value, where a check does several things."""
+
+
+Conversations: TypeAlias = Callable[[S_, Value, Random], Iterable[Conversation]]
+"""All conversations about one value. Same value, same state of the random source, same conversations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A case, and the value behind it, which is what a shrinker reduces."""
+
+    case: Case
+    value: Value
+    number: int
+    """Of the value in its check and subject."""
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[S]):
+    id: str
+    sentence: str
+    family: Family[S]
+    conversations: Conversations[S]
+    values: int
+    """How many values are drawn for every subject."""
+    invariants: tuple[str, ...]
+    """What its cases have to keep, besides what binds every target."""
+    first: tuple[Callable[[S], Value], ...] = ()
+    """The values to begin with; the rest are whatever the declaration allows."""
+    about: Callable[[S], bool] = lambda subject: True
+    """Which subjects of its family it is about."""
+    given: Callable[[S], Iterable[Conversation]] = lambda subject: ()
+    """Conversations that are not drawn: no number of values changes them, and no shrinker."""
+    again: Callable[[S, Value, str], Iterable[Conversation]] | None = None
+    """All conversations of one kind about a value, which is what a shrinker tries; None: the same ones again."""
+    draw: Callable[[S, Random], Value] | None = None
+    """None: as its family draws."""
+    node: Callable[[S], Node] | None = None
+    """None: its family's."""
+    heavy: bool = False
+    """Its cases are so large that more values than its own number are never drawn."""
+    shrinks: bool = True
+    """Is it worth the time to look for a smaller case? Not where every try runs into a time limit."""
+
+    @property
+    def role(self) -> Role:
+        return self.family.role
+
+    def number(self, asked: int | None) -> int:
+        """How many values are drawn where ``asked`` are asked for."""
+        return self.values if asked is None or (self.heavy and asked > self.values) else asked
+
+    def declaration(self, subject: S) -> Node:
+        """What values there are."""
+        return (self.node or self.family.node)(subject)
+
+    def samples(self, subject: S, seed: int, values: int | None = None) -> Iterator[Sample]:
+        """Seed, check, subject and number determine a sample: no clock, no order, no worker."""
+        for number, (steps, kind) in enumerate(self.given(subject)):
+            yield Sample(Case(self.id, subject.edition, self.role, steps), {}, number, kind)
+        draw = self.draw or self.family.draw
+        for number in range(self.values if values is None else values):
+            known = number < len(self.first)
+            random = self._random(subject, seed, number)
+            value = self.first[number](subject) if known else draw(subject, random)
+            random = self._random(subject, seed, number, "conversations")
+            for steps, kind in self.conversations(subject, value, random):
+                yield Sample(Case(self.id, subject.edition, self.role, steps), value, number, kind)
+
+    def cases(self, subject: S, value: Value, seed: int, number: int, kind: str) -> Iterator[Case]:
+        """The same choices for another value: what a shrinker makes of a smaller one."""
+        if self.again is not None:
+            conversations = self.again(subject, value, kind)
+        else:
+            conversations = self.conversations(subject, value, self._random(subject, seed, number, "conversations"))
+        for steps, _ in conversations:
+            yield Case(self.id, subject.edition, self.role, steps)
+
+    def _random(self, subject: S, seed: int, number: int, *more: str) -> Random:
+        return Random("/".join((str(seed), self.id, subject.name, str(subject.version), str(number), *more)))
