@@ -1,6 +1,5 @@
-"""A child process that speaks one JSON object a line, with a deadline and an end of file at every read."""
+"""A child process that speaks the testee protocol over its stdin and stdout."""
 
-import json
 import os
 import resource
 import selectors
@@ -11,24 +10,23 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final
 
-LINE = 16 << 20
-"""Longer lines are refused before they are gathered."""
-EVIDENCE = 8 << 10
-"""What is kept of the end of stderr, in bytes."""
+from conformance.targets.framing import Framing
+from conformance.targets.talk import Ended, Ends, Talk
 
+__all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "own_python"]
 
-@final
-class Ended(Exception):
-    """The child will answer no more: why, and what it last wrote to stderr."""
-
-    def __init__(self, cause: str, detail: str, evidence: str) -> None:
-        super().__init__(f"{cause}: {detail}")
-        self.cause = cause
-        """``crashed``, ``timeout`` or ``garbled``."""
-        self.detail = detail
-        self.evidence = evidence
+DUMPS: Final = ("SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGABRT")
+"""Signals that a testee may ask for at a time-out, so that it tells where it hangs."""
+DUMP_SECONDS: Final = 2.0
+"""What such a dump may take."""
+DUMP_PAUSE: Final = 0.3
+"""A dump is over when nothing came for so long."""
+DUMP_BYTES: Final = 64 << 10
+"""So much of it is read."""
+GRACE: Final = 5.0
+"""Seconds to answer bye; to end after it; to end after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +52,15 @@ class Pipe:
             preexec_fn=self._confine,  # noqa: PLW1509 - no threads here: workers are processes
         )  # fmt: skip
         streams = self._process.stdin, self._process.stdout, self._process.stderr
-        self._in, self._out, self._err = (each.fileno() for each in streams if each is not None)
-        for fd in (self._in, self._out, self._err):
+        ends = Ends(*(each.fileno() for each in streams if each is not None))
+        for fd in (ends.hears, ends.speaks, ends.noise):
+            assert fd is not None
             os.set_blocking(fd, False)
-        self._read = bytearray()
-        self._stderr = b""
-        self._lines: list[bytes] = []
-        self._over = False
+        self._ends = ends
+        self._talk = Talk(self, ends)
+        self._killed = False
+        self.dump_signal: signal.Signals | None = None
+        """What makes it tell on stderr where it is."""
 
     def _confine(self) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -70,127 +70,113 @@ class Pipe:
     @property
     def over(self) -> bool:
         """Has it ended?"""
-        return self._over
+        return self._talk.over
 
-    def exchange(self, line: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """Say one line, and hear one. Errors: ``Ended``; the child is gone then."""
-        if self._over:
-            raise Ended("crashed", "it has ended already", "")
-        if self._lines or self._read:
-            raise self._end("garbled", f"it spoke unasked: {self._first()!r}")
-        unsent = memoryview(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        deadline = time.monotonic() + seconds
-        with selectors.DefaultSelector() as wait:
-            wait.register(self._out, selectors.EVENT_READ)
-            wait.register(self._err, selectors.EVENT_READ)
-            wait.register(self._in, selectors.EVENT_WRITE)
-            while unsent or not self._lines:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise self._end("timeout", f"no answer within {seconds:g} s")
-                for key, _ in wait.select(left):
-                    if key.fd == self._in:
-                        unsent = self._send(unsent)
-                        if not unsent:
-                            wait.unregister(self._in)
-                    elif not self._receive(key.fd):
-                        wait.unregister(key.fd)
-        return self._object(self._lines.pop(0))
+    @property
+    def pid(self) -> int:
+        """Of the child, and of the process group that it began."""
+        return self._process.pid
 
-    def _send(self, unsent: memoryview) -> memoryview:
-        try:
-            return unsent[os.write(self._in, unsent[:65536]) :]
-        except BlockingIOError:
-            return unsent
-        except BrokenPipeError:
-            return unsent[:0]  # what it still says, or the end of its stdout, tells more
+    @property
+    def talk(self) -> Talk:
+        """What is said, for those who look closer."""
+        return self._talk
 
-    def _receive(self, fd: int) -> bool:
-        try:
-            data = os.read(fd, 1 << 20)
-        except BlockingIOError:
-            return True
-        if fd == self._err:
-            self._stderr = (self._stderr + data)[-EVIDENCE:]
-        elif not data:
-            raise self._end("crashed", "")
-        else:
-            self._gather(data)
-        return bool(data)
+    def speak(self, framing: Framing) -> None:
+        """From now on, both ways."""
+        self._talk.framing = framing
 
-    def _gather(self, data: bytes) -> None:
-        for index, part in enumerate(data.split(b"\n")):
-            if index:
-                self._lines.append(bytes(self._read))
-                self._read.clear()
-            self._read += part
-            if len(self._read) > LINE:
-                raise self._end("garbled", f"a line of more than {LINE >> 20} MiB")
+    def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+        """Say one message, and hear one. Errors: ``Ended``; the child is gone then."""
+        return self._talk.exchange(message, seconds)
 
-    def _object(self, line: bytes) -> dict[str, Any]:
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            raise self._end("garbled", f"not JSON: {line[:60]!r}") from None
-        if not isinstance(found, dict):
-            raise self._end("garbled", f"no object: {line[:60]!r}")
-        return found
-
-    def _first(self) -> bytes:
-        return bytes(self._lines[0] if self._lines else self._read)[:60]
-
-    def garbled(self, detail: str) -> Ended:
+    def garbled(self, detail: str, unasked: bool = False) -> Ended:
         """What it said makes no sense; it is stopped."""
-        return self._end("garbled", detail)
+        return self._talk.ended("garbled", detail, unasked)
 
-    def _end(self, cause: str, detail: str) -> Ended:
+    def gone(self) -> bool:
+        return self._process.poll() is not None
+
+    def end(self, cause: str, detail: str) -> tuple[str, str]:
+        if cause == "timeout" and self.dump_signal is not None:
+            self._dump(self.dump_signal)
         if cause == "crashed":
-            code = self._gone(5)
+            code = self._left(GRACE)
             if code is None:
-                cause, detail = "crashed", "closed its stdout and lived on"
+                detail = "closed its stdout and lived on"
             elif code == -signal.SIGPROF:
                 cause, detail = "timeout", "more processor time than a case may take"
             else:
-                detail = f"killed by {signal.Signals(-code).name}" if code < 0 else f"left with exit code {code}"
+                detail = f"{_way_out(code)} {detail}".rstrip()
         self.kill()
-        return Ended(cause, detail, self._stderr.decode("utf-8", "replace"))
+        return cause, detail
 
-    def _gone(self, seconds: float) -> int | None:
+    def _dump(self, number: signal.Signals) -> None:
+        """Some runtimes write theirs to stdout (a JVM does), where nothing else is of use any more."""
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
+        until, size = time.monotonic() + DUMP_SECONDS, 0
+        with selectors.DefaultSelector() as wait:
+            for fd in (self._ends.speaks, self._ends.noise):
+                wait.register(fd, selectors.EVENT_READ)  # type: ignore[arg-type]
+            while wait.get_map() and size < DUMP_BYTES and time.monotonic() < until:
+                ready = wait.select(DUMP_PAUSE)
+                if not ready:
+                    return
+                for key, _ in ready:
+                    data = os.read(key.fd, 1 << 16)
+                    self._talk.note(data)
+                    size += len(data)
+                    if not data:
+                        wait.unregister(key.fd)
+
+    def _left(self, seconds: float) -> int | None:
+        """Its exit code, or minus the signal; None where it lives on for so long."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
-    def close(self, last: Mapping[str, Any], seconds: float = 5) -> None:
-        """Say goodbye, then ask to end, then end it: each with ``seconds`` in between."""
+    def close(self, last: Mapping[str, Any], seconds: float = GRACE) -> str:
+        """Say goodbye, then ask to end, then end it: each with ``seconds`` in between. Which of it was needed."""
         try:
             self.exchange(last, seconds)
-        except Ended:
-            return
+        except Ended as death:
+            return str(death)
         assert self._process.stdin is not None
         self._process.stdin.close()
-        if self._gone(seconds) is None:
+        found = ""
+        if self._left(seconds) is None:
+            found = f"SIGTERM was needed: it did not end within {seconds:g} s of its answer to bye"
             self._process.terminate()
-            self._gone(seconds)
+            if self._left(seconds) is None:
+                found = f"SIGKILL was needed: it did not end within {seconds:g} s of SIGTERM"
+        self._talk.over = True
         self.kill()
+        return found
 
     def kill(self) -> None:
         """At once, with whatever it started."""
-        if self._over:
+        if self._killed:
             return
-        self._over = True
-        self._signal(signal.SIGKILL)
+        self._killed = self._talk.over = True
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # its own session: whatever it started goes with it
         self._process.wait()
-        with suppress(OSError):  # nothing more to read, or a grandchild that keeps the stream open
-            while data := os.read(self._err, 1 << 16):
-                self._stderr = (self._stderr + data)[-EVIDENCE:]
+        with suppress(OSError):
+            self._talk.hush()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert stream is not None
             stream.close()
 
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)  # its own session: whatever it started goes with it
+
+def _way_out(code: int) -> str:
+    if code >= 0:
+        return f"left with exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:  # a signal for real time has no name
+        return f"killed by signal {-code}"
 
 
 def own_python(module: str, *arguments: str) -> Sequence[str]:
