@@ -1,10 +1,12 @@
-"""aiokafka as a codec: the only module that imports it."""
+"""aiokafka as a codec and as a leader: the only module that imports it."""
 
 from collections.abc import Iterable
 from importlib import import_module, metadata
 from typing import Any
 
+from conformance.targets.leading import Member
 from conformance.targets.structs import Classes, Structs, by_api, present
+from conformance.targets.structs_assignors import StructAssignors
 
 MODULES = ("admin", "commit", "coordination", "group", "metadata")
 
@@ -21,7 +23,7 @@ class Aiokafka(Structs):
             **by_api(modules, lambda each: issubclass(each, request), lambda each: issubclass(each, api.Response)),
             **_records(api),
         }
-        super().__init__(metadata.version("aiokafka"), classes, _builders(modules, api.Request))
+        super().__init__(metadata.version("aiokafka"), classes, _assignors(), _builders(modules, api.Request))
 
 
 def _builders(modules: Iterable[Any], base: Any) -> dict[str, Any]:
@@ -44,3 +46,19 @@ def _records(api: Any) -> Classes:
             ("ResponseHeader", 1): (api, ("ResponseHeader_v1", "ResponseHeaderV2")),
         }
     )
+
+
+def _assignors() -> StructAssignors:
+    coordinator = import_module("aiokafka.consumer.group_coordinator").GroupCoordinator
+    return StructAssignors(
+        "aiokafka",
+        import_module("aiokafka.coordinator.protocol").ConsumerProtocol,
+        # What an assignor has for it is called by nobody in releases up to 0.14, so their members write generation -1.
+        tells_generation="on_generation_assignment" in coordinator._on_join_complete.__code__.co_names,
+        joined=_joined,
+    )
+
+
+def _joined(written: Any, _: Member) -> Any:
+    """Its leaders leave instance ids aside."""
+    return written

@@ -1,4 +1,4 @@
-"""kafka-python 3 as a codec: the only module that imports it.
+"""kafka-python 3 as a codec: the only module that imports it, with the one that has its assignors.
 
 Bodies go through the codec that it compiles per version, headers and consumer protocol data through its stream codec.
 Its snake_case names become the definition's names with the first letter in lower case, and nothing else is changed:
@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from importlib import import_module, metadata
 from typing import Any
 
+from conformance.targets.kafka_python_assignors import KafkaPythonAssignors
+from conformance.targets.leading import LEADING, answer
 from conformance.targets.protocol import Claims
+from conformance.targets.refusal import rejected
 
 MODULES = (
     "kafka.protocol.admin", "kafka.protocol.consumer.fetch", "kafka.protocol.consumer.group",
@@ -35,14 +38,18 @@ class KafkaPython:
     def __init__(self) -> None:
         self.version = metadata.version("kafka-python")
         self._classes = _classes()
+        self._assignors = KafkaPythonAssignors()
 
     def claims(self) -> Claims:
-        return Claims({name: each._valid_versions for name, each in self._classes.items()})
+        spans = {name: each._valid_versions for name, each in self._classes.items()}
+        return Claims(spans, assignors=tuple(self._assignors.names()))
 
     def configure(self, edition: str, /) -> str | None:
         return None if edition.partition("@")[0] == "apache" else f"{self.name} knows no edition {edition}"
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op["op"] in LEADING:
+            return answer(self._assignors, op)
         message, version = op["message"], op["version"]
         cls = self._classes.get(message)
         if cls is None:
@@ -59,13 +66,8 @@ class KafkaPython:
         except MemoryError:
             raise
         except Exception as refusal:  # noqa: BLE001 - it raises anything
-            return {"status": "rejected", "class": _class(refusal), "message": str(refusal)[:300]}
+            return rejected(refusal)
         return {"status": "unsupported", "message": f"no operation {op['op']!r}"}
-
-
-def _class(refusal: Exception) -> str:
-    kind = type(refusal)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _classes() -> dict[str, Any]:

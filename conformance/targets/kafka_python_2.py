@@ -1,10 +1,12 @@
-"""kafka-python before release 3 as a codec: the only module that imports those releases."""
+"""kafka-python before release 3 as a codec and as a leader: the only module that imports those releases."""
 
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from typing import Any
 
+from conformance.targets.leading import Member
 from conformance.targets.structs import Classes, Structs, by_api, present
+from conformance.targets.structs_assignors import StructAssignors
 
 MODULES = ("admin", "api_versions", "commit", "find_coordinator", "group", "metadata")
 """Of which not every release has all."""
@@ -21,7 +23,7 @@ class KafkaPython2(Structs):
             **by_api(modules, lambda each: issubclass(each, api.Request), lambda each: issubclass(each, api.Response)),
             **_records(api),
         }
-        super().__init__(metadata.version("kafka-python"), classes)
+        super().__init__(metadata.version("kafka-python"), classes, _assignors())
 
 
 def _records(api: Any) -> Classes:
@@ -40,3 +42,20 @@ def _records(api: Any) -> Classes:
             ("ResponseHeader", 1): (api, ("ResponseHeaderV2",)),
         }
     )
+
+
+def _assignors() -> StructAssignors:
+    protocol = import_module("kafka.coordinator.protocol").ConsumerProtocol
+    return StructAssignors(
+        "kafka",
+        protocol[0] if isinstance(protocol, list) else protocol,
+        tells_generation=True,
+        joined=_joined,
+    )
+
+
+def _joined(written: Any, member: Member) -> Any:
+    """Leaders know instance ids since there are static members, in a wrapper of the metadata."""
+    if find_spec("kafka.coordinator.subscription") is None:
+        return written
+    return import_module("kafka.coordinator.subscription").Subscription(written, member.instance)

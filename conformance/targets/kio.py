@@ -16,7 +16,8 @@ from typing import Any, get_args
 
 from conformance.core.edition import Edition, edition
 from conformance.targets.protocol import Claims, Unavailable
-from conformance.targets.structs import TAGS, ZERO, Inexpressible, claimed, class_of, released
+from conformance.targets.refusal import rejected
+from conformance.targets.structs import TAGS, ZERO, Inexpressible, claimed, released
 from conformance.wire.schema import Layout, Slot, messages, spec
 
 KINDS = ("request", "response", "header", "data")
@@ -69,7 +70,7 @@ class Kio:
         except (MemoryError, Inexpressible):
             raise
         except Exception as refusal:  # noqa: BLE001 - it raises anything
-            return {"status": "rejected", "class": class_of(refusal), "message": str(refusal)[:300]}
+            return rejected(refusal)
         return {"status": "accepted", "value": _shown(made, layout)}
 
     def _write(self, layout: Layout, cls: Any, made: Any) -> str:

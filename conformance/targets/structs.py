@@ -6,13 +6,16 @@ Nothing else is changed: whether what it does is right is not decided here.
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from inspect import signature
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
 from conformance.core.edition import Edition, edition
+from conformance.targets.leading import LEADING, Library, answer
 from conformance.targets.protocol import Claims
+from conformance.targets.refusal import rejected
 from conformance.wire.schema import Layout, Slot, messages, spec
 
 TAGS = "_unknownTaggedFields"
@@ -48,10 +51,13 @@ class Structs:
     name = ""
     issues = ""
 
-    def __init__(self, version: str, classes: Classes, builders: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, version: str, classes: Classes, assignors: Library, builders: Mapping[str, Any] | None = None
+    ) -> None:
         """``builders`` are message -> what its users make requests with, whatever version the broker has."""
         self.version = version
         self._classes = classes
+        self._assignors = assignors
         self._builders = builders or {}
         self._edition: Edition = edition("apache")
 
@@ -63,9 +69,11 @@ class Structs:
         return None
 
     def claims(self) -> Claims:
-        return claimed(self._classes)
+        return replace(claimed(self._classes), assignors=tuple(self._assignors.names()))
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op["op"] in LEADING:
+            return answer(self._assignors, op)
         message, version = op["message"], op["version"]
         cls = self._classes.get((message, version))
         if cls is None:
@@ -92,7 +100,7 @@ class Structs:
         except (MemoryError, Inexpressible):
             raise
         except Exception as refusal:  # noqa: BLE001 - it raises anything
-            return {"status": "rejected", "class": class_of(refusal), "message": str(refusal)[:300]}
+            return rejected(refusal)
         read_as = getattr(made, "API_VERSION", layout.version)
         if made.__class__ is not cls and read_as != layout.version:  # an answer to a version that the broker lacks
             layout = spec(self._edition, layout.message).at(read_as)
@@ -121,11 +129,6 @@ class Structs:
         if beyond := [key for key in value if key not in {*layout.names, *taken, TAGS}]:
             raise Inexpressible(f"its requests have no argument for {beyond[0]}")
         return builder(**{name: _in(kind, slot, full[slot.name]) for name, (kind, slot) in named.items()})
-
-
-def class_of(refusal: Exception) -> str:
-    kind = type(refusal)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def by_api(modules: Iterable[Any], is_request: Callable[[Any], bool], is_response: Callable[[Any], bool]) -> Classes:
