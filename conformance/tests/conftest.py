@@ -1,4 +1,6 @@
-"""Which tests run: those that need a JDK and jars are skipped where there are none, or fail where they are required."""
+"""Which tests run: those that need a JDK and jars, Go or Node are skipped where there are none, with the reason, or
+fail where they are required.
+"""
 
 import os
 from collections.abc import Generator, Iterator
@@ -9,7 +11,9 @@ from conformance.artifacts import Unavailable
 from conformance.targets.java import JavaCodec, java_judge
 
 REQUIRE = "KIPCHECK_REQUIRE"
-"""Words with commas between them; ``jars``: a test that cannot have its jars fails."""
+"""Words with commas between them, ``jars``, ``go``, ``node``: a test that cannot have what it needs of it fails."""
+NEEDS = {"jars": "jars", "all_jars": "jars", "go": "go", "node": "node"}
+"""Marker -> the word for what it needs."""
 ORACLES = {
     "3.9.2": ("streams", "metadata", "group-coordinator", "transaction-coordinator"),
     "4.4.0": ("metadata", "group-coordinator", "transaction-coordinator"),
@@ -33,20 +37,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    yield from _skipped_without_jars(item)
+    yield from _skipped_without_its_needs(item)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    yield from _skipped_without_jars(item)
+    yield from _skipped_without_its_needs(item)
 
 
-def _skipped_without_jars(item: pytest.Item) -> Generator[None, None, None]:
+def _skipped_without_its_needs(item: pytest.Item) -> Generator[None, None, None]:
     try:
         yield
     except Unavailable as why:
-        wanted = item.get_closest_marker("jars") or item.get_closest_marker("all_jars")
-        if not wanted or "jars" in os.environ.get(REQUIRE, "").split(","):
+        needs = {word for marker, word in NEEDS.items() if item.get_closest_marker(marker)}
+        if not needs or needs & set(os.environ.get(REQUIRE, "").split(",")):
             raise
         pytest.skip(str(why))
 

@@ -1,0 +1,60 @@
+"""What all commands share: exit codes, how they are declared, how they complain."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+OK, FAILED, USAGE, NOT_STARTED, STALE, OUR_BUG = 0, 1, 2, 3, 5, 70
+EXIT_CODES = """\
+exit codes:
+  0  conformant, or done       4  unstable target
+  1  a failure, or refused     5  stale expectations
+  2  usage                     6  undecided within the budget
+  3  a target did not start    70 a bug of ours
+where several hold, the first of 70, 2, 3, 1, 5, 4, 6"""
+
+Call: TypeAlias = Callable[[argparse.Namespace], int]
+
+
+class Commands:
+    """Where commands are declared."""
+
+    def __init__(self, top: argparse.ArgumentParser) -> None:
+        self._commands = top.add_subparsers(metavar="COMMAND", required=True)
+
+    def add(
+        self, name: str, call: Call, about: str, epilog: str = "", parents: Sequence[argparse.ArgumentParser] = ()
+    ) -> argparse.ArgumentParser:
+        made = self._commands.add_parser(
+            name, help=about, description=about, epilog=epilog, parents=parents,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        made.set_defaults(call=call)
+        return made
+
+
+def duration(text: str) -> float:
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    number = text[:-1] if unit else text
+    if not number.isascii() or not number.isdigit() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 90s, 5m or 8h")
+    return float(int(number) * (unit or 1))
+
+
+def positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def say_json(found: Mapping[str, Any]) -> int:
+    print(json.dumps(found, ensure_ascii=False))
+    return OK
+
+
+def complain(what: object, code: int) -> int:
+    """One line on stderr; the code is given back."""
+    print(f"kipcheck: {what}".replace("\n", " "), file=sys.stderr)
+    return code

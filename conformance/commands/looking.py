@@ -1,0 +1,95 @@
+"""Looking up: checks, requirements, targets, editions."""
+
+import argparse
+
+from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say_json
+
+
+def add(commands: Commands) -> None:
+    listed = commands.add("checks", _checks, "what is checked, against which requirements")
+    listed.add_argument("--json", action="store_true")
+    wanted = commands.add("requirements", _requirements, "every normative statement, and the checks that cover it")
+    wanted.add_argument("id", nargs="?", metavar="ID", help="one of them, with its clause and text")
+    wanted.add_argument("--json", action="store_true")
+    there = commands.add("targets", _targets, "what can be tested, and what is there of it")
+    there.add_argument("--json", action="store_true")
+
+    texts = commands.add("editions", _editions, "the editions, and which versions each release speaks")
+    texts.add_argument("--json", action="store_true")
+    about = "what differs, and who can read what of whom; exit 1 where a reader would misread"
+    diff = texts.add_subparsers(metavar="[diff A B]").add_parser("diff", help=about, description=about)
+    diff.add_argument("a", metavar="A")
+    diff.add_argument("b", metavar="B")
+    diff.add_argument("--json", action="store_true")
+    diff.set_defaults(call=_diff)
+
+
+def _checks(options: argparse.Namespace) -> int:
+    from conformance.catalogue import checks_table
+
+    rows = checks_table()
+    if options.json:
+        return say_json({"checks": rows})
+    for row in rows:
+        print(f"{row['id']}  ({row['role']})  {row['sentence']}")
+        for each in row["invariants"]:
+            print(f"    {each['grade']:<6} {each['id']}: {each['statement']}  [{', '.join(each['requirements'])}]")
+    return OK
+
+
+def _requirements(options: argparse.Namespace) -> int:
+    from conformance.catalogue import requirement, requirements_table
+
+    if options.id:
+        try:
+            rows = [requirement(options.id)]
+        except LookupError as unknown:
+            return complain(unknown.args[0], USAGE)
+    else:
+        rows = requirements_table()
+    if options.json:
+        return say_json({"requirements": rows})
+    for row in rows:
+        covered = ", ".join(row["checks"]) or "not covered yet"
+        print(f"{row['id']:<8} {row['grade']:<6} {row['edition']:<8} {row['role']:<13} {covered}")
+        if options.id:
+            print(f"\n{row['clause']}\n{row['text']}\n\ninvariants: {', '.join(row['invariants']) or 'none'}")
+            print(f"releases: {row['releases'] or 'none, a draft'}")
+    if not options.id:
+        print(f"{sum(bool(row['checks']) for row in rows)} of {len(rows)} covered")
+    return OK
+
+
+def _targets(options: argparse.Namespace) -> int:
+    from conformance.targets.roll import targets_table
+
+    rows = targets_table()
+    if options.json:
+        return say_json({"targets": rows})
+    for row in rows:
+        state = "available" if row["available"] else row["why"]
+        print(f"{row['name']:<16} {row['version'] or '-':<10} {', '.join(row['roles']):<10} {state}")
+    return OK
+
+
+def _editions(options: argparse.Namespace) -> int:
+    from conformance.wire import editions
+
+    if options.json:
+        return say_json(editions.editions_table())
+    print(editions.text())
+    return OK
+
+
+def _diff(options: argparse.Namespace) -> int:
+    import json
+
+    from conformance.core.edition import edition
+    from conformance.wire import diff
+
+    try:
+        found = diff.diff(edition(options.a), edition(options.b))
+    except LookupError as error:
+        return complain(error.args[0], USAGE)
+    print(json.dumps(found.as_json()) if options.json else found.text())
+    return FAILED if found.misreads else OK

@@ -1,0 +1,84 @@
+"""Holding conversations: run, replay."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conformance.commands.declared import EXIT_CODES, FAILED, OK, Commands, complain, duration, positive, say_json
+
+
+def add(commands: Commands) -> None:
+    gate = commands.add("run", _run, "hold conversations with targets and judge them", EXIT_CODES)
+    gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
+    gate.add_argument("--edition", default="apache", metavar="E")
+    gate.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
+    gate.add_argument("--message", action="append", metavar="GLOB", help="default all; may be repeated")
+    gate.add_argument("--seed", type=int, default=0, metavar="N")
+    gate.add_argument(
+        "--cases", type=positive, metavar="N",
+        help="values drawn for each check and version of a message, instead of the check's own number",
+    )
+    gate.add_argument(
+        "--workers", type=positive, metavar="N",
+        help="processes (default 2, where there are so many processors); the verdicts stay the same",
+    )
+    gate.add_argument(
+        "--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: begins nothing later; what is left is undecided"
+    )
+    gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    gate.add_argument("--dry-run", action="store_true", help="say what would run, and run nothing")
+    gate.add_argument("--json", action="store_true", help="the plan of --dry-run as JSON")
+
+    about = "hold a failed conversation again: 1 it still fails, 0 it is gone"
+    again = commands.add("replay", _replay, about, EXIT_CODES)
+    again.add_argument("failure", metavar="ID|FILE", help="failures/ID.json of a run, or the ID in a run's --out")
+    again.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+
+
+def _run(options: argparse.Namespace) -> int:
+    import reports
+    from conformance import gate, selection
+
+    outcome = gate.run(
+        gate.Options(
+            targets=tuple(options.target or ("kafka-python",)),
+            edition=options.edition,
+            checks=tuple(options.check or ("*",)),
+            messages=tuple(options.message or ("*",)),
+            seed=options.seed,
+            cases=options.cases,
+            workers=options.workers or selection.WORKERS,
+            out=options.out,
+            dry_run=options.dry_run,
+            budget=options.budget,
+        )
+    )
+    if options.dry_run and not outcome.why:
+        _print_plan(outcome.plan, options.json)
+    elif outcome.ledger is not None:
+        print(reports.render(outcome.ledger, "text"), end="")
+    return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
+
+
+def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    if as_json:
+        say_json({"plan": plan, "cases": sum(row["cases"] for row in plan)})
+        return
+    for row in plan:
+        spoken = row["versions"]
+        versions = " v" + "-".join(map(str, sorted({min(spoken), max(spoken)}))) if spoken else ""
+        print(f"{row['target']}  {row['check']:<20} {row['grade']:<12} {row['subject']}{versions}: "
+              f"{row['cases']} cases  {' '.join(row['requirements'])}")
+    print(f"{sum(row['cases'] for row in plan)} cases; nothing was run")
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from conformance import gate
+
+    named = Path(options.failure)
+    by_id = options.out / "failures" / f"{options.failure}.json"
+    found = gate.replay(by_id if by_id.is_file() and not named.is_file() else named)
+    print(found.says, file=sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr)
+    return found.exit_code
