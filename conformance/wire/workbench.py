@@ -59,7 +59,7 @@ def _declaration(edition: Edition, message: str) -> "MessageSpec | NodeSpec":
 
 def hex_of(layout: Layout, text: str) -> str:
     """JSON text -> hex. Errors: ``Unreadable`` unless it is one object, ``Refused`` by the layout."""
-    return layout.encode(layout.codec.from_json(_object(text))).hex()
+    return layout.encode(layout.codec.from_json(object_of(text))).hex()
 
 
 def json_of(layout: Layout, text: str) -> str:
@@ -96,7 +96,7 @@ def _each(
     allowed = {"edition", "message", "version", payload}
     for line in lines:
         try:
-            given = _object(line)
+            given = object_of(line)
             if not given.keys() <= allowed:
                 raise Unreadable("bad-line", f"unknown key {', '.join(map(repr, given.keys() - allowed))}")
             if payload not in given:
@@ -133,7 +133,8 @@ def _failure(kind: str, why: str, path: str, offset: int | None) -> str:
     return json.dumps({"error": {"class": kind, "message": why, "path": path, "offset": offset}}, ensure_ascii=False)
 
 
-def _object(text: str) -> dict[str, Any]:
+def object_of(text: str) -> dict[str, Any]:
+    """JSON text -> its one object, in which no key stands twice. Errors: ``Unreadable``."""
     try:
         found = _read(text)
     except (ValueError, RecursionError) as error:

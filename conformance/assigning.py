@@ -1,0 +1,257 @@
+"""A group as a person writes it, and what a target's leader makes of it: ``kipcheck assign``."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NoReturn, TypeAlias
+
+from conformance.core.case import Case, Role, step
+from conformance.core.history import Died, Lost, Observation, Refused, Replied, Silent, Unsupported
+from conformance.targets.protocol import BATCH, NotPlayed, Session, Target, Unstable
+from conformance.wire.jsontext import path_of
+from conformance.wire.workbench import Unreadable, object_of
+
+ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+CLASSES: Final = {
+    "not-json": "a line or file that is no JSON object",
+    "bad-group": "a key too many, or a value that no group can have",
+    "Unsupported": "the target has no such assignor, or cannot be given this group",
+    "crashed": "the target went down",
+    "timeout": "it took more time than it may",
+    "memory": "it took more memory than it may",
+    "garbled": "what it answered is no assignment",
+    "unstable": "it had gone down too often, and was not asked",
+}
+"""What our own classes of error mean; any other is the target's, of what it raised."""
+
+Path: TypeAlias = tuple[str | int, ...]
+Group: TypeAlias = dict[str, Any]
+"""``topics`` and ``members``, lists, as a leader is given them."""
+LARGEST: Final = (1 << 31) - 1
+
+
+def group(text: str) -> Group:
+    """Errors: ``Unreadable``, which says where and what would do."""
+    return _group(object_of(text))
+
+
+def assigned(text: str, target: Target, assignor: str, edition: str) -> tuple[str, bool]:
+    """A line of JSON, and whether it is an assignment. Errors: ``Unreadable`` before the target is started;
+    ``Unavailable``, ``Broken``.
+    """
+    ((line, well),) = _lines([group(text)], target, assignor, edition)
+    return line, well
+
+
+def assign_lines(lines: Iterable[str], target: Target, assignor: str, edition: str) -> Iterator[tuple[str, bool]]:
+    """Line for line, what cannot be read too; the target is started once. Errors: ``Unavailable``, ``Broken``."""
+    return _lines(map(_readable, lines), target, assignor, edition)
+
+
+def _readable(line: str) -> Group | Unreadable:
+    try:
+        return group(line)
+    except Unreadable as why:
+        return why
+
+
+def _lines(
+    groups: Iterable[Group | Unreadable], target: Target, assignor: str, edition: str
+) -> Iterator[tuple[str, bool]]:
+    try:
+        with target.open(edition, Role.LEADER) as session:
+            known = session.info.claims.assignors
+            if assignor in known:
+                yield from _answers(session, iter(groups), assignor, edition)
+                return
+            why = f"{target.name} has no assignor {assignor}; it has {', '.join(known)}"
+    except NotPlayed:
+        why = f"{target.name} has no assignors"
+    for each in groups:
+        yield _failed(each) if isinstance(each, Unreadable) else _error("Unsupported", why)
+
+
+def _answers(
+    session: Session, groups: Iterator[Group | Unreadable], assignor: str, edition: str
+) -> Iterator[tuple[str, bool]]:
+    while some := list(islice(groups, BATCH)):
+        asked = [each for each in some if not isinstance(each, Unreadable)]
+        steps = [step("leader", "assign", assignor=assignor, **each) for each in asked]
+        try:
+            held = session.hold([Case("assign", edition, Role.LEADER, (each,)) for each in steps])
+        except Unstable as why:
+            held = [(Lost(str(why)),) for _ in asked]
+        answers = iter(held)
+        for each in some:
+            if isinstance(each, Unreadable):
+                yield _failed(each)
+            else:
+                (observation,) = next(answers)
+                yield _shown(observation, each["members"])
+
+
+def _shown(observation: Observation, members: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
+    match observation:
+        case Replied():
+            try:
+                return json.dumps(_shares(observation, members), ensure_ascii=False), True
+            except (KeyError, TypeError, ValueError) as wrong:
+                return _error("garbled", f"what it answered is no assignment: {wrong!r}"[:300])
+        case Refused(kind, why):
+            return _error(kind, why)
+        case Unsupported(reason):
+            return _error("Unsupported", reason)
+        case Died(cause, detail, _):
+            return _error(cause, detail)
+        case Lost(reason):
+            return _error("unstable", reason)
+        case Silent():
+            return _error("timeout", "it never answered")
+
+
+def _shares(answer: Replied, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """By member, sorted; who is left out has nothing, and who is nobody's member is shown too."""
+    shares: dict[str, Any] = {}
+    for each in answer["assignment"]:
+        if each["id"] in shares:
+            raise ValueError(f"{each['id']} stands in it twice")
+        partitions = sorted([str(topic), int(partition)] for topic, partition in each["partitions"])
+        shares[each["id"]] = {"partitions": partitions, "userData": each.get("userData") or None}
+    for member in members:
+        shares.setdefault(member["id"], {"partitions": [], "userData": None})
+    return dict(sorted(shares.items()))
+
+
+def _failed(why: Unreadable) -> tuple[str, bool]:
+    return _error(why.kind, str(why))
+
+
+def _error(kind: str, why: str) -> tuple[str, bool]:
+    return json.dumps({"error": {"class": kind, "message": why}}, ensure_ascii=False), False
+
+
+# ---- reading a group
+
+
+def _group(given: Mapping[str, Any]) -> Group:
+    _keys((), given, ("topics", "members"))
+    topics = _object(("topics",), given.get("topics", {}))
+    members = _object(("members",), given.get("members", {}))
+    found = [_member(("members", id), id, each) for id, each in members.items()]
+    static: dict[str, str] = {}
+    for each in found:
+        if each["instance"] is not None:
+            other = static.setdefault(each["instance"], each["id"])
+            if other != each["id"]:
+                _refuse(("members", each["id"], "instance"), f"{each['instance']!r} is that of {other!r} already")
+    return {"topics": [_topic(("topics", name), name, each) for name, each in topics.items()], "members": found}
+
+
+def _topic(path: Path, name: str, given: Any) -> dict[str, Any]:
+    _text(path, name)
+    if type(given) is int:
+        return {"name": name, "partitions": _number(path, given, 0), "racks": None}
+    if not isinstance(given, dict):
+        _refuse(path, f'a number of partitions is wanted, or {{"partitions": 3, "racks": [...]}}, not {_a(given)}')
+    _keys(path, given, ("partitions", "racks"))
+    racks = given.get("racks")
+    if racks is not None:
+        racks = [
+            [_text((*path, "racks", n, m), rack) for m, rack in enumerate(_list((*path, "racks", n), each))]
+            for n, each in enumerate(_list((*path, "racks"), racks))
+        ]
+    elif "partitions" not in given:
+        _refuse(path, "how many partitions has it? 'partitions' says it")
+    count = _number((*path, "partitions"), given.get("partitions", len(racks or ())), 0)
+    if racks is not None and len(racks) != count:
+        _refuse((*path, "racks"), f"one list for each of its {count} partitions is wanted, not {len(racks)}")
+    return {"name": name, "partitions": count, "racks": racks}
+
+
+def _member(path: Path, id: str, given: Any) -> dict[str, Any]:
+    _text(path, id)
+    _keys(path, _object(path, given), ("subscription", "owned", "generation", "instance", "rack", "userData"))
+    subscription = _each_once((*path, "subscription"), given.get("subscription", []), _text)
+    owned = _each_once((*path, "owned"), given.get("owned", []), _partition)
+    instance, rack, user_data = (given.get(key) for key in ("instance", "rack", "userData"))
+    return {
+        "id": id,
+        "subscription": subscription,
+        "owned": [list(each) for each in owned],
+        "generation": _number((*path, "generation"), given.get("generation", -1), -LARGEST - 1),
+        "instance": None if instance is None else _text((*path, "instance"), instance),
+        "rack": None if rack is None else _text((*path, "rack"), rack),
+        "userData": None if user_data is None else _hex((*path, "userData"), user_data),
+    }
+
+
+def _partition(path: Path, given: Any) -> tuple[str, int]:
+    if not isinstance(given, list) or len(given) != 2:
+        _refuse(path, f'a partition is ["topic", number], not {_a(given)}')
+    return _text((*path, 0), given[0]), _number((*path, 1), given[1], 0)
+
+
+def _each_once(path: Path, given: Any, read: Callable[[Path, Any], Any]) -> list[Any]:
+    found: list[Any] = []
+    known: set[Any] = set()
+    for n, each in enumerate(_list(path, given)):
+        value = read((*path, n), each)
+        if value in known:
+            _refuse((*path, n), f"{json.dumps(value)} stands there twice; leave one out")
+        known.add(value)
+        found.append(value)
+    return found
+
+
+def _keys(path: Path, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in given:
+        if key not in known:
+            _refuse((*path, key), f"no key is called so; there are {', '.join(known)}")
+
+
+def _object(path: Path, given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        _refuse(path, f"an object is wanted, not {_a(given)}")
+    found: dict[str, Any] = given
+    return found
+
+
+def _list(path: Path, given: Any) -> list[Any]:
+    if not isinstance(given, list):
+        _refuse(path, f"a list is wanted, not {_a(given)}")
+    found: list[Any] = given
+    return found
+
+
+def _text(path: Path, given: Any) -> str:
+    if not isinstance(given, str):
+        _refuse(path, f"a text is wanted, not {_a(given)}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        _refuse(path, "half a character, which UTF-8 cannot hold")
+    return str(given)
+
+
+def _number(path: Path, given: Any, least: int) -> int:
+    if type(given) is not int:
+        _refuse(path, f"a whole number is wanted, not {_a(given)}")
+    if not least <= given <= LARGEST:
+        _refuse(path, f"a number from {least} to {LARGEST} is wanted, not {_a(given)}")
+    return int(given)
+
+
+def _hex(path: Path, given: Any) -> str:
+    try:
+        return bytes.fromhex(_text(path, given)).hex()
+    except ValueError:
+        _refuse(path, f"hex is wanted, not {_a(given)}")
+
+
+def _a(given: Any) -> str:
+    shown = json.dumps(given)
+    return shown if len(shown) <= 40 else f"{shown[:40]}..."
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    raise Unreadable("bad-group", f"{path_of(path)}: {why}")

@@ -1,0 +1,81 @@
+"""A group for a target's leader: assign."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from conformance.commands.declared import FAILED, NOT_STARTED, OK, USAGE, Commands, complain
+
+
+def add(commands: Commands) -> None:
+    from conformance.assigning import ASSIGNORS
+
+    made = commands.add("assign", _assign, "what a target's leader assigns to the members of a group", _epilog())
+    made.add_argument("--target", default="kafka-python", metavar="T", help="default kafka-python")
+    made.add_argument("--assignor", required=True, choices=ASSIGNORS)
+    made.add_argument("--edition", default="apache", metavar="E", help="default apache")
+    made.add_argument("--batch", action="store_true", help="JSON Lines in and out, one for one")
+    made.add_argument(
+        "input", nargs="?", default="-", metavar="FILE", help="a file with one JSON object, or - for standard input"
+    )
+
+
+def _epilog() -> str:
+    from conformance.assigning import CLASSES
+
+    width = max(map(len, CLASSES))
+    classes = "\n".join(f"  {name:<{width}}  {meaning}" for name, meaning in CLASSES.items())
+    return f"""\
+{{"topics": {{"t": 3, "u": {{"partitions": 1, "racks": [["a", "b"]]}}}},
+ "members": {{"c1": {{"subscription": ["t"], "owned": [["t", 0]], "generation": 10,
+                    "instance": null, "rack": null, "userData": null}}}}}}
+gives
+{{"c1": {{"partitions": [["t", 0], ["t", 1], ["t", 2]], "userData": null}}}}
+
+A key that a member lacks is [], -1 or null. What it owns, and since which generation, is told to the leader in
+whatever fields it reads, user data included, unless userData (hex) is given. racks: those of the replicas of each
+partition. cooperative-sticky: what the leader sends, without what another member has to give up first.
+
+exit codes: 0 assigned, 1 {{"error": {{"class", "message"}}}} in the place of a result, 2 unreadable,
+3 the target did not start; with --batch 1 if any line failed. Classes, of which all others are the target's own:
+{classes}"""
+
+
+def _assign(options: argparse.Namespace) -> int:
+    from conformance import assigning
+    from conformance.core.edition import edition
+    from conformance.targets.protocol import Broken, Unavailable
+    from conformance.targets.roll import target
+    from conformance.wire.workbench import Unreadable
+
+    try:
+        edition(options.edition)
+        asked = target(options.target), options.assignor, options.edition
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    except Unavailable as missing:
+        return complain(missing, NOT_STARTED)
+    with ExitStack() as held:
+        source = sys.stdin
+        if options.input != "-":
+            try:
+                source = held.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
+            except OSError as missing:
+                return complain(missing, USAGE)
+        try:
+            if options.batch:
+                return _print(assigning.assign_lines(source, *asked))
+            return _print([assigning.assigned(source.read(), *asked)])
+        except Unreadable as wrong:
+            return complain(wrong, USAGE)
+        except (Broken, Unavailable) as gone:
+            return complain(gone, NOT_STARTED)
+
+
+def _print(results: Iterable[tuple[str, bool]]) -> int:
+    well = True
+    for line, good in results:
+        print(line)
+        well = well and good
+    return OK if well else FAILED
