@@ -1,10 +1,76 @@
-"""Between the steps of a conversation about an assignment and what they mean."""
+"""Between the steps of a conversation about an assignment and what they mean.
 
-from collections.abc import Sequence
-from typing import Any
+An operation says everything in lists, for the order of topics and members may matter to a leader; see
+``conformance/targets/testee.schema.json``.
+"""
 
-from conformance.core.case import Step
-from conformance.core.history import Op, Replied
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from conformance.core.case import Step, step
+from conformance.core.history import Observation, Op, Replied
+from conformance.models.assignment import NO_GENERATION, STICKY, Group, Member, Partition, Topic
+from conformance.wire import layout
+from conformance.wire.errors import Refused
+
+Share: TypeAlias = tuple[str, tuple[Partition, ...]]
+"""A member, and what it was assigned."""
+
+
+def assign(assignor: str, topics: Iterable[Topic], members: Iterable[Member], rejoin: bool = False) -> Step:
+    """The step that asks a leader for an assignment, as its own members would write what they own."""
+    body = {"assignor": assignor, "topics": [*map(_topic, topics)], "members": [*map(_member, members)]}
+    return step("leader", "assign", **body, **({"rejoin": True} if rejoin else {}))
+
+
+def with_user_data(step: Step, version: int) -> Step:
+    """The same, but what members own is in the user data that Kafka's StickyAssignor writes, and nowhere else."""
+    members = [
+        {**each, "owned": [], "userData": user_data(_partitions(each["owned"]), each["generation"], version).hex()}
+        for each in step["members"]
+    ]
+    return Step(step.actor, step.verb, {**step.body, "members": members})
+
+
+def user_data(owned: Iterable[Partition], generation: int, version: int = 1) -> bytes:
+    """As Kafka's StickyAssignor writes it: topics in the order in which they come (version 0 has no generation)."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in owned:
+        by_topic.setdefault(topic, []).append(number)
+    before = [{"topic": topic, "partitions": numbers} for topic, numbers in by_topic.items()]
+    value = {"previousAssignment": before, **({"generation": generation} if version else {})}
+    return layout("apache", "StickyAssignorUserData", version).encode(value)
+
+
+@lru_cache(maxsize=512)
+def read_user_data(data: bytes) -> tuple[tuple[Partition, ...], int] | None:
+    """Partitions and generation; with the generation, else without one, else it says nothing (StickyAssignor)."""
+    for version in (1, 0):
+        try:
+            value = layout("apache", "StickyAssignorUserData", version).decode(data)
+        except Refused:
+            continue
+        owned = tuple((each["topic"], number) for each in value["previousAssignment"] for number in each["partitions"])
+        return owned, value.get("generation", NO_GENERATION)
+    return None
+
+
+def group_of(step: Step) -> Group:
+    """What the leader is told, with the claims that its assignor reads: of sticky, those in the user data."""
+    return Group(
+        tuple(_topic_of(each) for each in step["topics"]),
+        tuple(_member_of(each, step["assignor"]) for each in step["members"]),
+    )
+
+
+def shares(observation: Observation) -> list[Share]:
+    """What an answer gives to each member that it names. Errors: ValueError for what is no assignment."""
+    assert isinstance(observation, Replied)
+    try:
+        return [(str(each["id"]), tuple(_partitions(each["partitions"]))) for each in observation["assignment"]]
+    except (KeyError, TypeError, ValueError) as wrong:
+        raise ValueError(f"the answer is no assignment: {wrong!r}") from None
 
 
 def is_rejoin(step: Step) -> bool:
@@ -20,11 +86,54 @@ def rejoined(step: Step, before: Sequence[Op]) -> Step | None:
     last = next((op for op in reversed(before) if op.step.verb == "assign"), None)
     if last is None or not isinstance(last.observation, Replied):
         return None
-    held = {each["id"]: each["partitions"] for each in last.observation["assignment"]}
+    try:
+        held = {member: [*map(list, partitions)] for member, partitions in shares(last.observation)}
+    except ValueError:
+        return None
     generation = max([0, *(each["generation"] for each in last.step["members"])]) + 1
-    members: list[dict[str, Any]] = [
-        {**each, "owned": held.get(each["id"], []), "generation": generation if each["id"] in held else -1}
+    members = [
+        {
+            **each,
+            "owned": held.get(each["id"], []),
+            "generation": generation if each["id"] in held else NO_GENERATION,
+        }
         for each in step["members"]
     ]
     body = {key: value for key, value in step.body.items() if key != "rejoin"}
     return Step(step.actor, step.verb, {**body, "members": members})
+
+
+def _topic(topic: Topic) -> dict[str, Any]:
+    racks = None if topic.racks is None else [sorted(each) for each in topic.racks]
+    return {"name": topic.name, "partitions": topic.partitions, "racks": racks}
+
+
+def _member(member: Member) -> dict[str, Any]:
+    return {
+        "id": member.id,
+        "subscription": list(member.subscription),
+        "owned": [list(each) for each in member.owned],
+        "generation": member.generation,
+        "instance": member.instance,
+        "rack": member.rack,
+        "userData": None,
+    }
+
+
+def _topic_of(given: Mapping[str, Any]) -> Topic:
+    racks = given.get("racks")
+    return Topic(given["name"], given["partitions"], None if racks is None else tuple(map(frozenset, racks)))
+
+
+def _member_of(given: Mapping[str, Any], assignor: str) -> Member:
+    owned, generation = tuple(_partitions(given["owned"])), given["generation"]
+    data = given.get("userData")
+    if data is not None and assignor == STICKY:
+        owned, generation = read_user_data(bytes.fromhex(data)) or ((), NO_GENERATION)
+    return Member(
+        given["id"], tuple(given["subscription"]), owned, generation, given.get("instance"), given.get("rack")
+    )
+
+
+def _partitions(given: Iterable[Sequence[Any]]) -> list[Partition]:
+    return [(str(topic), int(number)) for topic, number in given]
