@@ -104,6 +104,23 @@ def fetch(coordinates: Iterable[str]) -> dict[str, Path]:
     return {text: path for text, each in wanted.items() if (path := _cached(each))}
 
 
+def held(text: str) -> Path | None:
+    """The jar of ``group:artifact:version`` where it is here; nobody is asked for it."""
+    return _cached(Coordinate.parse(text))
+
+
+def releases_held(group: str, artifact: str) -> set[str]:
+    """The versions of an artifact whose jars are here."""
+    roots = (cache() / "maven", _local_repository())
+    folders = (root / group.replace(".", "/") / artifact for root in roots)
+    return {jar.parent.name for each in folders for jar in each.glob(f"*/{artifact}-*.jar") if _plain(jar)}
+
+
+def _plain(jar: Path) -> bool:
+    """And no jar of sources or tests beside it?"""
+    return jar.stem.endswith(f"-{jar.parent.name}")
+
+
 def sha256(path: Path) -> str:
     """In hex, as golden files name the jar that made them."""
     with path.open("rb") as file:

@@ -1,6 +1,7 @@
-"""Released jars as judges: our Java program, compiled by the user's JDK, asks their codecs over the testee protocol.
+"""Our Java program, compiled by the user's JDK, and released jars behind it as judges of our own codec.
 
-The program links to nothing of Kafka: each release sits behind a class loader of its own, so one process holds many.
+The program speaks the testee protocol and links to nothing of Kafka: each release sits behind a class loader of its
+own, so one process holds many. (A release as a target of the gate: ``java_target``.)
 """
 
 import hashlib
@@ -27,7 +28,7 @@ BATCH: Final = 256
 """Orders in one exchange."""
 START_SECONDS: Final = 60.0
 CASE_MILLISECONDS: Final = 10_000
-"""What one order may take before the program stops itself, with its stacks on stderr."""
+"""What one order may take, of processor time, before the program gives it up with its stack as evidence."""
 HEAP: Final = "-Xmx512m"
 
 PARTS: Final = {
@@ -85,7 +86,7 @@ class Answer:
         versions = result.get("versions")
         return cls(
             result["status"], result.get("hex"), result.get("value"), versions and (versions[0], versions[1]),
-            result.get("left", 0), result.get("class"), result.get("message", ""),
+            result.get("left", 0), result.get("thrown", result.get("class")), result.get("message", ""),
         )  # fmt: skip
 
 
@@ -105,14 +106,22 @@ class JavaCodec:
         while asked := tuple(islice(waiting, BATCH)):
             batch += 1
             cases = [order.line(n) for n, order in enumerate(asked)]
+            seconds = START_SECONDS + self._case_milliseconds / 1000
             told = self._pipe.exchange(
-                {"type": "batch", "id": batch, "deadline_ms": self._case_milliseconds, "cases": cases},
-                START_SECONDS + self._case_milliseconds / 1000,
-            )
+                {
+                    "type": "batch", "id": batch, "deadline_ms": int(seconds * 1000), "cpu_ms": self._case_milliseconds,
+                    "cases": cases,
+                },
+                seconds,
+            )  # fmt: skip
             results = told.get("results")
             if told.get("type") != "results" or not isinstance(results, list) or len(results) != len(asked):
                 raise self._pipe.garbled(f"no results: {str(told)[:100]}")
-            yield from map(Answer.of, results)
+            for result in results:
+                if result["status"] == "died":
+                    self._pipe.kill()
+                    raise Ended(result["cause"], result["message"], result["evidence"])
+                yield Answer.of(result)
 
     def one(self, order: Order) -> Answer:
         """The answer to a single order."""
@@ -135,21 +144,10 @@ def java_judge(wanted: Mapping[str, Sequence[str]]) -> Iterator[JavaCodec]:
 @contextmanager
 def judge_of(jars: Mapping[str, Sequence[Path]], case_milliseconds: int = CASE_MILLISECONDS) -> Iterator[JavaCodec]:
     """A JVM with these jars, or folders of classes, by the name of the release. Errors: ``Unavailable``."""
-    argv = (
-        _tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
-        "-Dfile.encoding=UTF-8", "-cp", str(program()), "kipcheck.Testee",
-    )  # fmt: skip
+    pipe = Pipe(command(jars))
     usual = next(iter(jars))
-    releases = {release: [str(each) for each in paths] for release, paths in jars.items()}
-    pipe = Pipe(Command(argv))
     try:
         pipe.exchange({"type": "hello", "protocol": 1, "run": "judge"}, START_SECONDS)
-        ready = pipe.exchange(
-            {"type": "configure", "role": "codec", "edition": "apache", "releases": releases, "default": usual},
-            START_SECONDS,
-        )
-        if not ready.get("ok"):
-            raise Unavailable(f"the jars could not be opened: {ready.get('unsupported')}")
         yield JavaCodec(pipe, usual, case_milliseconds)
     except Ended:
         raise  # it is gone already
@@ -158,6 +156,22 @@ def judge_of(jars: Mapping[str, Sequence[Path]], case_milliseconds: int = CASE_M
         raise
     else:
         pipe.close({"type": "bye"})
+
+
+def command(jars: Mapping[str, Sequence[Path]], name: str = "kafka-jars") -> Command:
+    """What starts a JVM with these jars, by the name of the release; the first jar of the first one is what it plays.
+
+    Errors: ``Unavailable`` without a JDK.
+    """
+    given = (f"{release}={os.pathsep.join(map(str, paths))}" for release, paths in jars.items())
+    return Command(
+        (
+            tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
+            # Its own words, thread dumps among them, must not mix with what the program says.
+            "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}",
+            "-cp", str(program()), "kipcheck.Testee", *given,
+        )
+    )  # fmt: skip
 
 
 def coordinates(release: str, wanted: Iterable[str] = ("clients",)) -> tuple[str, ...]:
@@ -192,7 +206,7 @@ def sources() -> dict[str, str]:
 def program() -> Path:
     """The directory with our compiled classes, made if it is not there. Errors: ``Unavailable``."""
     texts = sources()
-    javac = _tool("javac")
+    javac = tool("javac")
     told = hashlib.sha256(_version(javac).encode())
     for name, text in sorted(texts.items()):
         told.update(f"\0{name}\0{text}".encode())
@@ -226,7 +240,8 @@ def _compile(javac: str, texts: Mapping[str, str], home: Path) -> None:
                 raise
 
 
-def _tool(name: str) -> str:
+def tool(name: str) -> str:
+    """The path of a program of the JDK. Errors: ``Unavailable``."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(name, path=str(Path(home) / "bin")) if home else None
     found = found or shutil.which(name)

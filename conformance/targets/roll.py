@@ -15,7 +15,7 @@ from conformance.targets.protocol import Adapter, Target, Unavailable
 from conformance.targets.testee import Limits, Testee
 
 MINIATURE = "miniature/"
-PREFIXES: Mapping[str, str] = {}
+PREFIXES: Mapping[str, str] = {"java": "conformance.targets.java_target"}
 """Prefix -> a module with ``target(name, rest, limits)``, whose errors are LookupError with what would do and
 ``Unavailable``, and ``rows()`` for the table of targets, of what is there without fetching anything.
 """

@@ -130,22 +130,30 @@ final class Consumers implements Codec {
         return (ByteBuffer) Release.callStatic(type, method, arguments);
     }
 
-    private Class<?> nested(String name) {
-        Class<?> recent = release.find(PLACE + "ConsumerPartitionAssignor$" + name);
-        return recent != null ? recent : release.need(PLACE + "internals.PartitionAssignor$" + name);
+    /** The interface of assignors, or the class of that name in it; it moved in 2.4. */
+    Class<?> nested(String name) {
+        String inner = name.isEmpty() ? "" : "$" + name;
+        Class<?> recent = release.find(PLACE + "ConsumerPartitionAssignor" + inner);
+        return recent != null ? recent : release.need(PLACE + "internals.PartitionAssignor" + inner);
     }
 
     private Object subscription(Map<String, Object> value) throws Throwable {
-        Class<?> type = nested("Subscription");
         List<Object> topics = value.containsKey("topics") ? Values.list(value.get("topics")) : Collections.emptyList();
+        return subscription(topics, data(value), partitions(value.get("ownedPartitions")), generationId(value),
+            Values.text(value.get("rackId")));
+    }
+
+    /** With as much of it as this release has a place for. */
+    Object subscription(List<Object> topics, ByteBuffer data, List<Object> owned, int generation, String rack)
+            throws Throwable {
+        Class<?> type = nested("Subscription");
         switch (Release.widest(type).getParameterCount()) {
             case 2:
-                return Release.create(type, topics, data(value));
+                return Release.create(type, topics, data);
             case 3:
-                return Release.create(type, topics, data(value), partitions(value.get("ownedPartitions")));
+                return Release.create(type, topics, data, owned);
             case 5:
-                return Release.create(type, topics, data(value), partitions(value.get("ownedPartitions")),
-                    generationId(value), Optional.ofNullable(value.get("rackId")));
+                return Release.create(type, topics, data, owned, generation, Optional.ofNullable(rack));
             default:
                 throw new Release.Unsupported(release.name + " makes subscriptions in a way not known here");
         }

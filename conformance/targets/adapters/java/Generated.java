@@ -13,11 +13,30 @@ final class Generated implements Codec {
         "org.apache.kafka.common.metadata.%s", "kafka.internals.generated.%s",
     };
 
+    private static final String[] SUFFIXES = {"JsonConverter", "MessageType", "RecordType"};
+
     private final Release release;
     private final Map<Class<?>, Shape> shapes = new HashMap<>();
 
     Generated(Release release) {
         this.release = release;
+    }
+
+    /** What a class in a jar, named by its path, may be a message of; null where it is in none of the places. */
+    static String message(String path) {
+        int slash = path.lastIndexOf('/');
+        String name = path.substring(slash + 1);
+        for (String suffix : SUFFIXES) {
+            if (name.endsWith(suffix)) {
+                return null;
+            }
+        }
+        for (String place : PLACES) {
+            if (slash > 0 && place.startsWith(path.substring(0, slash).replace('/', '.') + ".%s")) {
+                return place.endsWith("%sData") && name.endsWith("Data") ? name.substring(0, name.length() - 4) : name;
+            }
+        }
+        return null;
     }
 
     /** Has this release such a class, with a codec in it (that of 2.2 and 2.3 is another)? */

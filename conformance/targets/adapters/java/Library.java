@@ -5,13 +5,15 @@ final class Library {
     final Release release;
     private final Generated generated;
     private final Codec streams;
-    private final Codec consumers;
+    private final Consumers consumers;
+    final Leader leader;
 
     Library(Release release) {
         this.release = release;
         this.generated = new Generated(release);
         this.streams = new Streams(release, generated, false);
         this.consumers = new Consumers(release);
+        this.leader = new Leader(release, consumers);
     }
 
     /**

@@ -1,5 +1,7 @@
 package kipcheck;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
@@ -7,25 +9,58 @@ import java.lang.reflect.Method;
 import java.net.MalformedURLException;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.jar.JarFile;
+import java.util.stream.Stream;
 
 /** The classes of one release: its jars behind a loader of their own, so that many releases live in one process. */
 final class Release {
     final String name;
     final ClassLoader loader;
+    private final Path first;
     private final Map<String, Optional<Class<?>>> classes = new HashMap<>();
 
     Release(String name, List<String> jars) throws MalformedURLException {
         this.name = name;
+        this.first = Paths.get(jars.get(0));
         URL[] urls = new URL[jars.size()];
         for (int i = 0; i < urls.length; i++) {
             urls[i] = Paths.get(jars.get(i)).toUri().toURL();
         }
         this.loader = new URLClassLoader(urls, ClassLoader.getPlatformClassLoader());
+    }
+
+    /** The classes in the first jar, or folder, by their paths; inner ones left out. */
+    Set<String> classes() {
+        Set<String> found = new HashSet<>();
+        try {
+            if (Files.isDirectory(first)) {
+                try (Stream<Path> files = Files.walk(first)) {
+                    files.forEach(each -> take(first.relativize(each).toString(), found));
+                }
+            } else {
+                try (JarFile jar = new JarFile(first.toFile())) {
+                    jar.stream().forEach(each -> take(each.getName(), found));
+                }
+            }
+        } catch (IOException unreadable) {
+            throw new UncheckedIOException(unreadable);
+        }
+        return found;
+    }
+
+    private static void take(String file, Set<String> classes) {
+        if (file.endsWith(".class") && file.indexOf('$') < 0) {
+            classes.add(file.substring(0, file.length() - ".class".length()));
+        }
     }
 
     /** The class, or null where this release has none of that name. */
@@ -127,6 +162,15 @@ final class Release {
         return false;
     }
 
+    static boolean takes(Method[] methods, String name, int parameters) {
+        for (Method each : methods) {
+            if (each.getName().equals(name) && each.getParameterCount() == parameters) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     static Object invoke(Method method, Object on, Object... arguments) throws Throwable {
         try {
             return method.invoke(on, arguments);
@@ -142,6 +186,12 @@ final class Release {
                     each.setAccessible(true);
                     return each;
                 }
+            }
+        }
+        // What an interface does for those that do not do it themselves.
+        for (Method each : start.getMethods()) {
+            if (each.getName().equals(name) && each.isDefault() && fits(each.getParameterTypes(), arguments)) {
+                return each;
             }
         }
         throw new Unsupported(start.getName() + " has no method " + name + " of " + arguments.length + " such parameters");

@@ -1,30 +1,46 @@
 package kipcheck;
 
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.HashMap;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Testee protocol 1 over standard input and output, for the codecs in released jars. */
+/**
+ * Testee protocol 1 over standard input and output, for what is in released jars.
+ *
+ * <p>Each argument is {@code RELEASE=JAR:JAR}. The first release is the usual one: its first jar is what it plays, and
+ * says in hello; an order may name another.
+ */
 public final class Testee {
-    private final Map<String, Library> libraries = new HashMap<>();
-    private final Watchdog watchdog = new Watchdog();
-    private String usual;
+    private static final long USUAL_DEADLINE = 30_000;
+    private static final int WORDS = 500;
 
-    public static void main(String[] arguments) throws IOException {
+    private final Map<String, Library> libraries = new LinkedHashMap<>();
+    private final Bounded bounded = new Bounded();
+    private final Library usual;
+    private Claims claims;
+
+    private Testee(String[] releases) throws IOException {
+        for (String each : releases) {
+            int at = each.indexOf('=');
+            List<String> jars = Arrays.asList(each.substring(at + 1).split(File.pathSeparator));
+            libraries.put(each.substring(0, at), new Library(new Release(each.substring(0, at), jars)));
+        }
+        usual = libraries.values().iterator().next();
+    }
+
+    public static void main(String[] releases) throws IOException {
         // Whatever a jar prints must not garble the protocol.
         PrintStream out = new PrintStream(System.out, false, "US-ASCII");
         System.setOut(System.err);
-        Testee testee = new Testee();
-        testee.watchdog.start();
+        Testee testee = new Testee(releases);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             Map<String, Object> answer = testee.answer(Values.object(Json.parse(line)));
@@ -32,10 +48,11 @@ public final class Testee {
             out.print('\n');
             out.flush();
             if (answer.get("type").equals("bye")) {
-                // Threads of the jars must not keep the process.
-                Runtime.getRuntime().halt(0);
+                break;
             }
         }
+        // Threads of the jars must not keep the process.
+        Runtime.getRuntime().halt(0);
     }
 
     private Map<String, Object> answer(Map<String, Object> order) {
@@ -44,67 +61,67 @@ public final class Testee {
         answer.put("type", type.equals("batch") ? "results" : type);
         switch (type) {
             case "hello":
-                answer.put("protocol", 1);
-                answer.put("name", "kafka-jars");
-                answer.put("version", "1");
-                answer.put("language", "java " + System.getProperty("java.version"));
-                answer.put("roles", Collections.singletonList("codec"));
-                // Known once a release is chosen: the op "versions" tells them.
-                answer.put("capabilities", Collections.emptyMap());
+                hello(answer);
                 break;
             case "configure":
-                configure(order, answer);
+                String why = cannot(String.valueOf(order.get("role")), String.valueOf(order.get("edition")));
+                answer.put(why == null ? "ok" : "unsupported", why == null ? true : why);
                 break;
             case "batch":
                 answer.put("id", order.get("id"));
-                List<Object> results = new ArrayList<>();
-                Object deadline = order.get("deadline_ms");
-                for (Object each : Values.list(order.get("cases"))) {
-                    watchdog.begin(deadline instanceof Long ? (Long) deadline : 30_000);
-                    results.add(result(Values.object(each)));
-                    watchdog.end();
-                }
-                answer.put("results", results);
+                long deadline = number(order.get("deadline_ms"), USUAL_DEADLINE);
+                // A case that waits, and takes no processor time, may take half of what the batch may.
+                answer.put("results", bounded.results(
+                    Values.list(order.get("cases")), this::result, number(order.get("cpu_ms"), deadline), deadline / 2));
                 break;
             case "bye":
                 break;
             default:
-                answer.put("type", "unsupported");
-                answer.put("message", "no such order");
+                answer.put("type", "error");
+                answer.put("message", "no message is called " + type);
         }
         return answer;
     }
 
-    private void configure(Map<String, Object> order, Map<String, Object> answer) {
-        try {
-            if (!"codec".equals(order.get("role"))) {
-                throw new Release.Unsupported("only the role codec is played");
-            }
-            for (Map.Entry<String, Object> each : Values.object(order.get("releases")).entrySet()) {
-                List<String> jars = new ArrayList<>();
-                for (Object jar : Values.list(each.getValue())) {
-                    jars.add(Values.text(jar));
-                }
-                libraries.put(each.getKey(), new Library(new Release(each.getKey(), jars)));
-                usual = usual == null ? each.getKey() : usual;
-            }
-            if (order.get("default") != null) {
-                usual = Values.text(order.get("default"));
-            }
-            answer.put("ok", true);
-        } catch (Release.Unsupported | IOException | IllegalArgumentException wrong) {
-            answer.put("unsupported", String.valueOf(wrong.getMessage()));
+    private static long number(Object given, long usual) {
+        return given instanceof Long && (Long) given > 0 ? (Long) given : usual;
+    }
+
+    private void hello(Map<String, Object> answer) {
+        Claims claims = claims();
+        answer.put("protocol", 1);
+        answer.put("name", System.getProperty("kipcheck.name", "kafka-jars"));
+        answer.put("version", usual.release.name);
+        answer.put("language", "java " + System.getProperty("java.version"));
+        answer.put("issues", "https://issues.apache.org/jira/projects/KAFKA");
+        answer.put("roles", claims.roles());
+        answer.put("capabilities", claims.messages());
+        answer.put("assignors", claims.assignors());
+        answer.put("dump_signal", "SIGQUIT");
+    }
+
+    private Claims claims() {
+        claims = claims == null ? new Claims(usual) : claims;
+        return claims;
+    }
+
+    /** Why not this role and edition; null where they can be played. */
+    private String cannot(String role, String edition) {
+        if (!claims().roles().contains(role)) {
+            return "the jar of " + usual.release.name + " plays no " + role;
         }
+        String kind = edition.split("[@:]", 2)[0];
+        boolean released = kind.equals("apache") || kind.equals("maven") || kind.equals("jar");
+        return released ? null : edition + " is a draft, and a jar holds what was released";
     }
 
     private Map<String, Object> result(Map<String, Object> order) {
         Map<String, Object> result = new LinkedHashMap<>();
         result.put("n", order.get("n"));
         try {
-            String name = order.get("release") == null ? usual : Values.text(order.get("release"));
-            Library library = libraries.get(name);
+            Library library = order.get("release") == null ? usual : libraries.get(Values.text(order.get("release")));
             if (library == null) {
-                throw new Release.Unsupported("no release " + name + " is configured");
+                throw new Release.Unsupported("no release " + order.get("release") + " is here");
             }
             Thread.currentThread().setContextClassLoader(library.release.loader);
             perform(order, library, result);
@@ -112,20 +129,37 @@ public final class Testee {
         } catch (Release.Unsupported cannot) {
             result.put("status", "unsupported");
             result.put("message", cannot.getMessage());
+        } catch (OutOfMemoryError exhausted) {
+            result.put("status", "internal");
+            // As the protocol calls it, whatever the language.
+            result.put("class", "MemoryError");
+            result.put("thrown", exhausted.getClass().getName());
+            result.put("message", brief(exhausted.toString()));
         } catch (Throwable thrown) {
-            // An Error says that the machine gave up, not that the bytes were judged.
+            // An Error says that the machine gave up, not that the input was judged.
             result.put("status", thrown instanceof Error ? "internal" : "rejected");
             result.put("class", thrown.getClass().getName());
-            result.put("message", String.valueOf(thrown.getMessage()));
+            result.put("message", brief(String.valueOf(thrown.getMessage())));
         }
         return result;
     }
 
+    private static String brief(String text) {
+        return text.length() > WORDS ? text.substring(0, WORDS) : text;
+    }
+
     private static void perform(Map<String, Object> order, Library library, Map<String, Object> result) throws Throwable {
-        String message = Values.text(order.get("message"));
-        boolean assembled = "public".equals(order.get("through"));
-        Codec codec = library.codec(message, assembled);
         String op = String.valueOf(order.get("op"));
+        if (op.equals("assign")) {
+            result.put("assignment", library.leader.assign(order));
+            return;
+        }
+        if (op.equals("user-data")) {
+            result.put("hex", library.leader.userData(order));
+            return;
+        }
+        String message = Values.text(order.get("message"));
+        Codec codec = library.codec(message, "public".equals(order.get("through")));
         if (op.equals("versions")) {
             int[] versions = codec.versions(message);
             result.put("versions", List.of(versions[0], versions[1]));
@@ -136,8 +170,7 @@ public final class Testee {
             result.put("hex", Values.hex(codec.encode(message, version, Values.object(order.get("value")))));
             return;
         }
-        byte[] given = Values.bytes(order.get("hex"));
-        ByteBuffer bytes = ByteBuffer.wrap(given);
+        ByteBuffer bytes = ByteBuffer.wrap(Values.bytes(order.get("hex")));
         if (op.equals("decode")) {
             result.put("value", codec.decode(message, version, bytes));
             if (bytes.hasRemaining()) {
@@ -147,46 +180,6 @@ public final class Testee {
             result.put("hex", Values.hex(codec.recode(message, version, bytes)));
         } else {
             throw new Release.Unsupported("no operation " + op);
-        }
-    }
-
-    /** Ends the process, with the stacks on standard error, when one case takes too long: nothing else stops a loop. */
-    private static final class Watchdog extends Thread {
-        private volatile long until = Long.MAX_VALUE;
-
-        Watchdog() {
-            super("watchdog");
-            setDaemon(true);
-        }
-
-        void begin(long milliseconds) {
-            until = System.nanoTime() / 1_000_000 + milliseconds;
-        }
-
-        void end() {
-            until = Long.MAX_VALUE;
-        }
-
-        @Override
-        public void run() {
-            while (true) {
-                if (System.nanoTime() / 1_000_000 > until) {
-                    System.err.println("a case passed its deadline");
-                    Thread.getAllStackTraces().forEach((thread, stack) -> {
-                        System.err.println(thread);
-                        for (StackTraceElement each : stack) {
-                            System.err.println("    at " + each);
-                        }
-                    });
-                    System.err.flush();
-                    Runtime.getRuntime().halt(86);
-                }
-                try {
-                    Thread.sleep(50);
-                } catch (InterruptedException stop) {
-                    return;
-                }
-            }
         }
     }
 }

@@ -1,0 +1,154 @@
+package kipcheck;
+
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.Function;
+
+/**
+ * Cases one after the other in a thread of their own, each with a limit on processor time and on wall time.
+ *
+ * <p>A case past its limit is answered for, with the stack of its thread as evidence, and the next ones go to a new
+ * thread. The old one is stopped where the machine still can (up to Java 19); where it cannot, it is left to spin, and the
+ * process ends when too many do.
+ */
+final class Bounded {
+    /** For whoever starts this again: it ended on purpose. */
+    static final int HUNG = 86;
+    private static final int ABANDONED = 2;
+    private static final long LOOK_MILLISECONDS = 20;
+    private static final long STOP_MILLISECONDS = 1_000;
+    private static final int EVIDENCE = 6_000;
+
+    private final ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+    private int abandoned;
+
+    /** One result for each case. */
+    List<Object> results(
+            List<Object> cases, Function<Map<String, Object>, Map<String, Object>> hold, long cpu, long wall) {
+        AtomicReferenceArray<Object> found = new AtomicReferenceArray<>(cases.size());
+        int done = 0;
+        while (done < cases.size()) {
+            Work work = new Work(cases, done, found, hold);
+            work.start();
+            done = watch(work, found, cases, cpu, wall);
+        }
+        List<Object> results = new ArrayList<>();
+        for (int i = 0; i < found.length(); i++) {
+            results.add(found.get(i));
+        }
+        return results;
+    }
+
+    /** Until the thread is through, or has to be given up: how many cases are answered then. */
+    private int watch(Work work, AtomicReferenceArray<Object> found, List<Object> cases, long cpu, long wall) {
+        int seen = -1;
+        long cpuBefore = 0;
+        long wallBefore = 0;
+        while (true) {
+            join(work, LOOK_MILLISECONDS);
+            if (!work.isAlive()) {
+                return work.at;
+            }
+            int at = work.at;
+            long cpuNow = Math.max(0, clock.getThreadCpuTime(work.getId()) / 1_000_000);
+            long wallNow = System.nanoTime() / 1_000_000;
+            if (at != seen) {
+                seen = at;
+                cpuBefore = cpuNow;
+                wallBefore = wallNow;
+                continue;
+            }
+            boolean spins = cpuNow - cpuBefore > cpu;
+            if (spins || wallNow - wallBefore > wall) {
+                Object n = Values.object(cases.get(at)).get("n");
+                String why = spins ? "more than " + cpu + " ms of processor time" : "no answer within " + wall + " ms";
+                if (found.compareAndSet(at, null, hung(n, why, stack(work)))) {
+                    end(work);
+                    return at + 1;
+                }
+            }
+        }
+    }
+
+    private void end(Thread spinning) {
+        try {
+            // Not by its name: later machines lack it, or refuse.
+            Thread.class.getMethod("stop").invoke(spinning);
+            join(spinning, STOP_MILLISECONDS);
+        } catch (ReflectiveOperationException cannot) {
+            spinning.setPriority(Thread.MIN_PRIORITY);
+        }
+        if (spinning.isAlive() && ++abandoned > ABANDONED) {
+            System.err.println(abandoned + " cases have passed their deadline, and their threads cannot be stopped");
+            System.err.flush();
+            Runtime.getRuntime().halt(HUNG);
+        }
+    }
+
+    private static void join(Thread thread, long milliseconds) {
+        try {
+            thread.join(milliseconds);
+        } catch (InterruptedException never) {
+            throw new IllegalStateException(never);
+        }
+    }
+
+    private static Map<String, Object> hung(Object n, String why, String stack) {
+        System.err.println("a case passed its deadline: " + why + "\n" + stack);
+        System.err.flush();
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("n", n);
+        result.put("status", "died");
+        result.put("cause", "timeout");
+        result.put("message", why);
+        result.put("evidence", stack);
+        return result;
+    }
+
+    private static String stack(Thread thread) {
+        StringBuilder out = new StringBuilder("\"" + thread.getName() + "\" " + thread.getState());
+        for (StackTraceElement each : thread.getStackTrace()) {
+            if (out.length() > EVIDENCE || each.getClassName().startsWith("jdk.internal.reflect.")) {
+                continue;
+            }
+            out.append("\n    at ").append(each);
+        }
+        return out.toString();
+    }
+
+    /** The thread of the cases. */
+    private static final class Work extends Thread {
+        /** The case under way. */
+        volatile int at;
+        private final List<Object> cases;
+        private final AtomicReferenceArray<Object> found;
+        private final Function<Map<String, Object>, Map<String, Object>> hold;
+
+        Work(
+                List<Object> cases, int first, AtomicReferenceArray<Object> found,
+                Function<Map<String, Object>, Map<String, Object>> hold) {
+            super("case");
+            setDaemon(true);
+            this.cases = cases;
+            this.at = first;
+            this.found = found;
+            this.hold = hold;
+        }
+
+        @Override
+        public void run() {
+            while (at < cases.size()) {
+                Map<String, Object> result = hold.apply(Values.object(cases.get(at)));
+                if (!found.compareAndSet(at, null, result)) {
+                    return;
+                }
+                at++;
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+package kipcheck;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/** What the first jar of a release has: messages with their versions, and assignors. */
+final class Claims {
+    private static final String[] HAND_WRITTEN = {
+        "SubscriptionInfo", "org/apache/kafka/streams/processor/internals/assignment/SubscriptionInfo",
+        "AssignmentInfo", "org/apache/kafka/streams/processor/internals/assignment/AssignmentInfo",
+        "ValueAndTimestamp", "org/apache/kafka/streams/state/internals/ValueAndTimestampSerializer",
+        "ConsumerProtocolSubscription", "org/apache/kafka/clients/consumer/internals/ConsumerProtocol",
+        "ConsumerProtocolAssignment", "org/apache/kafka/clients/consumer/internals/ConsumerProtocol",
+        "StickyAssignorUserData", "org/apache/kafka/clients/consumer/StickyAssignor",
+        "CooperativeStickyAssignorUserData", "org/apache/kafka/clients/consumer/CooperativeStickyAssignor",
+    };
+
+    private final Map<String, Object> messages = new TreeMap<>();
+    private final List<String> assignors = new ArrayList<>();
+
+    Claims(Library library) {
+        Set<String> classes = library.release.classes();
+        Set<String> named = new TreeSet<>();
+        for (String each : classes) {
+            String message = Generated.message(each);
+            if (message != null) {
+                named.add(message);
+            }
+        }
+        for (int i = 0; i < HAND_WRITTEN.length; i += 2) {
+            if (classes.contains(HAND_WRITTEN[i + 1])) {
+                named.add(HAND_WRITTEN[i]);
+            }
+        }
+        for (String each : named) {
+            claim(library, each);
+        }
+        for (String each : Leader.ASSIGNORS.keySet()) {
+            if (classes.contains(Leader.ASSIGNORS.get(each).replace('.', '/'))) {
+                assignors.add(each);
+            }
+        }
+    }
+
+    private void claim(Library library, String message) {
+        try {
+            int[] versions = library.codec(message, false).versions(message);
+            if (versions[0] <= versions[1]) {
+                messages.put(message, List.of(versions[0], versions[1]));
+            }
+        } catch (Throwable none) {
+            // A class that is no message with versions, or a message that was given up.
+            return;
+        }
+    }
+
+    Map<String, Object> messages() {
+        return messages;
+    }
+
+    List<String> assignors() {
+        return assignors;
+    }
+
+    List<String> roles() {
+        List<String> roles = new ArrayList<>();
+        if (!messages.isEmpty()) {
+            roles.add("codec");
+        }
+        if (!assignors.isEmpty()) {
+            roles.add("leader");
+        }
+        return roles;
+    }
+}

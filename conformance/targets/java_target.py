@@ -1,0 +1,84 @@
+"""``java:ARTIFACT:RELEASE``: a released jar of Apache Kafka as a target of the gate, in a JVM of its own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from conformance import artifacts
+from conformance.core.release import NEWEST, Release, releases
+from conformance.targets import java
+from conformance.targets.protocol import Target, Unavailable
+from conformance.targets.testee import Limits, Testee
+
+GROUP: Final = "org.apache.kafka"
+ARTIFACTS: Final[Mapping[str, str]] = {"kafka_2.13" if part == "core" else f"kafka-{part}": part for part in java.PARTS}
+"""The name of the jar -> the part of Kafka that it holds."""
+FIRST: Final = Release.parse("0.10.0.0")
+"""Earlier clients have no Streams, and other classes than the program knows."""
+
+
+def target(name: str, rest: str, limits: Limits | None) -> Target:
+    """Errors: LookupError with what would do; ``Unavailable`` without a JDK or the jar."""
+    artifact, _, version = rest.partition(":")
+    if artifact not in ARTIFACTS or not version:
+        known = ", ".join(f"java:{each}:RELEASE" for each in ARTIFACTS)
+        raise LookupError(f"no target is called {name!r}; of released jars there are {known}")
+    _exists(artifact, version)
+    needed = _coordinates(artifact, version)
+    try:
+        java.program()  # before anything is fetched: without a JDK no jar is of use
+        found = artifacts.fetch({each: None for each in needed})
+        return Testee(name, java.command({version: [found[each] for each in needed]}, artifact), limits)
+    except artifacts.Unavailable as missing:
+        raise Unavailable(str(missing)) from None
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """Of each artifact the releases whose jars are here; of kafka-clients the newest, where there is none of it."""
+    missing = next((each for each in ("java", "javac") if not _has(each)), "")
+    for artifact in ARTIFACTS:
+        held = artifacts.releases_held(GROUP, artifact)
+        known = sorted((each for each in held if _known(artifact, each)), key=Release.parse)
+        if not known and artifact == "kafka-clients":
+            known = [NEWEST]
+        for version in known:
+            lacking = [each for each in _coordinates(artifact, version) if artifacts.held(each) is None]
+            why = f"{', '.join(lacking)}: not here yet, fetched when it is named" if lacking else ""
+            if missing:
+                why = f"there is no {missing} in JAVA_HOME or on the PATH"
+            yield {
+                "name": f"java:{artifact}:{version}", "version": version, "available": not why, "why": why,
+                "roles": ["codec", "leader"] if artifact == "kafka-clients" else ["codec"],
+            }  # fmt: skip
+
+
+def _has(tool: str) -> bool:
+    try:
+        return bool(java.tool(tool))
+    except artifacts.Unavailable:
+        return False
+
+
+def _known(artifact: str, version: str) -> bool:
+    try:
+        _exists(artifact, version)
+    except LookupError:
+        return False
+    return True
+
+
+def _exists(artifact: str, version: str) -> None:
+    """Errors: LookupError for what is no release, and one that this artifact does not have."""
+    try:
+        release = Release.parse(version)
+    except ValueError as wrong:
+        raise LookupError(f"java:{artifact}:{version}: {wrong}") from None
+    span = java.PARTS[ARTIFACTS[artifact]]
+    if release < FIRST or release not in releases(span):
+        has = f"{FIRST}+" if span == "all" else span
+        raise LookupError(f"java:{artifact}:{version}: there is no such release; {artifact} has {has}")
+
+
+def _coordinates(artifact: str, version: str) -> list[str]:
+    """What has to be on the class path, the artifact itself first."""
+    needed = java.coordinates(version, (ARTIFACTS[artifact],))
+    return sorted(needed, key=lambda each: not each.startswith(f"{GROUP}:{artifact}:"))
