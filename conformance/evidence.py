@@ -21,8 +21,8 @@ SHORT = 4096
 
 
 def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[str, Any]:
-    """The ledger's line, and ``failures/ID.json`` beside it. Of ``members`` the one with the least case is shown."""
-    shown = min(members, key=lambda each: (bool(not each.shape), _size(each.case)))
+    """The ledger's line, and ``failures/ID.json`` beside it. Of ``members`` the least that was shrunk is shown."""
+    shown = min(members, key=lambda each: (-len(each.shape), _size(each.case)))
     check = CHECKS[shown.unit.check]
     invariant = next(each for each in all_invariants(check.role) if each.id == shown.invariant)
     path = (out / "failures" / f"{_id(info, shown)}.json").absolute()
@@ -31,6 +31,7 @@ def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[s
         "target": info.name,
         "version": info.version,
         "check": check.id,
+        "checks": sorted({each.unit.check for each in members}),
         "invariant": invariant.id,
         "grade": invariant.grade.value,
         "sentence": invariant.statement,
@@ -62,7 +63,7 @@ def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[s
 
 
 def _id(info: TargetInfo, finding: "Finding") -> str:
-    text = json.dumps([info.name, finding.unit.check, finding.invariant, finding.shape])
+    text = json.dumps([info.name, finding.invariant, finding.shape])
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 

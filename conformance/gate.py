@@ -5,7 +5,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -279,14 +279,14 @@ class _Run:
         groups = _grouped(found)
         if groups and worker is not None:
             _say(f"{info.name} {info.version}  looking for the least case of {len(groups)} kinds of failure")
-        distinct: dict[tuple[str, str, tuple[str, ...]], list[Finding]] = {}
+        least: list[list[Finding]] = []
         for first, *rest in groups:
-            least = unshrunk(first) if worker is None else self._least(worker, first)
-            if least is None:
+            shown = unshrunk(first) if worker is None else self._least(worker, first)
+            if shown is None:
                 self._unsteady(info.name, first)
             else:
-                distinct.setdefault((least.unit.check, least.invariant, least.shape), []).extend([least, *rest])
-        for members in distinct.values():
+                least.append([shown, *rest])
+        for members in _distinct(least):
             line = evidence.failure(info, members, self.options.out)
             self.failures[Grade(line["grade"])] += 1
             if line["grade"] == Grade.MUST.value:
@@ -319,6 +319,23 @@ def _grouped(found: list[Finding]) -> list[list[Finding]]:
         subject = each.unit.subject if CHECKS[each.unit.check].shrinks else ""
         groups.setdefault((each.unit.check, each.invariant, subject, each.violation.shape), []).append(each)
     return list(groups.values())
+
+
+def _distinct(groups: Iterable[list[Finding]]) -> Iterable[list[Finding]]:
+    """Whatever check saw them: those that break the same invariant in the same way.
+
+    What was not shrunk says less of itself, and goes to what was, where that agrees as far as it goes.
+    """
+    found: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
+    for members in sorted(groups, key=lambda each: not CHECKS[each[0].unit.check].shrinks):
+        first = members[0]
+        shrinks = CHECKS[first.unit.check].shrinks
+        key = first.invariant, first.shape
+        if not shrinks:
+            alike = (each for each in found if each[0] == key[0] and each[1][: len(first.shape)] == first.shape)
+            key = next(alike, key)
+        found.setdefault(key, []).extend(members)
+    return found.values()
 
 
 def _why_nothing(info: TargetInfo, check: Check[Any]) -> str:
