@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.checks.declared import Check, Family
+from conformance.checks.features import FEATURE_CHECKS
 from conformance.checks.wire import WIRE
 
 __all__ = ["CHECKS", "FAMILIES", "Check", "Family"]
 
-CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in WIRE}
+_ALL: tuple[Check[Any], ...] = (*WIRE, *FEATURE_CHECKS)
+CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in _ALL}
 FAMILIES: tuple[Family[Any], ...] = tuple({each.role: each.family for each in CHECKS.values()}.values())

@@ -61,7 +61,7 @@ def invariant(
     return declare
 
 
-MODULES = ("survival", "wire", "tags", "memory", "versions")
+MODULES = ("survival", "wire", "tags", "memory", "versions", "features")
 
 
 def all_invariants(role: Role) -> tuple[Invariant, ...]:

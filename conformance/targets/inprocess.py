@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
+from conformance.apis.features import EVENTS
 from conformance.core.case import Case, Role, Step
 from conformance.core.edition import Edition, edition
 from conformance.core.history import Observation
-from conformance.targets.protocol import Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
+from conformance.targets.controller import Controller
+from conformance.targets.protocol import FEATURES, Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
 from conformance.wire.schema import messages, spec
@@ -18,7 +20,7 @@ UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
 
 class Reference:
-    """Claims every version of every message of its edition."""
+    """Claims every version of every message of its edition, and the draft's feature updates."""
 
     name = "reference"
     issues = ""
@@ -26,6 +28,7 @@ class Reference:
     def __init__(self) -> None:
         self.version = metadata.version("kipcheck")
         self._edition: Edition = edition("apache")
+        self._controller = Controller()
 
     def configure(self, edition_name: str, /) -> str | None:
         try:
@@ -36,9 +39,12 @@ class Reference:
 
     def claims(self) -> Claims:
         spans = {name: spec(self._edition, name).versions for name in messages(self._edition)}
-        return Claims({name: (span.low, span.high) for name, span in spans.items() if span.high is not None})
+        messages_ = {name: (span.low, span.high) for name, span in spans.items() if span.high is not None}
+        return Claims(messages_, machines=(FEATURES,))
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op["op"] in EVENTS:
+            return self._controller.answer(op)
         try:
             layout = spec(self._edition, op["message"]).at(op["version"])
         except LookupError as unknown:
@@ -101,15 +107,20 @@ class InProcess:
 
 class _Session:
     troubles: Sequence[str] = ()
+    breaches: Sequence[str] = ()
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
+        self._cases = 0
         claims = adapter.claims()
         self.info = TargetInfo(adapter.name, adapter.version, "python", adapter.issues, claims.roles, claims)
 
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        return [tuple(self._answer(k, step) for step in case.steps) for k, case in enumerate(cases)]
+        held = [tuple(self._answer(k, step) for step in case.steps) for k, case in enumerate(cases, self._cases)]
+        self._cases += len(cases)
+        return held
 
     def _answer(self, case: int, step: Step) -> Observation:
         # Through JSON, as from a child: what a later step does to an earlier answer must not show in it.
-        return observed(json.loads(json.dumps(self._adapter.answer({"case": case, **operation(step)}))))
+        answer = json.loads(json.dumps(self._adapter.answer({"case": case, **operation(step)})))
+        return observed(answer, self.info.claims.limits)

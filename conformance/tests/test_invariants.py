@@ -42,7 +42,10 @@ def shown(finding: Finding) -> object:
     return step.body["hex"] if "hex" in step.body else step.body["value"]
 
 
-@pytest.mark.parametrize("name", VICES)
+CODECS = [name for name, vice in VICES.items() if CHECKS[vice.check].role is Role.CODEC]
+
+
+@pytest.mark.parametrize("name", CODECS)
 def test_each_vice_is_caught_by_its_own_invariant_in_its_least_case(name: str) -> None:
     vice = VICES[name]
     made = target(f"miniature/{name}", QUICK) if vice.deadly or vice.remembers else InProcess(vice.made())
@@ -58,7 +61,8 @@ def test_each_vice_is_caught_by_its_own_invariant_in_its_least_case(name: str) -
 
 
 def test_every_invariant_and_every_check_has_a_vice() -> None:
-    assert {each.id for each in all_invariants(Role.CODEC)} == {each.invariant for each in VICES.values()}
+    for role in {check.role for check in CHECKS.values()}:
+        assert {each.id for each in all_invariants(role)} <= {each.invariant for each in VICES.values()}
     assert set(CHECKS) == {each.check for each in VICES.values()}
 
 

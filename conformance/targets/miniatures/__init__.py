@@ -2,7 +2,7 @@
 
 Each vice names the check and the invariant that have to catch it, on one subject, within the values that the check
 draws by default, and what the case has to be shrunk to: the bytes of the guilty step, or its value where it has none;
-an ellipsis where that depends on chance.
+a conversation in the shorthand of its machine; an ellipsis where that depends on chance.
 """
 
 from importlib import import_module
@@ -11,5 +11,5 @@ from conformance.targets.miniatures.planted import VICES, Vice
 
 __all__ = ["VICES", "Vice"]
 
-for _family in ("codec",):
+for _family in ("codec", "controller"):
     import_module(f"{__name__}.{_family}")

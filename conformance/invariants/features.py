@@ -1,0 +1,365 @@
+"""What a controller owes to finalized features: KIP-584's draft, rule by rule.
+
+Each rule looks at what was seen, never at what a model would have done: one breach is not held against what follows.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History, Op, Refused, Replied
+from conformance.core.verdict import Grade, Violation
+from conformance.invariants.registry import invariant
+
+INVALID, FAILED = "INVALID_REQUEST", "FEATURE_UPDATE_FAILED"
+Range: TypeAlias = tuple[int, int] | None
+"""Of levels; None: the broker does not know the feature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A step that was answered, and what was known of the cluster before."""
+
+    op: Op
+    level: int
+    """Finalized; 0 for none."""
+    epoch: int | None
+    """None: not told yet."""
+    brokers: Mapping[int, Range]
+    """The live ones."""
+    since: tuple[int, ...]
+    """The steps after the one that last told an epoch."""
+
+    @property
+    def applied(self) -> bool:
+        return isinstance(self.op.observation, Replied)
+
+    @property
+    def asked(self) -> int:
+        level: int = self.op.step["level"]
+        return level
+
+    @property
+    def allowed(self) -> bool:
+        flag: bool = self.op.step["allow_downgrade"]
+        return flag
+
+    def outside(self, level: int) -> list[str]:
+        """The live brokers that the level does not suit."""
+        return [f"broker {number} {_knows(span)}" for number, span in self.brokers.items() if not suits(span, level)]
+
+    def told(self, name: str) -> int | None:
+        """What the answer says of level or epoch; None where it says nothing, or no number."""
+        if not isinstance(self.op.observation, Replied):
+            return None
+        found = dict(self.op.observation.payload).get(name)
+        return found if type(found) is int else None
+
+
+def suits(span: Range, level: int) -> bool:
+    return span is not None and span[0] <= level <= span[1]
+
+
+def _knows(span: Range) -> str:
+    return "does not know the feature" if span is None else f"supports {span[0]} to {span[1]}"
+
+
+def moments(history: History) -> Iterator[Moment]:
+    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
+    level, epoch = 0, None
+    brokers: dict[int, Range] = {}
+    since: list[int] = []
+    for op in history.ops:
+        if not isinstance(op.observation, Replied | Refused):
+            return
+        moment = Moment(op, level, epoch, dict(brokers), tuple(since))
+        yield moment
+        match op.step.verb:
+            case "update" if moment.applied:
+                level = max(op.step["level"], 0)
+            case "broker-up":
+                brokers.pop(op.step["broker"], None)
+                if moment.applied:
+                    low, high = op.step["low"], op.step["high"]
+                    brokers[op.step["broker"]] = None if low is None else (low, high)
+            case "broker-down":
+                brokers.pop(op.step["broker"], None)
+            case "describe":
+                told = moment.told("level")
+                level = level if told is None else told
+        told = moment.told("epoch") if op.step.verb in ("update", "describe") else None
+        if told is not None:
+            epoch, since = told, []
+        else:
+            since.append(op.index)
+
+
+def on(*verbs: str) -> Callable[[Case, Step], bool]:
+    return lambda case, step: step.verb in verbs
+
+
+def breach(moment: Moment, why: str, expected: str, *shape: str, at: tuple[int, ...] = ()) -> Violation:
+    observation = moment.op.observation
+    seen = f"refused: {observation.error}" if isinstance(observation, Refused) else f"accepted{_payload(observation)}"
+    return Violation(why, (*at, moment.op.index), expected, seen, shape=shape)
+
+
+def _payload(observation: Any) -> str:
+    return "".join(f", {name} {value}" for name, value in observation.payload)
+
+
+def updates(history: History, applied: bool) -> Iterator[Moment]:
+    return (each for each in moments(history) if each.op.step.verb == "update" and each.applied is applied)
+
+
+def _flag(moment: Moment) -> str:
+    return "with the downgrade flag" if moment.allowed else "without the downgrade flag"
+
+
+# The epoch
+
+
+@invariant("features/epoch-grows", "584-16", "584-67", role=Role.CONTROLLER, concerns=on("update"))
+def epoch_grows(history: History) -> Iterator[Violation]:
+    """Every accepted update raises the epoch by one: it never stays, falls or leaps."""
+    for each in updates(history, applied=True):
+        epoch = each.told("epoch")
+        if epoch is None:
+            yield breach(each, "an update was accepted without an epoch", "the new epoch", "no epoch")
+        elif each.epoch is not None and (epoch <= each.epoch or (epoch > each.epoch + 1 and not each.since)):
+            way = "stays" if epoch == each.epoch else "falls" if epoch < each.epoch else "leaps"
+            why = f"the epoch was {each.epoch}; after an accepted update it is {epoch}"
+            yield breach(each, why, f"epoch {each.epoch + 1}", "epoch", way)
+
+
+@invariant("features/only-updates-change", "584-12", "584-16", "584-67", role=Role.CONTROLLER, concerns=on(
+    "update", "describe"
+))  # fmt: skip
+def only_updates_change(history: History) -> Iterator[Violation]:
+    """A refused update, and a broker that comes, stops or goes, leaves level and epoch as they were."""
+    for each in moments(history):
+        if not _restarted(history, each):
+            yield from _changed(history, each)
+
+
+@invariant("features/outlives-restarts", "584-57", "584-16", role=Role.CONTROLLER, concerns=on("restart", "describe"))
+def outlives_restarts(history: History) -> Iterator[Violation]:
+    """Level and epoch outlive the restart of all controllers."""
+    for each in moments(history):
+        if _restarted(history, each):
+            yield from _changed(history, each)
+
+
+def _restarted(history: History, moment: Moment) -> bool:
+    return any(history.ops[index].step.verb == "restart" for index in moment.since)
+
+
+def _changed(history: History, moment: Moment) -> Iterator[Violation]:
+    """Since the epoch was told, although no update was accepted."""
+    between = _between(history, moment)
+    if moment.op.step.verb == "describe" and moment.applied:
+        for name, before in (("level", moment.level), ("epoch", moment.epoch)):
+            told = moment.told(name)
+            if before is not None and told is not None and told != before:
+                why = f"the {name} was {before}; after {between} it is {told}"
+                yield breach(moment, why, f"{name} {before}", name, "changed", at=moment.since[-1:])
+    elif moment.op.step.verb == "update" and moment.epoch is not None and moment.since:
+        told = moment.told("epoch")
+        if told is not None and told > moment.epoch + 1:
+            why = f"the epoch was {moment.epoch}; after {between} the next update is accepted at {told}"
+            yield breach(moment, why, f"epoch {moment.epoch + 1}", "epoch", "changed", at=moment.since[-1:])
+
+
+def _between(history: History, moment: Moment) -> str:
+    ops = [history.ops[index] for index in moment.since]
+    seen = (f"a {'refused ' * isinstance(op.observation, Refused)}{op.step.verb}" for op in ops)
+    return " and ".join(dict.fromkeys(seen)) or "nothing else"
+
+
+@invariant("features/epoch-names-contents", "584-16", role=Role.CONTROLLER, concerns=on("update", "describe"))
+def epoch_names_contents(history: History) -> Iterator[Violation]:
+    """One epoch never stands for two levels."""
+    held: dict[int, tuple[int, int]] = {}
+    for each in moments(history):
+        epoch = each.told("epoch")
+        if epoch is None or each.op.step.verb not in ("update", "describe"):
+            continue
+        level = max(each.asked, 0) if each.op.step.verb == "update" else each.told("level")
+        if level is None:
+            continue
+        first, before = held.setdefault(epoch, (each.op.index, level))
+        if before != level:
+            why = f"epoch {epoch} stood for level {before}, and stands for level {level}"
+            yield breach(each, why, f"level {before} at epoch {epoch}", "epoch", "repeats", at=(first,))
+
+
+# What may not be applied
+
+
+@invariant("features/downgrade-gated", "584-07", role=Role.CONTROLLER, concerns=on("update"))
+def downgrade_gated(history: History) -> Iterator[Violation]:
+    """No finalized level falls unless the operator allowed it."""
+    for each in updates(history, applied=True):
+        if 1 <= each.asked < each.level and not each.allowed:
+            why = f"the level fell from {each.level} to {each.asked} without the downgrade flag"
+            yield breach(each, why, f"refused: {INVALID}", "applied", "downgrade without the flag")
+
+
+@invariant("features/deletion-gated", "584-08", role=Role.CONTROLLER, concerns=on("update"))
+def deletion_gated(history: History) -> Iterator[Violation]:
+    """No finalized feature is deleted unless the operator allowed it."""
+    for each in updates(history, applied=True):
+        if each.asked < 1 and each.level and not each.allowed:
+            why = f"level {each.level} was deleted, by an update to {each.asked} without the downgrade flag"
+            yield breach(each, why, f"refused: {INVALID}", "applied", "deletion without the flag")
+
+
+@invariant("features/deletes-what-is-there", "584-69", role=Role.CONTROLLER, concerns=on("update"))
+def deletes_what_is_there(history: History) -> Iterator[Violation]:
+    """To delete what is not finalized is refused."""
+    for each in updates(history, applied=True):
+        if each.asked < 1 and not each.level:
+            why = f"an update to {each.asked} was accepted although nothing is finalized that it could delete"
+            yield breach(each, why, f"refused: {INVALID}", "applied", "deletion of nothing")
+
+
+@invariant("features/flag-only-down", "584-09", role=Role.CONTROLLER, concerns=on("update"))
+def flag_only_down(history: History) -> Iterator[Violation]:
+    """With the downgrade flag a finalized level never rises."""
+    for each in updates(history, applied=True):
+        if each.asked > each.level > 0 and each.allowed:
+            why = f"the level rose from {each.level} to {each.asked} with the downgrade flag"
+            yield breach(each, why, f"refused: {INVALID}", "applied", "upgrade with the flag")
+
+
+@invariant("features/same-level-refused", "584-75", "584-33", role=Role.CONTROLLER, concerns=on("update"))
+def same_level_refused(history: History) -> Iterator[Violation]:
+    """An update to the level that is finalized already is refused, so a repeated update never counts twice."""
+    for each in updates(history, applied=True):
+        if each.asked == each.level > 0:
+            why = f"level {each.level} was finalized already, and the update to it was accepted {_flag(each)}"
+            yield breach(each, why, f"refused: {INVALID}", "applied", "same level")
+
+
+@invariant("features/level-suits-brokers", "584-06", "584-07", "584-10", "584-31", role=Role.CONTROLLER,
+           concerns=on("update"))  # fmt: skip
+def level_suits_brokers(history: History) -> Iterator[Violation]:
+    """A level is finalized only if it lies in the range of every live broker, and some broker knows the feature."""
+    for each in updates(history, applied=True):
+        if each.asked < 1:
+            continue
+        outside = each.outside(each.asked)
+        if outside:
+            why = f"level {each.asked} was finalized although {outside[0]}"
+            kind = "of an unknowing broker" if "not know" in outside[0] else "out of range"
+            yield breach(each, why, f"refused: {FAILED}", "applied", kind, at=_registration(history, each))
+        elif not each.brokers:
+            why = f"level {each.asked} was finalized although no live broker knows the feature"
+            yield breach(each, why, f"refused: {INVALID}", "applied", "known to nobody")
+
+
+def _registration(history: History, moment: Moment) -> tuple[int, ...]:
+    """The step that brought the first broker that the level does not suit."""
+    number = next(number for number, span in moment.brokers.items() if not suits(span, moment.asked))
+    ups = [op.index for op in history.ops[: moment.op.index] if op.step.verb == "broker-up"]
+    return tuple([index for index in ups if history.ops[index].step["broker"] == number][-1:])
+
+
+# What has to be applied
+
+
+def _kept_back(history: History) -> Iterator[Moment]:
+    """Refused updates that every live broker could follow."""
+    return (each for each in updates(history, applied=False) if each.brokers and not each.outside(each.asked))
+
+
+@invariant("features/upgrades", "584-06", role=Role.CONTROLLER, concerns=on("update"))
+def upgrades(history: History) -> Iterator[Violation]:
+    """An upgrade without the flag, within the range of every live broker, is applied."""
+    for each in _kept_back(history):
+        if each.asked > each.level and not each.allowed:
+            why = f"level {each.level} to {each.asked}, which every live broker supports, was refused"
+            yield breach(each, why, "accepted", "refused", "upgrade")
+
+
+@invariant("features/downgrades", "584-11", role=Role.CONTROLLER, grade=Grade.INFO, concerns=on("update"))
+def downgrades(history: History) -> Iterator[Violation]:
+    """A downgrade with the flag, within the range of every live broker, is applied, unless the feature forbids it."""
+    for each in _kept_back(history):
+        if 1 <= each.asked < each.level and each.allowed:
+            why = f"level {each.level} to {each.asked}, with the flag, which every live broker supports, was refused"
+            yield breach(each, why, "accepted", "refused", "downgrade")
+
+
+@invariant("features/deletion-is-free", "584-08", "584-68", role=Role.CONTROLLER, concerns=on("update"))
+def deletion_is_free(history: History) -> Iterator[Violation]:
+    """A finalized feature is deleted with the flag, whatever brokers support."""
+    for each in updates(history, applied=False):
+        if each.asked < 1 and each.level and each.allowed:
+            why = f"the deletion of level {each.level}, with the flag, was refused"
+            yield breach(each, why, "accepted", "refused", "deletion")
+
+
+# How it is refused
+
+
+@invariant("features/names-the-fault", "584-14", "584-66", role=Role.CONTROLLER, concerns=on("update"))
+def names_the_fault(history: History) -> Iterator[Violation]:
+    """INVALID_REQUEST is said of what is wrong in the update, FEATURE_UPDATE_FAILED of what some broker forbids."""
+    for each in updates(history, applied=False):
+        errors = faults(each)
+        observation = each.op.observation
+        assert isinstance(observation, Refused)
+        if errors and observation.error not in errors:
+            why = f"an update from {each.level} to {each.asked} {_flag(each)} was refused as {observation.error}"
+            yield breach(each, why, f"refused: {' or '.join(sorted(errors))}", "error", *sorted(errors))
+
+
+def faults(moment: Moment) -> set[str]:
+    """The errors that may be told of the update; none where it need not be refused, or may be by a rule of its own."""
+    level, asked = moment.level, moment.asked
+    if asked < 1:
+        return set() if level and moment.allowed else {INVALID}
+    found = set()
+    if asked == level or (asked < level and not moment.allowed) or (asked > level and moment.allowed):
+        found.add(INVALID)
+    if all(span is None for span in moment.brokers.values()):
+        found.add(INVALID)
+    elif moment.outside(asked):
+        found.add(FAILED)
+    return found
+
+
+# Brokers
+
+
+@invariant("features/incompatible-broker-stops", "584-23", "584-25", "584-31", role=Role.CONTROLLER,
+           concerns=on("broker-up"))  # fmt: skip
+def incompatible_broker_stops(history: History) -> Iterator[Violation]:
+    """A broker whose range excludes the finalized level, or that does not know the feature, never registers."""
+    for each in _arrivals(history):
+        span = _span(each.op.step)
+        if each.applied and each.level and not suits(span, each.level):
+            who = f"broker {each.op.step['broker']}, which {_knows(span)}"
+            why = f"level {each.level} is finalized, and {who}, registered"
+            yield breach(each, why, "shut down", "registered", "unknowing" if span is None else "out of range")
+
+
+@invariant("features/compatible-broker-stays", "584-23", role=Role.CONTROLLER, concerns=on("broker-up"))
+def compatible_broker_stays(history: History) -> Iterator[Violation]:
+    """A broker that supports the finalized level registers, and where none is finalized any broker does."""
+    for each in _arrivals(history):
+        span = _span(each.op.step)
+        if not each.applied and (not each.level or suits(span, each.level)):
+            held = f"level {each.level} is finalized" if each.level else "nothing is finalized"
+            why = f"{held}, and broker {each.op.step['broker']}, which {_knows(span)}, was shut down"
+            yield breach(each, why, "registered", "shut down")
+
+
+def _arrivals(history: History) -> Iterator[Moment]:
+    return (each for each in moments(history) if each.op.step.verb == "broker-up")
+
+
+def _span(step: Step) -> Range:
+    return None if step["low"] is None else (step["low"], step["high"])

@@ -1,0 +1,200 @@
+"""The controller of KIP-584's draft: brokers say which levels of a feature they support, the operator finalizes one.
+
+One feature, whose level is 0 where it is not finalized. The epoch is the version of the node that holds the level. A
+broker that comes up under a number that is taken has gone down before: that is how a roll brings new binaries.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never, final
+
+from conformance.core.machine import Transition
+
+INVALID_REQUEST = "INVALID_REQUEST"
+"""What is wrong in the update itself (584-66)."""
+FEATURE_UPDATE_FAILED = "FEATURE_UPDATE_FAILED"
+"""What only some broker forbids (584-66)."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Update:
+    level: int
+    allow_downgrade: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BrokerUp:
+    broker: int
+    low: int | None
+    """Both None: it does not know the feature."""
+    high: int | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BrokerDown:
+    broker: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Of all controllers at once: what is not in the node is gone, brokers register again as they were."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """What the node holds."""
+
+
+Event: TypeAlias = Update | BrokerUp | BrokerDown | Restart | Describe
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Applied:
+    epoch: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    error: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ShutDown:
+    """A broker that cannot live with what is finalized."""
+
+    broker: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Told:
+    level: int
+    epoch: int
+
+
+Action: TypeAlias = Applied | Rejected | ShutDown | Told
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Broker:
+    number: int
+    low: int | None
+    high: int | None
+
+    @property
+    def knows(self) -> bool:
+        return self.low is not None
+
+    def supports(self, level: int) -> bool:
+        return self.low is not None and self.high is not None and self.low <= level <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    level: int = 0
+    epoch: int = 0
+    brokers: tuple[Broker, ...] = ()
+    """The live ones, by number."""
+
+    def without(self, number: int) -> "State":
+        return replace(self, brokers=tuple(each for each in self.brokers if each.number != number))
+
+    def joined(self, broker: Broker) -> "State":
+        others = (each for each in self.brokers if each.number != broker.number)
+        return replace(self, brokers=tuple(sorted((*others, broker), key=lambda each: each.number)))
+
+
+LEVELS = range(5)
+BROKERS = range(3)
+RANGES = ((1, 2), (1, 3), (2, 3), (None, None))
+STIMULI: tuple[Event, ...] = (
+    *(Update(level, allow) for level in LEVELS for allow in (False, True)),
+    *(BrokerUp(broker, *span) for broker in BROKERS for span in RANGES),
+    *(BrokerDown(broker) for broker in BROKERS),
+    Restart(),
+    Describe(),
+)
+
+
+class FeatureController:
+    def initial(self) -> State:
+        return State()
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        match event:
+            case Update():
+                return self.update(state, event)
+            case BrokerUp(number, low, high):
+                broker = Broker(number, low, high)
+                if not self.admits(state, broker):
+                    return Transition(state.without(number), (ShutDown(number),))
+                return Transition(state.joined(broker))
+            case BrokerDown(number):
+                return Transition(state.without(number))
+            case Restart():
+                return Transition(self.restarted(state))
+            case Describe():
+                return Transition(state, (self.told(state),))
+            case _:
+                assert_never(event)
+
+    def update(self, state: State, update: Update) -> Transition[State, Action]:
+        error = next(self.faults(state, update), None)
+        if error is not None:
+            return Transition(state, (Rejected(error),))
+        after = self.applied(state, update)
+        return Transition(after, (Applied(after.epoch),))
+
+    def applied(self, state: State, update: Update) -> State:
+        return replace(state, level=max(update.level, 0), epoch=state.epoch + 1)
+
+    def restarted(self, state: State) -> State:
+        return state
+
+    def told(self, state: State) -> Told:
+        return Told(state.level, state.epoch)
+
+    def enabled(self, state: State, /) -> Iterable[Event]:
+        return (event for event in STIMULI if self.accepts(state, event))
+
+    def accepts(self, state: State, event: Event) -> bool:
+        """The guard of ``step``, said once: generation asks for it far more often than it steps."""
+        match event:
+            case Update():
+                return next(self.faults(state, event), None) is None
+            case BrokerUp(number, low, high):
+                return self.admits(state, Broker(number, low, high))
+            case BrokerDown(number):
+                return any(each.number == number for each in state.brokers)
+            case Restart() | Describe():
+                return True
+            case _:
+                assert_never(event)
+
+    def admits(self, state: State, broker: Broker) -> bool:
+        return not state.level or broker.supports(state.level)
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        """The error of everything that is wrong with it; none: it is applied.
+
+        A level that is not finalized may be added with the flag or refused (584-69): this one refuses it.
+        """
+        if update.level < 1:
+            if not update.allow_downgrade or not state.level:
+                yield INVALID_REQUEST
+            return
+        if update.level == state.level or (update.level < state.level) != update.allow_downgrade:
+            yield INVALID_REQUEST
+        if not any(each.knows for each in state.brokers):
+            yield INVALID_REQUEST
+        elif not all(each.supports(update.level) for each in state.brokers):
+            yield FEATURE_UPDATE_FAILED

@@ -1,0 +1,83 @@
+"""Event sequences, drawn with the model at hand: mostly what it accepts, or almost, sometimes anything at all.
+
+The events are written down as concrete steps. A case therefore needs no model to be replayed, mutated or reduced.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Generic
+
+from conformance.core.case import Step
+from conformance.core.machine import E, Machine, S
+from strategies.compiled import compiled
+from strategies.mutate import mutate
+from strategies.nodes import Node, OneOf, Pick, Record, Seq, record
+
+ENABLED_SHARES = (0.95, 0.8, 0.5)
+"""Of a swarm one of them; the rest is arbitrary: the answer to an inapplicable request is behaviour too."""
+NEAR_SHARES = (0.0, 0.3, 0.6)
+"""Of a swarm one of them: so much of what is enabled is changed in one place, which often disables it."""
+PROGRESS = 3
+"""So much likelier is an enabled event that moves things on."""
+
+
+def event(actor: str, verb: str, body: Node | None = None, **fields: Node) -> Record:
+    """The declaration of a step; of its fields, or of the whole ``body`` where they depend on each other."""
+    return record(actor=Pick((actor,)), verb=Pick((verb,)), body=record(**fields) if body is None else body)
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """What a few conversations are made of: without some verbs, others come to more."""
+
+    verbs: tuple[str, ...]
+    enabled: float
+    near: float
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations(Generic[S, E]):
+    """The event sequences of one machine, and the declaration of any event by verb."""
+
+    machine: Machine[S, E, Any]
+    step_of: Callable[[E], Step]
+    event_of: Callable[[Step], E]
+    events: Mapping[str, Node]
+    progress: frozenset[str]
+    """Verbs that no swarm switches off: without them nothing happens, or is seen, that a fault could disturb."""
+    max_steps: int = 20
+
+    @property
+    def declaration(self) -> Seq:
+        return Seq(OneOf(tuple(self.events.values())), 1, self.max_steps)
+
+    def swarm(self, random: Random) -> Swarm:
+        verbs = tuple(verb for verb in self.events if verb in self.progress or random.random() < 0.5)
+        return Swarm(verbs, random.choice(ENABLED_SHARES), random.choice(NEAR_SHARES))
+
+    def draw(self, random: Random, swarm: Swarm) -> tuple[Step, ...]:
+        state = self.machine.initial()
+        steps: list[Step] = []
+        for _ in range(random.randint(1, self.max_steps)):
+            steps.append(self._next(state, random, swarm))
+            state, _ = self.machine.step(state, self.event_of(steps[-1]))
+        return tuple(steps)
+
+    def _next(self, state: S, random: Random, swarm: Swarm) -> Step:
+        if random.random() < swarm.enabled:
+            enabled: dict[type, list[E]] = {}
+            for each in self.machine.enabled(state):
+                enabled.setdefault(type(each), []).append(each)
+            # The kind first, then its arguments: a kind with many arguments is not likelier.
+            kinds = {self.step_of(events[0]).verb: events for events in enabled.values()}
+            weights = {verb: PROGRESS if verb in self.progress else 1 for verb in kinds if verb in swarm.verbs}
+            if weights:
+                (verb,) = random.choices([*weights], [*weights.values()])
+                found = self.step_of(random.choice(kinds[verb]))
+                return self._near(found, random) if random.random() < swarm.near else found
+        return Step(**compiled(self.events[random.choice(swarm.verbs)])(random))
+
+    def _near(self, found: Step, random: Random) -> Step:
+        data = {"actor": found.actor, "verb": found.verb, "body": dict(found.body)}
+        return Step(**mutate(self.events[found.verb], data, random))

@@ -1,0 +1,26 @@
+"""KIP-584: brokers come up with the range they support, roll and go, the operator finalizes levels."""
+
+from conformance.apis.features import event_of, step_of
+from conformance.models.features import Event, FeatureController, State
+from strategies.events import Conversations, event
+from strategies.nodes import Flag, Integer, OneOf, Pick, record
+
+BROKER = Integer(0, 2)
+NO_RANGE = record(broker=BROKER, low=Pick((None,)), high=Pick((None,)))
+"""Of a broker that does not know the feature."""
+
+FEATURE_UPDATES: Conversations[State, Event] = Conversations(
+    FeatureController(),
+    step_of,
+    event_of,
+    events={
+        "describe": event("operator", "describe"),
+        "update": event("operator", "update", level=Integer(-1, 4), allow_downgrade=Flag()),
+        "broker-up": event(
+            "broker", "broker-up", OneOf((record(broker=BROKER, low=Integer(1, 2), high=Integer(2, 3)), NO_RANGE))
+        ),
+        "broker-down": event("broker", "broker-down", broker=BROKER),
+        "restart": event("controller", "restart"),
+    },
+    progress=frozenset({"update", "broker-up", "describe"}),
+)
