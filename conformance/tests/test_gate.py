@@ -201,9 +201,9 @@ def mortal(vice: str, limits: testee.Limits | None = None) -> Target:
             return reference.answer(op)
         for line in sys.stdin:
             said = json.loads(line)
-            reply = {{"type": said["type"]}}
+            reply = {{"type": said["type"], "protocol": 1}}
             if said["type"] == "hello":
-                reply |= {{"name": "mortal", "version": "1", "language": "python", "roles": ["codec"],
+                reply |= {{"protocol": 1, "name": "mortal", "version": "1", "language": "python", "roles": ["codec"],
                            "capabilities": {{"HeartbeatResponse": [0, 4]}}}}
             elif said["type"] == "configure":
                 reply["ok"] = True
