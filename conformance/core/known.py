@@ -1,8 +1,8 @@
 """Known deviations: failures that are expected, each with its reason. ``known_files`` reads the files that list them.
 
-The same failure is: the same target, check, invariant and shape, in a place (subject and version) that the entry names.
-The shape is what is wrong in words that do not depend on the message; ``why`` may narrow it further. So a failure that
-spreads to another message, or comes to fail in another way, is not the one that is expected.
+The same failure is: the same target, invariant and shape, in a place (subject and version) that the entry names,
+whatever check shows it. The shape is what is wrong in words that do not depend on the message; ``why`` may narrow it
+further. So a failure that spreads to another message, or comes to fail in another way, is not the one that is expected.
 """
 
 import re
@@ -36,11 +36,13 @@ class Failure:
     id: str
     target: str
     version: str
-    check: str
+    checks: tuple[str, ...]
     invariant: str
     shape: tuple[str, ...]
     why: str
     places: frozenset[Place]
+    whole: bool = True
+    """Has a shrinker looked at it? If not, its shape may be the beginning of what it would be."""
 
     @classmethod
     def of(cls, line: Mapping[str, Any]) -> "Failure":
@@ -51,8 +53,8 @@ class Failure:
             for version in numbers(places_in(versions))
         }
         shape = tuple(map(str, line["shape"]))
-        names = line["id"], line["target"], line["version"], line["check"], line["invariant"]
-        return cls(*names, shape, line["why"], frozenset(places))
+        about = line["id"], line["target"], line["version"], tuple(line["checks"]), line["invariant"]
+        return cls(*about, shape, line["why"], frozenset(places))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +67,8 @@ class Entry:
     target: str
     versions: str
     """Of the target."""
-    check: str
+    checks: tuple[str, ...]
+    """Those that show it: where one of them was not held, that it does not show says nothing."""
     invariant: str
     shape: tuple[str, ...] | None
     """Each word may hold ``*``. None, for flaky ones only: any."""
@@ -89,21 +92,19 @@ class Entry:
 
     def same(self, failure: Failure) -> bool:
         """Is it the same failure, wherever it shows?"""
-        return self.akin(failure) and self.alike(failure.shape, failure.why)
+        return self.akin(failure) and self.alike(failure.shape, failure.why, failure.whole)
 
     def akin(self, failure: Failure) -> bool:
-        """The same target, check and invariant, broken in whatever way."""
-        if not self.about(failure.target, failure.version):
-            return False
-        return (self.check, self.invariant) == (failure.check, failure.invariant)
+        """The same target and invariant, broken in whatever way."""
+        return self.about(failure.target, failure.version) and self.invariant == failure.invariant
 
-    def alike(self, shape: Sequence[str], why: str) -> bool:
+    def alike(self, shape: Sequence[str], why: str, whole: bool = True) -> bool:
         if self.why and not re.search(self.why, why):
             return False
         if self.shape is None:
             return True
-        pairs = list(zip(self.shape, shape, strict=False))
-        return len(self.shape) == len(shape) and all(fits(one, other) for one, other in pairs)
+        wanted = self.shape if whole else self.shape[: len(shape)]
+        return len(wanted) == len(shape) and all(map(fits, wanted, shape))
 
     def names(self, place: Place) -> bool:
         """Does ``where`` hold it?"""
@@ -216,7 +217,7 @@ def releases_in(versions: str) -> tuple[tuple[_Key, _Key | None], ...]:
 
 def overlap(one: Entry, other: Entry) -> bool:
     """May one failure in one place be meant by both?"""
-    if (one.target, one.check, one.invariant) != (other.target, other.check, other.invariant):
+    if (one.target, one.invariant) != (other.target, other.invariant):
         return False
     return (
         _meet(releases_in(one.versions), releases_in(other.versions))

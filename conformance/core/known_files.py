@@ -19,13 +19,13 @@ class Wrong(ValueError):
 
 
 WORDS: Mapping[str, type] = {
-    "target": str, "versions": str, "check": str, "invariant": str, "shape": list, "why": str, "where": dict,
+    "target": str, "versions": str, "checks": list, "invariant": str, "shape": list, "why": str, "where": dict,
     "reason": str, "link": str, "expires": date, "seldom": bool,
 }  # fmt: skip
 TOP: Mapping[str, type] = {
     "target": str, "edition": str, "seed": int, "cases": int, "deviation": list, "flaky": list,
 }  # fmt: skip
-NEEDED = ("target", "versions", "check", "invariant", "where", "reason", "link")
+NEEDED = ("target", "versions", "checks", "invariant", "where", "reason", "link")
 NAMES: Mapping[type, str] = {
     str: "a text", list: "a list of texts", dict: "a table", date: "a date such as 2027-01-01", int: "a number",
     bool: "true or false",
@@ -113,7 +113,7 @@ class _Reader:
                 continue
             wanted = words[key]
             right = type(value) is wanted  # a bool is no int, and a time no date
-            if wanted is list and key == "shape":
+            if wanted is list and key in ("shape", "checks"):
                 right = right and all(isinstance(each, str) for each in value)
             if not right:
                 self._wrong(self._line_of(key, line), f"{key} is {NAMES[wanted]}, not {value!r}")
@@ -137,17 +137,19 @@ class _Reader:
             return None
         shape = tuple(table["shape"]) if "shape" in table else None
         return Entry(
-            kind, self.path, line, table["target"], table["versions"], table["check"], table["invariant"], shape,
+            kind, self.path, line, table["target"], table["versions"], tuple(table["checks"]),
+            table["invariant"], shape,
             table.get("why", ""), where, table["reason"], table["link"], table.get("expires"),
             table.get("seldom", False),
         )  # fmt: skip
 
     def _texts(self, table: Mapping[str, Any], line: int) -> None:
-        for key in ("target", "check", "invariant"):
+        for key in ("target", "invariant"):
             if not table[key] or "*" in table[key]:
                 self._wrong(self._line_of(key, line), f"{key} is exactly one: {table[key]!r} is none")
-        if table.get("shape") == []:
-            self._wrong(self._line_of("shape", line), "shape names nothing")
+        for key in ("shape", "checks"):
+            if table.get(key) == []:
+                self._wrong(self._line_of(key, line), f"{key} names nothing")
         try:
             releases_in(table["versions"])
         except ValueError as error:

@@ -30,7 +30,7 @@ FILE = f"""\
 target = "some-client"
 
 [[deviation]]
-check = "wire/prefixes"
+checks = ["wire/prefixes"]
 invariant = "wire/refuses"
 versions = "3.0.0-3.0.12"
 shape = ["accepted", "truncated", "bytes"]
@@ -42,7 +42,7 @@ HeartbeatRequest = "0-4"
 JoinGroupRequest = "0, 5-9"
 
 [[flaky]]
-check = "wire/proportion"
+checks = ["wire/proportion"]
 invariant = "survives"
 versions = "all"
 reason = "It runs out of time when the machine is busy."
@@ -62,7 +62,7 @@ def entry(**changes: Any) -> Entry:
 
 def failure(**changes: Any) -> Failure:
     line = {
-        "id": "f1", "target": "some-client", "version": "3.0.12", "check": "wire/prefixes",
+        "id": "f1", "target": "some-client", "version": "3.0.12", "checks": ["wire/prefixes"],
         "invariant": "wire/refuses", "shape": ["accepted", "truncated", "bytes"],
         "why": "HeartbeatRequest v3 / groupId at byte 2: cut off; it was accepted",
         "where": {"HeartbeatRequest": "0-1, 4", "JoinGroupRequest": "6"},
@@ -108,7 +108,9 @@ def test_an_empty_file_expects_nothing() -> None:
         ('target = "some-client"', 'target = "some-client"\ncases = 0', "known.toml:3: cases is a number from 1 on"),
         ('"3.0.0-3.0.12"', '"3.x"', "known.toml:7: versions (of the target): '3.x' is no version"),
         ('"3.0.0-3.0.12"', '"3.1-3.0"', "known.toml:7: versions (of the target): '3.1-3.0' ends before it begins"),
-        ('"wire/prefixes"', '"wire/*"', "known.toml:5: check is exactly one"),
+        ('["wire/prefixes"]', '"wire/prefixes"', "known.toml:5: checks is a list of texts, not 'wire/prefixes'"),
+        ('["wire/prefixes"]', "[]", "known.toml:5: checks names nothing"),
+        ('"wire/refuses"', '"wire/*"', "known.toml:6: invariant is exactly one"),
         ('invariant = "wire/refuses"', 'invariant = ""', "known.toml:6: invariant is exactly one"),
         (SLICES, "TODO: why?", "known.toml:9: reason is still"),
         (SLICES, "broken", "known.toml:9: reason tells nobody"),
@@ -135,8 +137,8 @@ def test_what_is_wrong_is_told_with_path_and_line(old: str, new: str, wanted: st
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    found = troubles(FILE.replace("wire/prefixes", "*").replace("2027-06-30", '"never"').replace('"all"', '"none"'))
-    assert [each.split(" ")[0] for each in found] == ["known.toml:5:", "known.toml:22:"]
+    found = troubles(FILE.replace('"wire/refuses"', '"*"').replace("2027-06-30", '"never"').replace('"all"', '"none"'))
+    assert [each.split(" ")[0] for each in found] == ["known.toml:6:", "known.toml:22:"]
 
 
 def test_what_is_no_toml_is_told_with_its_line() -> None:
@@ -164,7 +166,7 @@ def test_headings_in_a_text_of_several_lines_are_no_headings() -> None:
         ({"versions": "3.0.12+"}, True),
         ({"versions": "3.0.13+"}, False),
         ({"versions": "all"}, True),
-        ({"check": "wire/damage"}, False),
+        ({"checks": ("wire/damage",)}, True),
         ({"invariant": "survives"}, False),
         ({"target": "kio"}, False),
         ({"shape": ("accepted", "truncated", "string")}, False),
@@ -228,13 +230,23 @@ def test_the_same_failure_is_meant_in_the_places_that_are_named() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"target": "kio"}, {"version": "3.0.13"}, {"version": "2.9.9"}, {"check": "wire/damage"},
+        {"target": "kio"}, {"version": "3.0.13"}, {"version": "2.9.9"},
         {"invariant": "wire/decodes"}, {"shape": ["accepted", "truncated"]}, {"shape": ["accepted", "length", "bytes"]},
         {"shape": ["accepted", "truncated", "bytes", "more"]},
     ],
 )  # fmt: skip
 def test_another_failure_is_not_meant(changes: dict[str, Any]) -> None:
     assert not entry().same(failure(**changes))
+
+
+def test_the_same_failure_may_be_shown_by_another_check() -> None:
+    assert entry().same(failure(checks=["wire/damage", "wire/vectors"]))
+
+
+def test_of_what_was_not_shrunk_the_shape_may_be_a_beginning() -> None:
+    begun = failure(shape=["accepted", "truncated"])
+    assert not entry().same(begun) and entry().same(replace(begun, whole=False))
+    assert not entry().same(replace(failure(shape=["accepted", "length"]), whole=False))
 
 
 def test_why_narrows_what_is_meant() -> None:
