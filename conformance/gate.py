@@ -1,6 +1,5 @@
 """A run: draw, converse, judge, shrink, write the ledger. The exit code says what came of it."""
 
-import json
 import sys
 import time
 import traceback
@@ -14,19 +13,16 @@ from typing import Any
 
 from conformance import evidence
 from conformance.checks import CHECKS, Check
-from conformance.core.case import Case
 from conformance.core.ledger import FORMAT, Writer
 from conformance.core.verdict import Grade, Result
 from conformance.differences import Differences
 from conformance.invariants.readings import Disagreement
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.runner import converse, judge
 from conformance.selection import Misused, Options, Selection
-from conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
+from conformance.targets.protocol import Broken, NotPlayed, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import target as target_of
 from conformance.work import Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
 
-__all__ = ["MEANINGS", "Options", "Outcome", "Replayed", "replay", "run"]
+__all__ = ["MEANINGS", "Options", "Outcome", "run"]
 
 CONFORMANT, FAILED, USAGE, BROKEN, UNSTABLE, STALE, UNDECIDED, OURS = 0, 1, 2, 3, 4, 5, 6, 70
 PRECEDENCE = (OURS, USAGE, BROKEN, FAILED, STALE, UNSTABLE, UNDECIDED, CONFORMANT)
@@ -347,46 +343,3 @@ def _why_nothing(info: TargetInfo, check: Check[Any]) -> str:
 def _say(line: str) -> None:
     with suppress(BrokenPipeError):
         print(line, file=sys.stderr, flush=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What came of a failure when it was run again."""
-
-    exit_code: int
-    """1 it fails again, 0 it is gone, 6 it cannot be judged any more; 2, 3 and 70 as for a run."""
-    says: str
-
-
-def replay(path: Path) -> Replayed:
-    """Run the case of ``failures/ID.json`` again, with the target that it names. Raises nothing."""
-    try:
-        filed = json.loads(path.read_text("utf-8"))
-        case, target, wanted = Case.of(filed["case"]), str(filed["target"]), str(filed["invariant"])
-    except OSError as missing:
-        return Replayed(USAGE, f"{path} cannot be read: {missing.strerror}")
-    except (ValueError, KeyError, TypeError) as wrong:
-        return Replayed(USAGE, f"{path} holds no failure: {wrong!r}")
-    invariant = next((each for each in all_invariants(case.role) if each.id == wanted), None)
-    if invariant is None:
-        return Replayed(UNDECIDED, f"no invariant is called {wanted!r} any more")
-    try:
-        with target_of(target).open(case.edition, case.role) as session:
-            return _replayed(session, case, invariant)
-    except (LookupError, Unavailable) as gone:
-        return Replayed(UNDECIDED, str(gone))
-    except (Broken, Unstable) as down:
-        return Replayed(BROKEN, str(down))
-    except Disagreement as ours:
-        return Replayed(OURS, str(ours))
-
-
-def _replayed(session: Session, case: Case, invariant: Invariant) -> Replayed:
-    about = f"{session.info.name} {session.info.version}, {invariant.id}"
-    (history,) = converse([case], session)
-    verdict = next(judge(history, (invariant,)), None)
-    if verdict is None or verdict.result in (Result.SKIP, Result.UNKNOWN):
-        return Replayed(UNDECIDED, f"{about}: the case can no longer be judged")
-    if verdict.result is Result.PASS:
-        return Replayed(CONFORMANT, f"{about}: gone")
-    return Replayed(FAILED, f"{about}: fails again: {verdict.violations[0].why}")

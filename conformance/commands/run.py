@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.commands.declared import EXIT_CODES, FAILED, OK, Commands, complain, duration, positive, say_json
+from conformance.commands.declared import (
+    EXIT_CODES,
+    FAILED,
+    OK,
+    USAGE,
+    Commands,
+    complain,
+    duration,
+    positive,
+    say_json,
+)
 
 
 def add(commands: Commands) -> None:
@@ -31,9 +41,13 @@ def add(commands: Commands) -> None:
     gate.add_argument("--dry-run", action="store_true", help="say what would run, and run nothing")
     gate.add_argument("--json", action="store_true", help="the plan of --dry-run as JSON")
 
-    about = "hold a failed conversation again: 1 it still fails, 0 it is gone"
+    about = "hold failed conversations again: 1 one still fails, 0 they are gone"
     again = commands.add("replay", _replay, about, EXIT_CODES)
-    again.add_argument("failure", metavar="ID|FILE", help="failures/ID.json of a run, or the ID in a run's --out")
+    again.add_argument(
+        "failure", nargs="*", metavar="ID|FILE|DIR",
+        help="failures/ID.json of a run, the ID in a run's --out, or all of a folder; default all in --out",
+    )
+    again.add_argument("--prune", action="store_true", help="delete the files of those that are gone")
     again.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
 
 
@@ -75,10 +89,20 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from conformance import gate
+    from conformance.core.exits import first
+    from conformance.replaying import replay, stored
 
-    named = Path(options.failure)
-    by_id = options.out / "failures" / f"{options.failure}.json"
-    found = gate.replay(by_id if by_id.is_file() and not named.is_file() else named)
-    print(found.says, file=sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr)
-    return found.exit_code
+    codes = []
+    for path in stored([_failure(each, options.out) for each in options.failure] or [options.out]):
+        found = replay(path)
+        codes.append(found.exit_code)
+        several = f"{path.stem}  " if len(options.failure) != 1 else ""
+        print(f"{several}{found.says}", file=sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr)
+        if options.prune and found.exit_code == OK:
+            path.unlink()
+    return first(codes) if codes else complain(f"no failure is stored in {options.out}", USAGE)
+
+
+def _failure(named: str, out: Path) -> Path:
+    by_id = out / "failures" / f"{named}.json"
+    return by_id if by_id.is_file() and not Path(named).exists() else Path(named)

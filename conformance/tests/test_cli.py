@@ -230,6 +230,13 @@ def test_a_failure_is_replayed_by_id_and_by_file(capsys: pytest.CaptureFixture[s
     assert outcome(capsys, "replay", str(file))[0] == 1
     assert outcome(capsys, "replay", file.stem, "--out", out)[0] == 1
     assert outcome(capsys, "replay", "nothing", "--out", out)[0] == 2
+    code, shown, _ = outcome(capsys, "replay", "--out", out)
+    stored = {each.stem for each in file.parent.iterdir()}
+    assert code == 1 and {line.partition("  ")[0] for line in shown.splitlines()} == stored
+    assert outcome(capsys, "replay", str(tmp_path))[0] == 2, "a folder without failures"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "target": "reference"}))
+    assert outcome(capsys, "replay", "--prune", "--out", out)[0] == 1
+    assert {each.stem for each in file.parent.iterdir()} == stored - {file.stem}
 
 
 def test_help_answers_without_the_heavy_libraries() -> None:

@@ -22,10 +22,11 @@ from conformance.core.case import Case
 from conformance.core.ledger import Ledger, read
 from conformance.core.requirement import requirements
 from conformance.core.verdict import Grade
-from conformance.gate import Options, Outcome, replay, run
+from conformance.gate import Options, Outcome, run
 from conformance.invariants import readings
 from conformance.invariants.registry import all_invariants
 from conformance.invariants.wire import is_beyond_reading
+from conformance.replaying import replay
 from conformance.targets import roll, testee
 from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES

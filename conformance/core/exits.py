@@ -1,0 +1,23 @@
+"""What a run's exit code says."""
+
+from collections.abc import Iterable, Mapping
+
+CONFORMANT, FAILED, USAGE, BROKEN, UNSTABLE, STALE, UNDECIDED, OURS = 0, 1, 2, 3, 4, 5, 6, 70
+PRECEDENCE = (OURS, USAGE, BROKEN, FAILED, STALE, UNSTABLE, UNDECIDED, CONFORMANT)
+"""Where several hold, the first."""
+MEANINGS: Mapping[int, str] = {
+    CONFORMANT: "conformant",
+    FAILED: "an unexpected failure",
+    USAGE: "wrong usage, or nothing selected",
+    BROKEN: "a target did not start or broke the protocol",
+    UNSTABLE: "an unstable target",
+    STALE: "stale expectations",
+    UNDECIDED: "undecided within the budget",
+    OURS: "a bug of kipcheck's own",
+}
+
+
+def first(codes: Iterable[int]) -> int:
+    """The one that counts; conformant where there is none."""
+    held = set(codes)
+    return next(each for each in PRECEDENCE if each in held or each == CONFORMANT)
