@@ -1,16 +1,52 @@
 """A ledger, rendered: ``render(Path("kipcheck-out/ledger.jsonl"), "text")``."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
-FORMS = ("text",)
+FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
+FILES: Mapping[str, str] = {
+    "html": "report.html",
+    "junit": "junit.xml",
+    "json": "results.json",
+    "markdown": "summary.md",
+    "sarif": "results.sarif",
+}
+"""What ``write`` makes beside the ledger. Text is for a terminal and has no file."""
 
 
 def render(ledger: Path, form: str = "text") -> str:
     """Errors: LookupError for an unknown form; FileNotFoundError or ValueError where there is no ledger to read."""
     from conformance.core.ledger import read
+    from reports.summary import summary
 
     if form not in FORMS:
         raise LookupError(f"no report has the form {form!r}; there are {', '.join(FORMS)}")
-    rendered: str = import_module(f"reports.{form}").render(read(ledger))
+    rendered: str = import_module(f"reports.{_module(form)}").render(summary(read(ledger)))
     return rendered
+
+
+def write(ledger: Path, out: Path | None = None) -> str:
+    """All forms that have a file, beside the ledger or in ``out``; gives the text. Errors: as ``render``; OSError."""
+    from conformance.core.ledger import read
+    from reports.summary import summary
+
+    found = summary(read(ledger))
+    for form, name in FILES.items():
+        rendered: str = import_module(f"reports.{_module(form)}").render(found)
+        # A reader never sees half a report: it is written aside and then put in its place.
+        aside = (out or ledger.parent) / f".{name}.part"
+        aside.write_text(rendered, "utf-8", newline="\n")
+        aside.replace(aside.with_name(name))
+    text: str = import_module("reports.text").render(found)
+    return text
+
+
+def forget(out: Path) -> None:
+    """Take away what an earlier run left in ``out``: a run that is killed must not be shown by another's report."""
+    for name in FILES.values():
+        (out / name).unlink(missing_ok=True)
+
+
+def _module(form: str) -> str:
+    return {"json": "results"}.get(form, form)

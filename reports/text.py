@@ -1,36 +1,43 @@
 """For a terminal or a log: quiet about what passed, one block for each distinct failure."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from conformance.core.ledger import Ledger, Line
+from conformance.core.ledger import Line
+from reports.markup import clean
+from reports.summary import RESULTS, WORDS, Summary, asked, named, ways_to_differ, where
 
 WIDTH = 110
-RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
 DIFFERENCES = 40
 """At most so many rows tell where targets differ."""
 AROUND = 6
 """So many rows are shown on each side of the guilty bytes of a long message."""
 
 
-def render(ledger: Ledger) -> str:
+def render(found: Summary) -> str:
     lines: list[str] = []
-    order = {"MUST": 0, "SHOULD": 1, "INFO": 2}
     told: set[str] = set()
-    for failure in sorted(ledger.failures, key=lambda each: order[each["grade"]]):
-        lines += [*_block(failure, told), ""]
-    lines += _table(ledger)
-    lines += _differences(ledger)
-    lines += [f"{each['target']}: {each['check']} skipped: {each['why']}" for each in ledger.skips]
-    lines += [f"{each['target']}: {each['why']}" for each in ledger.troubles]
-    lines.append(_last(ledger))
-    return "\n".join(lines) + "\n"
+    known = [each for each in found.failures if each.get("known")]
+    for failure in found.failures:
+        if not failure.get("known"):
+            lines += [*block(failure, told), ""]
+    lines += _known(known)
+    lines += _table(found)
+    lines += _differences(found)
+    lines += [f"{each['target']}: {each['check']} skipped: {each['why']}" for each in found.ledger.skips]
+    lines += [f"{each['target']}: {each['why']}" for each in found.ledger.troubles]
+    for (target, check), cases in found.unexplained.items():
+        lines.append(f"{target}: {check}: {cases} failed and were not looked into before the run ended")
+    if found.coverage_line:
+        lines.append(found.coverage_line)
+    lines.append(f"{found.verdict}; {found.ledger.path}")
+    return clean("\n".join(lines)) + "\n"
 
 
-def _block(failure: Line, told: set[str]) -> Iterator[str]:
-    """``told``: the requirements whose text stands in the report already."""
-    word = {"MUST": "FAIL", "SHOULD": "WARN", "INFO": "NOTE"}[failure["grade"]]
+def block(failure: Line, told: set[str]) -> Iterator[str]:
+    """All that is known of a failure. ``told``: the requirements whose text stands in the report already."""
+    word = WORDS[failure["grade"]]
     yield f"{word} {failure['id']}  {failure['target']} {failure['version']}  {failure['check']}  ({failure['grade']})"
     yield from _wrapped("broken", failure["sentence"])
     for each in failure["requirements"]:
@@ -42,26 +49,22 @@ def _block(failure: Line, told: set[str]) -> Iterator[str]:
         yield from _wrapped("expected", failure["expected"])
         yield from _wrapped("observed", failure["observed"])
     for number, step in enumerate(failure["steps"]):
-        given = step.get("hex", step.get("value"))
         mark = ">" if number == failure["guilty_step"] and len(failure["steps"]) > 1 else " "
-        asked = f"{step['verb']} {_about(step)}: {_given(given)}"
-        yield from _wrapped(f"step {number + 1} {mark}".rstrip(), asked)
+        what, given = asked(step)
+        yield from _wrapped(f"step {number + 1} {mark}".rstrip(), f"{what}: {given}")
     for exhibit in failure["exhibits"]:
-        if exhibit["kind"] == "bytes":
-            yield from _bytes(exhibit["rows"])
-    where = "; ".join(f"{name} v{versions}" if versions else name for name, versions in failure["where"].items())
-    yield from _wrapped("seen", f"{failure['cases']} {'case' if failure['cases'] == 1 else 'cases'}: {where}")
+        yield from _exhibit(exhibit)
+    yield from _wrapped("seen", f"{failure['cases']} {'case' if failure['cases'] == 1 else 'cases'}: {where(failure)}")
+    if failure.get("known"):
+        yield from _wrapped("known", _reason(failure["known"]))
+    if failure.get("tags"):
+        yield from _wrapped("tags", ", ".join(failure["tags"]))
     yield f"  {'again':<9} {failure['reproduce']}"
 
 
-def _about(step: Line) -> str:
-    return f"{step['message']} v{step['version']}" if "message" in step else str(step.get("assignor", ""))
-
-
-def _given(given: Any) -> str:
-    if isinstance(given, str):
-        return given or "(no bytes)"
-    return str(given)
+def _reason(known: Any) -> str:
+    """Why a deviation is expected, and where that is discussed."""
+    return " ".join(str(known[key]) for key in ("reason", "link") if known.get(key))
 
 
 def _wrapped(label: str, text: str) -> list[str]:
@@ -70,30 +73,76 @@ def _wrapped(label: str, text: str) -> list[str]:
     return [f"  {label:<9} {lines[0]}", *(f"  {'':<9} {line}" for line in lines[1:])]
 
 
+def _known(failures: Sequence[Line]) -> Iterator[str]:
+    """A line each: they are expected, and a report of every form but this one tells them in full."""
+    if not failures:
+        return
+    yield "known deviations"
+    for each in failures:
+        head = f"{each['id']}  {each['target']}  {each['check']}"
+        yield from (f"  {line}" for line in textwrap.wrap(f"{head}: {_reason(each['known'])}", WIDTH - 2)[:2])
+    yield ""
+
+
+def _exhibit(exhibit: Line) -> Iterator[str]:
+    if exhibit["kind"] == "bytes":
+        yield from _bytes(exhibit["rows"])
+    elif exhibit["kind"] == "table":
+        cells = [(">" if row["guilty"] else " ", *map(str, row["cells"])) for row in exhibit["rows"]]
+        yield from _columns("table", [("", *exhibit["columns"]), *(tuple(_cut(c, 34) for c in row) for row in cells)])
+    elif exhibit["kind"] == "sequence":
+        for number, step in enumerate(exhibit["steps"]):
+            mark = ">" if step["guilty"] else " "
+            answer = f"  <- {step['answer']}" if step.get("answer") else ""
+            yield from _wrapped(
+                "events" if not number else "", f"{mark} {step['from']} -> {step['to']}: {step['says']}{answer}"
+            )
+
+
 def _bytes(rows: list[Line]) -> Iterator[str]:
     if not rows:
         return
-    guilty = [index for index, row in enumerate(rows) if row["guilty"]]
-    low, high = (min(guilty) - AROUND, max(guilty) + AROUND) if guilty else (0, 2 * AROUND)
-    shown = rows[max(0, low) : high + 1]
+    low, high = around(rows)
     cells = [
         (
-            ">" if row["guilty"] else " ", str(row["offset"]), _cut(row["bytes"], 34), _cut(row["path"], 40),
-            _cut(row["type"], 22), _cut(row["value"], 40),
+            ">" if row["guilty"] else " ",
+            str(row["offset"]),
+            _cut(row["bytes"], 34),
+            _cut(row["path"], 40),
+            _cut(row["type"], 22),
+            _cut(row["value"], 40),
         )
-        for row in shown
-    ]  # fmt: skip
-    cells.insert(0, ("", "at", "bytes", "field", "type", "value"))
-    widths = [max(len(row[column]) for row in cells) for column in range(6)]
-    if max(0, low) > 0:
-        yield f"  {'':<9}   ({max(0, low)} fields before)"
-    for row in cells:
-        yield "  " + f"{'bytes' if row is cells[0] else '':<9} " + " ".join(
-            cell.rjust(width) if column == 1 else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+        for row in rows[low : high + 1]
+    ]
+    first, *rest = _columns("bytes", [("", "at", "bytes", "field", "type", "value"), *cells], right=(1,))
+    if low > 0:
+        yield f"  {'':<9}   ({low} fields before)"
+    yield first
+    yield from rest
     if len(rows) > high + 1:
         yield f"  {'':<9}   ({len(rows) - high - 1} fields after)"
+
+
+def around(rows: Sequence[Line]) -> tuple[int, int]:
+    """The first and last of the rows that stand near the guilty ones."""
+    guilty = [index for index, row in enumerate(rows) if row["guilty"]]
+    low, high = (min(guilty) - AROUND, max(guilty) + AROUND) if guilty else (0, 2 * AROUND)
+    return max(0, low), high
+
+
+def _columns(label: str, rows: Sequence[tuple[str, ...]], right: Iterable[int] = ()) -> Iterator[str]:
+    for number, line in enumerate(_aligned(rows, right)):
+        yield f"  {'' if number else label:<9} {line}"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], right: Iterable[int]) -> Iterator[str]:
+    rows = [tuple(clean(cell) for cell in row) for row in rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield " ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
 
 
 def _cut(text: str, size: int) -> str:
@@ -101,65 +150,33 @@ def _cut(text: str, size: int) -> str:
     return text if len(text) <= size else text[: size - 3] + "..."
 
 
-def _table(ledger: Ledger) -> Iterator[str]:
-    if ledger.footer is None:
-        return
-    for target, checks in ledger.footer["counts"].items():
-        rows = [("check", *RESULTS)]
-        rows += [(check, *(str(counts.get(result, 0)) for result in RESULTS)) for check, counts in checks.items()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        yield target
-        for row in rows:
-            yield "  " + "  ".join(
-                cell.ljust(width) if column == 0 else cell.rjust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
+def _table(found: Summary) -> Iterator[str]:
+    for target in found.targets:
+        rows = [
+            (f" {check}", *(f" {by[target].counts[result]}" for result in RESULTS))
+            for check, by in found.table.items()
+            if target in by
+        ]
+        if rows:
+            yield target
+            head = (" check", *(f" {each}" for each in RESULTS))
+            yield from (f" {line}" for line in _aligned([head, *rows], range(1, len(head))))
 
 
-def _differences(ledger: Ledger) -> Iterator[str]:
+def _differences(found: Summary) -> Iterator[str]:
     """Each way to differ: where some fail and some do not, and where all pass and yet answer otherwise."""
-    if not ledger.differences:
+    rows = found.ledger.differences
+    if not rows:
         return
-    targets = list(dict.fromkeys(name for row in ledger.differences for name in row["cells"]))
-    alike: dict[tuple[str, ...], list[Line]] = {}
-    for each in ledger.differences:
-        alike.setdefault((each["check"], *(each["cells"].get(name, "SKIP") for name in targets)), []).append(each)
+    targets = list(dict.fromkeys(name for row in rows for name in row["cells"]))
     yield "where targets differ"
-    rows = [("check", "subject", "cases", *targets)]
-    # Where somebody fails comes before where all pass, and there what is seen most often.
-    order = sorted(alike.items(), key=lambda item: (_all_pass(item[1][0]), -_cases(item[1])))
-    for (check, *cells), members in order:
-        first, more = members[0], f" and {len(members) - 1} more" * (len(members) > 1)
-        rows.append((check, f"{_named(first)}{more}", str(_cases(members)), *cells))
-    shown = rows[: DIFFERENCES + 1]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(rows[0]))]
-    for row in shown:
-        yield "  " + "  ".join(
-            cell.rjust(width) if column == 2 else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-    if len(rows) > len(shown):
-        yield f"  ({len(rows) - len(shown)} rows more in the ledger)"
-
-
-def _named(row: Line) -> str:
-    return f"{row['subject']} v{row['versions']}" if row["versions"] else str(row["subject"])
-
-
-def _all_pass(row: Line) -> bool:
-    return all(cell.startswith(("PASS", "SKIP")) for cell in row["cells"].values())
-
-
-def _cases(rows: list[Line]) -> int:
-    return sum(int(row["cases"]) for row in rows)
-
-
-def _last(ledger: Ledger) -> str:
-    if ledger.footer is None:
-        return "INCOMPLETE: the ledger ends before its footer; the run was cut off"
-    must = sum(each["grade"] == "MUST" for each in ledger.failures)
-    should = sum(each["grade"] == "SHOULD" for each in ledger.failures)
-    failures, warnings = "failure" if must == 1 else "failures", "warning" if should == 1 else "warnings"
-    counted = f"{must} distinct {failures}, {should} {warnings}"
-    head = "complete" if ledger.complete else f"INCOMPLETE ({ledger.footer['stopped_by']})"
-    return f"{head}: {counted}; exit {ledger.footer['exit']}, {ledger.footer['meaning']}; {ledger.path}"
+    shown = [(" check", " subject", " cases", *(f" {name}" for name in targets))]
+    ways = ways_to_differ(rows)
+    for check, cells, members in ways[:DIFFERENCES]:
+        more = f" and {len(members) - 1} more" * (len(members) > 1)
+        subject = f"{named(members[0]['subject'], members[0]['versions'])}{more}"
+        cases = str(sum(int(row["cases"]) for row in members))
+        shown.append((f" {check}", f" {subject}", f" {cases}", *(f" {cell}" for cell in cells)))
+    yield from (f" {line}" for line in _aligned(shown, (2,)))
+    if len(ways) > DIFFERENCES:
+        yield f"  ({len(ways) - DIFFERENCES} rows more in the ledger)"

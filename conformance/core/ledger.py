@@ -1,28 +1,42 @@
 """The stream of all verdicts of a run, one JSON object a line: header, verdicts, failures, footer.
 
 A ledger without a footer was cut off. Whatever a report shows stands in it, so that a report needs nothing else.
+``reports/ledger.schema.json`` says what each line holds.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO, TypeAlias
+from typing import Any, NamedTuple, Self, TextIO, TypeAlias
 
-FORMAT = 1
+FORMAT = 2
+NAME = "ledger.jsonl"
 Line: TypeAlias = dict[str, Any]
+Counts: TypeAlias = dict[str, dict[str, dict[str, int]]]
+"""target -> check -> result -> cases"""
 
 
 class Writer:
-    """Writes one ledger. Lines reach the disk at every ``flush`` and at the end."""
+    """Writes one ledger. Lines reach the disk at every ``flush`` and at the end.
 
-    def __init__(self, path: Path) -> None:
+    ``events`` gets each line that is no verdict too, at once: what somebody who looks on wants to know.
+    """
+
+    def __init__(self, path: Path, events: TextIO | None = None) -> None:
         self.path = path
-        self._file: TextIO = path.open("w", encoding="utf-8")
+        self._events = events
+        # What is half of a surrogate pair has no UTF-8: it is written as the escape that JSON has for it.
+        self._file: TextIO = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def write(self, kind: str, line: Mapping[str, Any], /) -> None:
-        self._file.write(json.dumps({"type": kind, **line}, ensure_ascii=False, separators=(",", ":")) + "\n")
+        text = json.dumps({"type": kind, **line}, ensure_ascii=False, separators=(",", ":")) + "\n"
+        self._file.write(text)
+        if self._events is not None and kind != "verdict":
+            self._events.write(text.encode("utf-8", "backslashreplace").decode())
+            self._events.flush()
 
     def flush(self) -> None:
         self._file.flush()
@@ -34,53 +48,98 @@ class Writer:
         self._file.close()
 
 
+class Place(NamedTuple):
+    """A unit of work: where verdicts were given."""
+
+    target: str
+    check: str
+    subject: str
+    version: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """What a report reads. The verdicts of single cases stay in the file: ``verdicts`` goes through them."""
 
     path: Path
     header: Line
-    skips: list[Line] = field(default_factory=list)
-    failures: list[Line] = field(default_factory=list)
-    troubles: list[Line] = field(default_factory=list)
-    footer: Line | None = None
-    """None: the run was cut off."""
-    differences: list[Line] = field(default_factory=list)
-    """Where several targets were not of one mind about the same cases."""
+    lines: Mapping[str, Sequence[Line]] = field(default_factory=dict)
+    """All lines but the verdicts, by their type."""
+    cases: Mapping[Place, Counter[str]] = field(default_factory=dict)
+    """What came of the cases of each unit."""
+    held: Mapping[tuple[Place, str], Counter[str]] = field(default_factory=dict)
+    """The same by invariant."""
+
+    @property
+    def targets(self) -> Sequence[Line]:
+        return self.lines.get("target", ())
+
+    @property
+    def failures(self) -> Sequence[Line]:
+        return self.lines.get("failure", ())
+
+    @property
+    def skips(self) -> Sequence[Line]:
+        return self.lines.get("skip", ())
+
+    @property
+    def troubles(self) -> Sequence[Line]:
+        return self.lines.get("trouble", ())
+
+    @property
+    def differences(self) -> Sequence[Line]:
+        """Where several targets were not of one mind about the same cases."""
+        return self.lines.get("difference", ())
+
+    @property
+    def footer(self) -> Line | None:
+        """None: the run was cut off."""
+        return next(iter(self.lines.get("footer", ())), None)
 
     @property
     def complete(self) -> bool:
         return self.footer is not None and bool(self.footer["complete"])
 
+    @property
+    def counts(self) -> Counts:
+        """What came of all cases, whether the run came to its end or not."""
+        found: dict[str, dict[str, Counter[str]]] = {}
+        for place, counted in self.cases.items():
+            found.setdefault(place.target, {}).setdefault(place.check, Counter()).update(counted)
+        return {name: {check: dict(each) for check, each in by.items()} for name, by in found.items()}
+
     def verdicts(self) -> Iterator[Line]:
-        return (line for line in _lines(self.path) if line["type"] == "verdict")
+        return (line for line in lines(self.path) if line["type"] == "verdict")
 
 
 def read(path: Path) -> Ledger:
     """Errors: FileNotFoundError; ValueError where the file is no ledger of a format that we read."""
-    lines = _lines(path)
-    header = next(lines, None)
+    following = lines(path)
+    header = next(following, None)
     if header is None or header.get("type") != "header" or header.get("format") != FORMAT:
         raise ValueError(f"{path} is no ledger of format {FORMAT}")
-    ledger = Ledger(path, header)
-    footer = None
-    for line in lines:
-        match line["type"]:
-            case "skip":
-                ledger.skips.append(line)
-            case "failure":
-                ledger.failures.append(line)
-            case "trouble":
-                ledger.troubles.append(line)
-            case "difference":
-                ledger.differences.append(line)
-            case "footer":
-                footer = line
-    return Ledger(path, header, ledger.skips, ledger.failures, ledger.troubles, footer, ledger.differences)
+    by_type: dict[str, list[Line]] = {}
+    cases: dict[Place, Counter[str]] = {}
+    held: dict[tuple[Place, str], Counter[str]] = {}
+    for line in following:
+        if line["type"] != "verdict":
+            by_type.setdefault(line["type"], []).append(line)
+            continue
+        place = Place(line["target"], line["check"], line["subject"], line["version"])
+        if (counted := cases.get(place)) is None:
+            counted = cases[place] = Counter()
+        counted[line["result"]] += 1
+        for invariant, result in line.get("by", {}).items():
+            key = place, invariant
+            if (counted := held.get(key)) is None:
+                counted = held[key] = Counter()
+            counted[result] += 1
+    return Ledger(path, header, by_type, cases, held)
 
 
-def _lines(path: Path) -> Iterator[Line]:
-    with path.open(encoding="utf-8") as file:
+def lines(path: Path) -> Iterator[Line]:
+    """Errors: FileNotFoundError; ValueError where a line is none of a ledger. The last line may be cut off."""
+    with path.open(encoding="utf-8", errors="replace") as file:
         for text in file:
             if not text.endswith("\n"):
                 return  # the run died while it wrote this line
@@ -88,6 +147,26 @@ def _lines(path: Path) -> Iterator[Line]:
                 line = json.loads(text)
             except ValueError:
                 raise ValueError(f"{path} is no ledger: {text[:60]!r} is not JSON") from None
-            if not isinstance(line, dict):
-                raise ValueError(f"{path} is no ledger: {text[:60]!r} is no object")  # noqa: TRY004 - of the file's text
+            if not isinstance(line, dict) or not isinstance(line.get("type"), str):
+                raise ValueError(f"{path} is no ledger: {text[:60]!r} is no object with a type")  # noqa: TRY004
             yield line
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """``0-4, 6``."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(f"{low}-{high}" if low != high else str(low) for low, high in found)
+
+
+def numbers(spans: str) -> set[int]:
+    """What ``spans`` wrote."""
+    found: set[int] = set()
+    for each in filter(None, spans.split(", ")):
+        low, _, high = each.partition("-")
+        found.update(range(int(low), int(high or low) + 1))
+    return found

@@ -1,0 +1,183 @@
+"""One page with everything, that needs no network, no script and no font: for a browser, a printer, an archive."""
+
+import base64
+import hashlib
+import shlex
+from collections.abc import Iterator
+from importlib.resources import files
+
+from conformance.core.ledger import Line
+from reports.html_failures import failures
+from reports.html_tables import by_subject, coverage, differences, overview
+from reports.markup import Safe, joined, link, tag
+from reports.summary import Summary
+
+TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6: "unknown", 70: "fail"}
+"""How the outcome looks, by exit code."""
+
+
+def render(found: Summary) -> str:
+    style = (files("reports") / "templates" / "report.css").read_text("utf-8")
+    sections = list(_sections(found))
+    page = tag(
+        "html",
+        tag("head", _head(found, style)),
+        tag(
+            "body",
+            tag("a", "To the failures", class_="jump", href="#failures"),
+            tag("header", _header(found)),
+            tag("main", _nav(sections), (tag("section", part, id=id) for id, _, _, part in sections)),
+            tag("footer", _footer(found)),
+        ),
+        lang="en",
+    )
+    return f"<!DOCTYPE html>\n{page}\n"
+
+
+def _head(found: Summary, style: str) -> Safe:
+    hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    # The page may load nothing: whatever a target managed to get into it stays text.
+    policy = f"default-src 'none'; style-src 'sha256-{hashed}'; img-src data:; base-uri 'none'; form-action 'none'"
+    return joined(
+        tag("meta", charset="utf-8"),
+        Safe(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"kipcheck: {_short(found)}"),
+        tag("style", Safe(style)),
+    )
+
+
+def _short(found: Summary) -> str:
+    """For the title of a window."""
+    names = ", ".join(found.called(each) for each in found.targets) or "nothing"
+    return f"{names}: {f'exit {found.exit}' if found.exit is not None else 'INCOMPLETE'}"
+
+
+# ---- what ran, and what came of it
+
+
+def _header(found: Summary) -> Iterator[Safe]:
+    yield tag(
+        "h1", tag("b", "kipcheck"), " held ", ", ".join(found.called(each) for each in found.targets) or "nothing"
+    )
+    tone = TONES.get(found.exit, "unknown") if found.exit is not None else "unknown"
+    say = f"Exit {found.exit}: {found.meaning}" if found.exit is not None else "Cut off before there was an exit code"
+    state = (
+        found.state if found.complete else found.state.replace("INCOMPLETE", "INCOMPLETE: what follows is a part", 1)
+    )
+    yield tag(
+        "div",
+        tag("p", say, class_="say"),
+        tag("p", found.counted, class_="plain"),
+        tag("p", "The run is complete." if found.complete else tag("strong", state), class_="plain"),
+        class_=f"outcome {tone}",
+    )
+    facts = [(name, value) for name, value in _facts(found) if value]
+    yield tag("dl", (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
+
+
+def _facts(found: Summary) -> Iterator[tuple[str, Safe | str]]:
+    options, header = found.options, found.header
+    yield "targets", joined(_between(_target(found, each) for each in found.targets))
+    yield "edition", str(options.get("edition", ""))
+    yield "seed", str(options.get("seed", ""))
+    if (cases := options.get("cases")) is not None:
+        yield "values for each check", str(cases)
+    yield "cases", f"{sum(each.cases for by in found.table.values() for each in by.values()):,}"
+    if header.get("part"):
+        yield "part", "{} of {}".format(*header["part"])
+    if header.get("merged"):
+        yield "merged from", f"{len(header['merged'])} ledgers"
+    if options.get("budget"):
+        yield "budget", f"{options['budget']:g} s"
+    yield "time", f"{found.seconds:g} s" if found.exit is not None else ""
+    yield "begun", str(header.get("begun", "")).replace("T", " ").replace("Z", " UTC")
+    yield "made by", f"kipcheck {header.get('kipcheck', '?')}, Python {header.get('python', '?')}"
+
+
+def _between(parts: Iterator[Safe]) -> Iterator[Safe]:
+    for number, each in enumerate(parts):
+        yield joined(", " if number else None, each)
+
+
+def _target(found: Summary, name: str) -> Safe:
+    issues = next((each.get("issues") for each in found.ledger.targets if each["target"] == name), None)
+    called = found.called(name)
+    return link(issues, called) if issues else joined(called)
+
+
+def command(options: Line) -> str:
+    """The command line that runs the same again; empty where the options do not tell."""
+    if not options.get("targets"):
+        return ""
+    words = ["kipcheck", "run"]
+    for name, key in (("--target", "targets"), ("--check", "checks"), ("--message", "messages")):
+        words += [word for each in options.get(key, ()) if each != "*" for word in (name, each)]
+    for name, default in (("edition", "apache"), ("seed", 0), ("cases", None), ("known", None)):
+        value = options.get(name, default)
+        if value not in (default, (), []):
+            values = value if isinstance(value, list) else [value]
+            words += [word for each in values for word in (f"--{name}", str(each))]
+    return shlex.join(words)
+
+
+# ---- the parts
+
+
+def _sections(found: Summary) -> Iterator[tuple[str, str, int, Safe]]:
+    """Id, name, how many things are in it, and what is shown."""
+    if found.ledger.troubles or found.unexplained:
+        troubles = list(_troubles(found))
+        yield "troubles", "Troubles", len(troubles), joined(tag("h2", "Troubles"), tag("ul", troubles, class_="list"))
+    yield "results", "Results", 0, overview(found)
+    yield "failures", "Failures", len(found.failures), failures(found)
+    if found.cells:
+        yield "subjects", "By subject", 0, by_subject(found)
+    if found.ledger.differences:
+        yield "differences", "Differences", 0, differences(found)
+    if found.coverage:
+        yield "coverage", "Requirements", 0, coverage(found)
+    if found.ledger.skips:
+        yield "skipped", "Skipped", len(found.ledger.skips), _skips(found)
+
+
+def _nav(sections: list[tuple[str, str, int, Safe]]) -> Safe:
+    items = (
+        tag("li", tag("a", name, href=f"#{id}"), joined(" ", tag("b", str(number))) if number else None)
+        for id, name, number, _ in sections
+    )
+    return tag("nav", tag("ul", items), aria_label="Parts of this report")
+
+
+def _troubles(found: Summary) -> Iterator[Safe]:
+    for each in found.ledger.troubles:
+        first, _, rest = str(each["why"]).partition("\n")
+        yield tag("li", tag("b", each["target"]), ": ", first, tag("pre", rest) if rest.strip() else None)
+    for (target, check), cases in found.unexplained.items():
+        yield tag("li", tag("b", target), f": {check}: {cases} failed and were not looked into before the run ended")
+
+
+def _skips(found: Summary) -> Safe:
+    rows = (
+        tag(
+            "tr",
+            tag("th", each["target"], scope="row"),
+            tag("td", "everything" if each["check"] == "*" else each["check"]),
+            tag("td", each["why"]),
+        )
+        for each in found.ledger.skips
+    )
+    head = tag("tr", (tag("th", name, scope="col") for name in ("target", "check", "why")))
+    return joined(
+        tag("h2", "Skipped"),
+        tag("p", "Nothing is known of these: they did not pass.", class_="hint"),
+        tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex=0),
+    )
+
+
+def _footer(found: Summary) -> Iterator[Safe | None]:
+    again = command(found.options)
+    yield tag("p", "The same again: ", tag("code", again)) if again else None
+    yield tag("p", "Made from ", tag("code", str(found.ledger.path)), ". Every verdict of every case stands there.")

@@ -1,0 +1,219 @@
+"""The tables of the page: what came of it by check and target, by subject, where targets differ, requirements."""
+
+from collections.abc import Iterator, Sequence
+
+from conformance.core.ledger import spans
+from reports.markup import Child, Safe, joined, tag
+from reports.summary import Cell, Reached, Summary, all_pass, named, ways_to_differ
+
+SHOWN = 200
+"""At most so many ways to differ stand in the page."""
+MEANT = {
+    "PASS": "kept",
+    "FAIL": "a MUST is broken",
+    "KNOWN": "broken, as is known and expected",
+    "WARN": "a SHOULD is broken",
+    "NOTE": "observed, decides nothing",
+    "UNKNOWN": "undecided: no pass",
+    "SKIP": "not played or not claimed",
+}
+
+
+def word(name: str) -> Safe:
+    """``FAIL`` with its colour: to be read without it."""
+    return tag("span", name, class_=f"word {name.partition(' ')[0].lower()}")
+
+
+def table(head: Sequence[Child], rows: Iterator[Safe], label: str, kind: str = "grid") -> Safe:
+    """With its own scroll bar, that the keyboard reaches, so that a page as wide as a phone stays so."""
+    columns = tag("tr", (tag("th", each, scope="col") for each in head))
+    inner = tag("table", tag("thead", columns), tag("tbody", rows), class_=kind)
+    return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
+
+
+def overview(found: Summary) -> Safe:
+    targets = found.targets
+
+    def rows() -> Iterator[Safe]:
+        for check, by in found.table.items():
+            sentence = found.header.get("checks", {}).get(check, "")
+            name = tag(
+                "th", tag("a", check, href=f"#{_anchor(check)}"), tag("p", sentence, class_="small"), scope="row"
+            )
+            yield tag("tr", name, (tag("td", _counts(by.get(each))) for each in targets))
+
+    meant = ((word(name), f" {what}; " if name != "SKIP" else f" {what}.") for name, what in MEANT.items())
+    return joined(
+        tag("h2", "Results"),
+        table(["check", *map(found.called, targets)], rows(), "Results by check and target")
+        if found.table
+        else tag("p", "No case was held."),
+        tag("p", meant, class_="hint"),
+    )
+
+
+def _counts(cell: Cell | None) -> Child:
+    if cell is None:
+        return tag("span", "nothing to hold", class_="small")
+    counted = ", ".join(f"{cell.counts[each]:,} {each.lower()}" for each in MEANT if cell.counts[each])
+    return (word(cell.word), tag("p", counted, class_="small"))
+
+
+def _anchor(check: str) -> str:
+    return f"check-{check.replace('/', '-')}"
+
+
+def by_subject(found: Summary) -> Safe:
+    return joined(
+        tag("h2", "By subject"),
+        tag(
+            "p",
+            "Every check, and what came of it on every message, assignor or machine with every target: of how many "
+            "cases, and in which versions.",
+            class_="hint",
+        ),
+        (_subjects(found, check) for check in found.cells),
+    )
+
+
+def _subjects(found: Summary, check: str) -> Safe:
+    subjects = found.cells[check]
+    words = [word(cell.word) for cell in found.table[check].values()]
+    title = (tag("b", check), tag("span", f"{len(subjects)} subjects", class_="who"), tag("span", words, class_="tags"))
+
+    def rows() -> Iterator[Safe]:
+        for subject, by in subjects.items():
+            cells = (tag("td", _cell(found, check, subject, each, by.get(each))) for each in found.targets)
+            yield tag("tr", tag("th", subject, scope="row"), cells)
+
+    inner = table(["subject", *map(found.called, found.targets)], rows(), f"{check} by subject and target")
+    # What is revealed by a link to it stands inside of what can be closed.
+    return tag("details", tag("summary", tag("span", title, class_="title")), tag("div", inner, id=_anchor(check)))
+
+
+def _cell(found: Summary, check: str, subject: str, target: str, cell: Cell | None) -> Child:
+    if cell is None:
+        return tag("span", "–", class_="small")
+    broken = sum(cell.counts[each] for each in ("FAIL", "WARN", "NOTE", "UNKNOWN"))
+    counted = f"{broken} of {cell.cases}" if broken else f"{cell.cases}"
+    versions = f" v{cell.where}" if cell.where and cell.word not in ("PASS", "SKIP") else ""
+    links = [
+        (" ", tag("a", each["id"][:6], href=f"#{each['id']}", title=each["why"], class_="small mono"))
+        for each in found.breaches(target, check, subject)
+    ]
+    return (word(cell.word), " ", tag("span", f"{counted}{versions}", class_="small"), links)
+
+
+def differences(found: Summary) -> Safe:
+    rows = found.ledger.differences
+    targets = list(dict.fromkeys(name for row in rows for name in row["cells"]))
+    ways = ways_to_differ(rows)
+
+    def shown() -> Iterator[Safe]:
+        for check, cells, members in ways[:SHOWN]:
+            names = [named(each["subject"], each["versions"]) for each in members]
+            more = ", ".join(names[1:])
+            subject = (
+                names[0],
+                tag("details", tag("summary", f"and {len(names) - 1} more"), tag("p", more), class_="more")
+                if more
+                else None,
+            )
+            cases = sum(int(each["cases"]) for each in members)
+            yield tag(
+                "tr",
+                tag("th", check, scope="row"),
+                tag("td", subject, class_="clause"),
+                tag("td", f"{cases:,}", class_="num"),
+                (tag("td", word(each)) for each in cells),
+            )
+
+    passing = sum(all_pass(members[0]) for _, _, members in ways)
+    said = (
+        f"The same case, judged otherwise ({len(ways) - passing} ways), or passed by all and yet answered otherwise "
+        f"({passing} ways): then equal letters stand for equal answers. What is right, only the verdicts say."
+    )
+    left = f"{len(ways) - SHOWN} ways more stand in the ledger." if len(ways) > SHOWN else None
+    return joined(
+        tag("h2", "Where targets differ"),
+        tag("p", said, class_="hint"),
+        table(["check", "subject", "cases", *targets], shown(), "Where targets differ", "grid"),
+        tag("p", left, class_="hint") if left else None,
+    )
+
+
+def coverage(found: Summary) -> Safe:
+    reached = found.reached
+    left = [each for each in found.coverage if not each.cases and each.checks]
+    never = [each for each in found.coverage if not each.cases and not each.checks]
+    head = ["requirement", "grade", "binds", "checks", *map(found.called, found.targets)]
+    parts: list[Safe | None] = [
+        tag("h2", "Requirements"),
+        tag(
+            "p",
+            f"{found.coverage_line}. A requirement is reached where an invariant that covers it judged a case; what is "
+            "reached on a few versions is not proved on others.",
+            class_="hint",
+        ),
+        table(head, (_row(found, each) for each in reached), "Requirements and how far this run reached")
+        if reached
+        else None,
+    ]
+    if left:
+        rows = (_unreached(each) for each in left)
+        name = f"{len(left)} more have checks, and no case of this run reached them"
+        parts.append(
+            tag("details", tag("summary", name), table(["requirement", "grade", "binds", "checks"], rows, name))
+        )
+    if never:
+        rows = (_unreached(each) for each in never)
+        name = f"{len(never)} have no check in this run"
+        parts.append(
+            tag("details", tag("summary", name), table(["requirement", "grade", "binds", "checks"], rows, name))
+        )
+    return joined(parts)
+
+
+def _row(found: Summary, each: Reached) -> Safe:
+    return tag("tr", *_about(each), (tag("td", _reached(each, name)) for name in found.targets))
+
+
+def _unreached(each: Reached) -> Safe:
+    return tag("tr", *_about(each))
+
+
+def _about(each: Reached) -> Iterator[Safe]:
+    about = each.about
+    text = tag("details", tag("summary", "text"), tag("p", about["text"]), class_="more") if about.get("text") else None
+    yield tag(
+        "th",
+        tag("b", each.id),
+        tag("p", about["clause"], class_="small"),
+        text,
+        scope="row",
+        class_="clause",
+        id=f"requirement-{each.id}",
+    )
+    yield tag("td", about["grade"])
+    yield tag("td", about["role"])
+    yield tag("td", _between(each.checks), class_="checks")
+
+
+def _between(names: Sequence[str]) -> Iterator[Child]:
+    for number, each in enumerate(names):
+        yield (tag("br") if number else None, each)
+
+
+def _reached(each: Reached, target: str) -> Child:
+    subjects = each.by.get(target)
+    if not subjects:
+        return tag("span", "not reached", class_="small")
+    whole = each.cell(target)
+    units = sum(max(1, len(set().union(*cell.versions.values()))) for cell in subjects.values())
+    names = ", ".join(named(name, spans(set().union(*cell.versions.values()))) for name, cell in subjects.items())
+    what = f"{units} versions of {len(subjects)} subjects" if units != len(subjects) else f"{len(subjects)} subjects"
+    return (
+        word(whole.word),
+        tag("p", f"{whole.cases:,} cases", class_="small"),
+        tag("details", tag("summary", what), tag("p", names, class_="small"), class_="more"),
+    )

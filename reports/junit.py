@@ -1,0 +1,133 @@
+"""JUnit XML as the common importers accept it: a suite for each target and check, a test for each subject.
+
+What is strict in one of the schemas that go round (no attributes on the root; properties, system-out and system-err in
+each suite; a decimal for each time) is kept everywhere.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from conformance.core.ledger import Line
+from reports.markup import Safe, clean, tag
+from reports.summary import KNOWN, Cell, Summary
+from reports.text import block
+
+TIME = "0.000"
+"""Cases run in batches: nobody knows what one took."""
+
+
+def render(found: Summary) -> str:
+    suites = [
+        (target, check, list(_tests(found, target, check)))
+        for target in found.targets
+        for check, by in found.table.items()
+        if target in by
+    ]
+    suites = [*suites, *_skipped(found), ("kipcheck", "run", list(_run(found)))]
+    told: set[str] = set()
+    shown = (_suite(found, number, *suite, told) for number, suite in enumerate(suites))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tag("testsuites", shown)}\n'
+
+
+def _suite(
+    found: Summary, number: int, target: str, check: str, tests: list[tuple[str, Safe | None]], told: set[str]
+) -> Safe:
+    kinds = [str(outcome)[1:].split(" ", 1)[0] if outcome is not None else "" for _, outcome in tests]
+    version = found.versions.get(target, "")
+    properties = {
+        "edition": found.options.get("edition"),
+        "seed": found.options.get("seed"),
+        "version": version,
+        "kipcheck": found.header.get("kipcheck"),
+        "complete": str(found.complete).lower(),
+    }
+    notes = [each for each in found.ledger.failures if (each["target"], each["check"]) == (target, check)]
+    return tag(
+        "testsuite",
+        tag(
+            "properties", (tag("property", name=key, value=str(each)) for key, each in properties.items() if each != "")
+        ),
+        (
+            tag(
+                "testcase",
+                outcome,
+                name=_token(name),
+                classname=_token(f"{target}.{check.replace('/', '.')}"),
+                time=TIME,
+            )
+            for name, outcome in tests
+        ),
+        # What fails no test stands here: a warning or a note must not turn a build red.
+        tag(
+            "system-out",
+            "\n".join(line for each in notes if each["grade"] != "MUST" for line in [*block(each, told), ""]),
+        ),
+        tag("system-err"),
+        name=_token(f"{target} {check}"),
+        timestamp=str(found.header.get("begun", "1970-01-01T00:00:00"))[:19],
+        hostname="localhost",
+        tests=len(tests),
+        failures=kinds.count("failure"),
+        errors=kinds.count("error"),
+        skipped=kinds.count("skipped"),
+        time=_seconds(found, target, check),
+        id=number,
+        package=_token(target),
+    )
+
+
+def _token(text: str) -> str:
+    """As a name in XML is compared: no line feeds, no blanks at its ends or twice in a row."""
+    return " ".join(clean(text).split()) or "-"
+
+
+def _seconds(found: Summary, target: str, check: str) -> str:
+    done = found.ledger.lines.get("check", ())
+    taken = sum(float(each["seconds"]) for each in done if (each["target"], each["check"]) == (target, check))
+    return f"{taken:.3f}"
+
+
+def _tests(found: Summary, target: str, check: str) -> Iterator[tuple[str, Safe | None]]:
+    for subject, by in found.cells[check].items():
+        if target in by:
+            yield subject, _outcome(by[target], found.breaches(target, check, subject))
+
+
+def _outcome(cell: Cell, breaches: Sequence[Line]) -> Safe | None:
+    told: set[str] = set()
+    text = "\n\n".join("\n".join(block(each, told)) for each in breaches if each["grade"] == "MUST")
+    broken = [each for each in breaches if each["grade"] == "MUST" and not each.get("known")]
+    if cell.word == "FAIL":
+        why = (
+            "; ".join(each["why"] for each in broken) or f"{cell.counts['FAIL']} cases failed and were not looked into"
+        )
+        kind = broken[0]["invariant"] if broken else "not-looked-into"
+        return tag("failure", text, message=_brief(why), type=kind)
+    if cell.word == "UNKNOWN":
+        return tag("error", message=f"undecided: {cell.counts['UNKNOWN']} of {cell.cases} cases", type="UNKNOWN")
+    if cell.word == KNOWN and cell.counts["FAIL"]:
+        return tag("skipped", text, message=_brief("known deviation: " + "; ".join(each["why"] for each in breaches)))
+    if cell.word == "SKIP":
+        return tag("skipped", message="the target does not support it")
+    return None
+
+
+def _brief(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 300 else f"{text[:299]}…"
+
+
+def _skipped(found: Summary) -> Iterator[tuple[str, str, list[tuple[str, Safe | None]]]]:
+    for each in found.ledger.skips:
+        yield each["target"], each["check"], [("all of it", tag("skipped", message=_brief(each["why"])))]
+
+
+def _run(found: Summary) -> Iterator[tuple[str, Safe | None]]:
+    """What concerns no check: an importer shows only tests."""
+    error = None if found.complete else tag("error", message=_brief(found.state), type="INCOMPLETE")
+    yield "the run is complete", error
+    for number, each in enumerate(found.ledger.troubles, 1):
+        why = str(each["why"])
+        yield f"trouble {number}: {each['target']}", tag("error", why, message=_brief(why), type="trouble")
+    explained = {each["grade"] for each in found.failures} & {"MUST"} or found.ledger.troubles
+    if found.exit and found.complete and not explained:
+        yield f"exit {found.exit}", tag("error", message=_brief(found.meaning), type=f"exit-{found.exit}")

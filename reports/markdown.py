@@ -1,0 +1,106 @@
+"""A summary for the page of a CI job: what came of it, and each failure with the command that shows it again."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from conformance.core.ledger import Line
+from reports.markup import clean
+from reports.summary import KNOWN, WORDS, Cell, Summary
+from reports.text import block
+
+MOST = 900_000
+"""Bytes: the page of a job takes less than 1 MiB from a step, and nothing at all of what is longer."""
+MARKS = {
+    "PASS": "✅ pass",
+    "FAIL": "❌ fail",
+    "WARN": "⚠️ warn",
+    KNOWN: "☑️ known",
+    "NOTE": "ℹ️ note",
+    "UNKNOWN": "❔ unknown",
+    "SKIP": "➖ skip",
+}
+SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$^=:])")
+
+
+def render(found: Summary) -> str:
+    parts = [_head(found), _table(found), *_known(found), *_troubles(found)]
+    if found.coverage_line:
+        parts.append(f"{plain(found.coverage_line)}\n")
+    blocks = [_block(each) for each in found.failures if not each.get("known")]
+    size = sum(len(part.encode()) for part in parts)
+    for number, each in enumerate(blocks):
+        size += len(each.encode())
+        if size > MOST:
+            left = [each["id"] for each in found.failures if not each.get("known")][number:]
+            parts.append(_cut(f"{len(left)} more stand in the ledger: {', '.join(left)}\n", 20_000))
+            break
+        parts.append(each)
+    return "\n".join(parts)
+
+
+def plain(text: str) -> str:
+    """Text that stands as it is: no mark-up of Markdown or HTML, no link, no mention, one line."""
+    text = " ".join(clean(text).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return SPECIAL.sub(r"\\\1", text).replace("@", "&#64;").replace('"', "&quot;")
+
+
+def fenced(lines: Iterable[str]) -> str:
+    """Lines as they are, in a fence longer than any within."""
+    text = clean("\n".join(lines))
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _head(found: Summary) -> str:
+    names = ", ".join(found.called(each) for each in found.targets) or "nothing"
+    mark = "❔" if found.exit is None else "✅" if found.exit == 0 and found.complete else "❌"
+    part = " (part {} of {})".format(*found.header["part"]) if found.header.get("part") else ""
+    return f"## {mark} kipcheck: {plain(names)}{part}\n\n{plain(found.verdict)}\n"
+
+
+def _table(found: Summary) -> str:
+    if not found.table:
+        return ""
+    targets = found.targets
+    rows = [
+        "| check | " + " | ".join(plain(found.called(each)) for each in targets) + " |",
+        "|---" * (1 + len(targets)) + "|",
+    ]
+    for check, by in found.table.items():
+        rows.append(f"| {plain(check)} | " + " | ".join(_cell(by.get(each)) for each in targets) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    broken = sum(cell.counts[each] for each in ("FAIL", "WARN", "NOTE", "UNKNOWN"))
+    return f"{MARKS[cell.word]} {f'{broken} of ' if broken else ''}{cell.cases}"
+
+
+def _known(found: Summary) -> Iterator[str]:
+    known = [each for each in found.failures if each.get("known")]
+    if known:
+        lines = [f"{each['id']}  {each['target']}  {each['check']}: {each['why']}" for each in known]
+        yield f"<details><summary>{len(known)} known deviations</summary>\n\n{_cut(fenced(lines), 100_000)}\n\n</details>\n"
+
+
+def _troubles(found: Summary) -> Iterator[str]:
+    for each in found.ledger.troubles:
+        yield f"**trouble** {plain(each['target'])}: {plain(str(each['why'])[:2000])}\n"
+    for (target, check), cases in found.unexplained.items():
+        left = f"{cases} failed and were not looked into before the run ended"
+        yield f"**trouble** {plain(target)}: {plain(check)}: {left}\n"
+
+
+def _block(failure: Line) -> str:
+    title = (
+        f"{WORDS[failure['grade']]} {failure['target']}: {' '.join(failure['why'].split())[:300]} ({failure['cases']})"
+    )
+    # Between tags of HTML, Markdown still reads the line: so it is escaped for both.
+    return f"<details><summary>{plain(title)}</summary>\n\n{fenced(block(failure, set()))}\n\n</details>\n"
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[:size]}…"

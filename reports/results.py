@@ -1,0 +1,95 @@
+"""The results as one JSON value, as ``results.schema.json`` beside this module has it. How it ended is last."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.core.ledger import spans
+from reports.summary import Cell, Reached, Summary
+
+FORMAT = 1
+HALVES = re.compile("[\ud800-\udfff]")
+
+
+def render(found: Summary) -> str:
+    return dumped(
+        {
+            "format": FORMAT,
+            "kipcheck": found.header.get("kipcheck"),
+            "python": found.header.get("python"),
+            "begun": found.header.get("begun"),
+            "options": found.options,
+            "part": found.header.get("part"),
+            "merged": found.header.get("merged"),
+            "targets": [{key: each for key, each in line.items() if key != "type"} for line in found.ledger.targets],
+            "checks": list(_checks(found)),
+            "failures": [{key: each for key, each in line.items() if key != "type"} for line in found.failures],
+            "differences": [_untyped(each) for each in found.ledger.differences],
+            "requirements": [_requirement(each) for each in found.coverage],
+            "skips": [_untyped(each) for each in found.ledger.skips],
+            "troubles": [_untyped(each) for each in found.ledger.troubles],
+            "footer": {
+                "complete": found.complete,
+                "stopped_by": None if found.complete else found.state,
+                "exit": found.exit,
+                "meaning": found.meaning,
+                "seconds": found.seconds if found.exit is not None else None,
+                "cases": sum(each.cases for by in found.table.values() for each in by.values()),
+                "failures": sum(each["grade"] == "MUST" and not each.get("known") for each in found.failures),
+                "warnings": sum(each["grade"] == "SHOULD" and not each.get("known") for each in found.failures),
+                "known": sum(bool(each.get("known")) for each in found.failures),
+                "counts": found.ledger.counts,
+            },
+        }
+    )
+
+
+def dumped(value: Any) -> str:
+    """JSON that every reader takes: halves of surrogate pairs stand as text, ``\\ud800`` with its backslash."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    return HALVES.sub(lambda half: f"\\\\u{ord(half[0]):04x}", text) + "\n"
+
+
+def _untyped(line: dict[str, Any]) -> dict[str, Any]:
+    return {key: each for key, each in line.items() if key != "type"}
+
+
+def _checks(found: Summary) -> Iterator[dict[str, Any]]:
+    for check, by in found.table.items():
+        yield {
+            "check": check,
+            "sentence": found.header.get("checks", {}).get(check, ""),
+            "targets": {target: _cell(cell) for target, cell in by.items()},
+            "subjects": {
+                subject: {target: _cell(cell) for target, cell in cells.items()}
+                for subject, cells in found.cells[check].items()
+            },
+        }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    versions = {result: spans(each) for result, each in cell.versions.items()}
+    return {"result": cell.word, "counts": dict(cell.counts), **({"versions": versions} if versions else {})}
+
+
+def _requirement(each: Reached) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "clause": each.about["clause"],
+        "grade": each.about["grade"],
+        "role": each.about["role"],
+        "checks": list(each.checks),
+        "cases": each.cases,
+        "reached": {
+            target: {
+                subject: {
+                    "result": cell.word,
+                    "cases": cell.cases,
+                    "versions": spans(set().union(*cell.versions.values())),
+                }
+                for subject, cell in subjects.items()
+            }
+            for target, subjects in each.by.items()
+        },
+    }

@@ -1,0 +1,311 @@
+"""What all forms of a report say, gathered once from the ledger: tables, failures in order, coverage, the last word."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from conformance.core.ledger import Ledger, Line, Place, spans
+
+RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
+SEVERITY = ("FAIL", "UNKNOWN", "WARN", "NOTE", "PASS", "SKIP")
+"""What a cell with several results is called: the first of them that it has."""
+KNOWN = "KNOWN"
+"""What FAIL and WARN are called where every failure behind them is a known deviation."""
+GRADES: Mapping[str, int] = {"MUST": 0, "SHOULD": 1, "INFO": 2}
+WORDS: Mapping[str, str] = {"MUST": "FAIL", "SHOULD": "WARN", "INFO": "NOTE"}
+"""What a breach is called, by the grade of what it breaks."""
+Versions: TypeAlias = set[int]
+
+
+@dataclass(slots=True)
+class Cell:
+    """What came of the cases of a check with a target, in all or on one subject."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    versions: dict[str, Versions] = field(default_factory=dict)
+    """Result -> the versions in which it was seen; empty for what has no versions."""
+    known: bool = False
+    """Is everything that fails here a known deviation?"""
+
+    def add(self, version: int | None, counts: Mapping[str, int]) -> None:
+        self.counts.update(counts)
+        if version is not None:
+            for result in counts:
+                self.versions.setdefault(result, set()).add(version)
+
+    @property
+    def word(self) -> str:
+        worst = next((each for each in SEVERITY if self.counts[each]), "SKIP")
+        return KNOWN if self.known and worst in ("FAIL", "WARN") else worst
+
+    @property
+    def cases(self) -> int:
+        return self.counts.total()
+
+    @property
+    def where(self) -> str:
+        """The versions behind ``word``."""
+        worst = next((each for each in SEVERITY if self.counts[each]), "SKIP")
+        return spans(self.versions.get(worst, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A requirement, and how far this run went into it."""
+
+    id: str
+    about: Line
+    """Clause, grade, role, text: as the header has it."""
+    checks: tuple[str, ...]
+    """Those of this run that can break it."""
+    by: Mapping[str, Mapping[str, Cell]]
+    """Target -> subject -> cases."""
+
+    @property
+    def cases(self) -> int:
+        return sum(cell.cases for subjects in self.by.values() for cell in subjects.values())
+
+    def cell(self, target: str) -> Cell:
+        """All subjects in one."""
+        whole = Cell()
+        for each in self.by.get(target, {}).values():
+            whole.counts.update(each.counts)
+        return whole
+
+    @property
+    def units(self) -> int:
+        """Subjects and versions reached by any target, each counted once."""
+        found: dict[str, Versions] = {}
+        for subjects in self.by.values():
+            for name, cell in subjects.items():
+                found.setdefault(name, set()).update(*cell.versions.values())
+        return sum(len(versions) or 1 for versions in found.values())
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Computed when it is first asked for, and then kept: every form asks for the same."""
+
+    ledger: Ledger
+
+    @property
+    def header(self) -> Line:
+        return self.ledger.header
+
+    @property
+    def options(self) -> Line:
+        return dict(self.header.get("options", {}))
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """In the order of the run; those that did not start too."""
+        started = [each["target"] for each in self.ledger.targets]
+        others = [each["target"] for each in (*self.ledger.skips, *self.ledger.troubles) if "target" in each]
+        return tuple(dict.fromkeys([*started, *(place.target for place in self.ledger.cases), *others]))
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        return {each["target"]: each["version"] for each in self.ledger.targets}
+
+    def called(self, target: str) -> str:
+        """With its version, where it told one that its name does not tell."""
+        version = self.versions.get(target) or ""
+        return target if not version or target.endswith(version) else f"{target} {version}"
+
+    @cached_property
+    def failures(self) -> tuple[Line, ...]:
+        """What decides comes first: unexpected before known, MUST before SHOULD before INFO; within that as found."""
+        return tuple(sorted(self.ledger.failures, key=lambda each: (bool(each.get("known")), GRADES[each["grade"]])))
+
+    @cached_property
+    def cells(self) -> Mapping[str, Mapping[str, Mapping[str, Cell]]]:
+        """Check -> subject -> target -> what came of it."""
+        found: dict[str, dict[str, dict[str, Cell]]] = {id: {} for id in self.header.get("checks", {})}
+        for place, counts in self.ledger.cases.items():
+            by = found.setdefault(place.check, {}).setdefault(place.subject, {})
+            by.setdefault(place.target, Cell()).add(place.version, counts)
+        for check, subjects in found.items():
+            for subject, by in subjects.items():
+                for target, cell in by.items():
+                    cell.known = self._known(target, check, subject)
+        return {check: subjects for check, subjects in found.items() if subjects}
+
+    @cached_property
+    def table(self) -> Mapping[str, Mapping[str, Cell]]:
+        """Check -> target -> what came of it."""
+        found: dict[str, dict[str, Cell]] = {}
+        for check, subjects in self.cells.items():
+            for by in subjects.values():
+                for target, cell in by.items():
+                    found.setdefault(check, {}).setdefault(target, Cell()).counts.update(cell.counts)
+            for target, cell in found[check].items():
+                cell.known = self._known(target, check)
+        return found
+
+    @cached_property
+    def _breaches(self) -> Mapping[tuple[str, str], list[Line]]:
+        found: dict[tuple[str, str], list[Line]] = {}
+        for each in self.ledger.failures:
+            if each["grade"] != "INFO":
+                found.setdefault((each["target"], each["check"]), []).append(each)
+        return found
+
+    def breaches(self, target: str, check: str, subject: str | None = None) -> list[Line]:
+        """The failures, of more than INFO, that were seen there."""
+        there = self._breaches.get((target, check), [])
+        return [each for each in there if subject is None or subject in each["where"]]
+
+    def _known(self, target: str, check: str, subject: str | None = None) -> bool:
+        there = self.breaches(target, check, subject)
+        return bool(there) and all(each.get("known") for each in there)
+
+    @cached_property
+    def unexplained(self) -> Mapping[tuple[str, str], int]:
+        """(target, check) -> failed cases of which no failure tells: the run ended before it looked into them."""
+        return {
+            (target, check): cell.counts["FAIL"] + cell.counts["WARN"]
+            for check, by in self.table.items()
+            for target, cell in by.items()
+            if cell.counts["FAIL"] + cell.counts["WARN"] and not self.breaches(target, check)
+        }
+
+    # ---- coverage
+
+    @cached_property
+    def coverage(self) -> tuple[Reached, ...]:
+        """Every requirement, in the order of the header."""
+        by: dict[str, dict[str, dict[str, Cell]]] = {}
+        for (place, invariant), counts in self.ledger.held.items():
+            for id in self._covered(invariant, place):
+                subjects = by.setdefault(id, {}).setdefault(place.target, {})
+                subjects.setdefault(place.subject, Cell()).add(place.version, counts)
+        checks = self._checks_by_requirement
+        return tuple(
+            Reached(id, about, checks.get(id, ()), by.get(id, {}))
+            for id, about in self.header.get("requirements", {}).items()
+        )
+
+    def _covered(self, invariant: str, place: Place) -> Iterable[str]:
+        about = self.header.get("invariants", {}).get(invariant)
+        if about is None:
+            return ()
+        return (*about["requirements"], *about.get("besides", {}).get(place.subject, ()))
+
+    @cached_property
+    def _checks_by_requirement(self) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, dict[str, None]] = {}
+        for about in self.header.get("invariants", {}).values():
+            ids = {*about["requirements"], *(id for more in about.get("besides", {}).values() for id in more)}
+            for id in ids:
+                found.setdefault(id, {}).update(dict.fromkeys(about["checks"]))
+        return {id: tuple(checks) for id, checks in found.items()}
+
+    @property
+    def reached(self) -> tuple[Reached, ...]:
+        return tuple(each for each in self.coverage if each.cases)
+
+    @property
+    def coverage_line(self) -> str:
+        """Empty where the ledger does not say what there is to cover."""
+        if not self.coverage:
+            return ""
+        units = {(place.subject, place.version) for place in self.ledger.cases}
+        return (
+            f"{len(self.reached)} of {len(self.coverage)} requirements reached, "
+            f"on {len(units)} versions of {len({name for name, _ in units})} subjects"
+        )
+
+    # ---- the last word
+
+    @property
+    def complete(self) -> bool:
+        return self.ledger.complete
+
+    @property
+    def exit(self) -> int | None:
+        """None: the run was cut off before it had one."""
+        return None if self.ledger.footer is None else int(self.ledger.footer["exit"])
+
+    @property
+    def meaning(self) -> str:
+        return "" if self.ledger.footer is None else str(self.ledger.footer["meaning"])
+
+    @property
+    def seconds(self) -> float:
+        return 0.0 if self.ledger.footer is None else float(self.ledger.footer["seconds"])
+
+    @property
+    def state(self) -> str:
+        """``complete``, or INCOMPLETE and why."""
+        if self.ledger.footer is None:
+            return "INCOMPLETE: the ledger ends before its footer; the run was cut off"
+        return "complete" if self.complete else f"INCOMPLETE ({self.ledger.footer['stopped_by']})"
+
+    @property
+    def counted(self) -> str:
+        """``2 distinct failures, 1 warning, 3 known deviations``"""
+        new = [each for each in self.failures if not each.get("known")]
+        must = sum(each["grade"] == "MUST" for each in new)
+        should = sum(each["grade"] == "SHOULD" for each in new)
+        known = len(self.failures) - len(new)
+        told = [f"{must} distinct {_some(must, 'failure')}", f"{should} {_some(should, 'warning')}"]
+        return ", ".join([*told, *([f"{known} known {_some(known, 'deviation')}"] if known else [])])
+
+    @property
+    def verdict(self) -> str:
+        """The last line of a report, without the place of the ledger."""
+        if self.ledger.footer is None:
+            return self.state
+        return f"{self.state}: {self.counted}; exit {self.exit}, {self.meaning}"
+
+
+def summary(ledger: Ledger) -> Summary:
+    return Summary(ledger)
+
+
+def _some(number: int, what: str) -> str:
+    return what if number == 1 else f"{what}s"
+
+
+def where(failure: Line) -> str:
+    """``HeartbeatResponse v0-4; range``"""
+    return "; ".join(named(subject, versions) for subject, versions in failure["where"].items())
+
+
+def named(subject: str, versions: str | int | None) -> str:
+    return subject if versions in (None, "") else f"{subject} v{versions}"
+
+
+def asked(step: Line) -> tuple[str, str]:
+    """What a step of a failure asks for, in a few words, and what it gives."""
+    about = named(step["message"], step.get("version")) if "message" in step else str(step.get("assignor", ""))
+    given: Any = step.get("hex", step.get("value"))
+    if given is None:
+        rest = {
+            key: each for key, each in step.items() if key not in ("verb", "actor", "message", "version", "assignor")
+        }
+        given = rest or None
+    text = "" if given is None else given if isinstance(given, str) else _plain(given)
+    return f"{step['verb']} {about}".strip(), text or ("(no bytes)" if "hex" in step else "")
+
+
+def _plain(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)
+
+
+def ways_to_differ(rows: Sequence[Line]) -> list[tuple[str, tuple[str, ...], list[Line]]]:
+    """Check, cells by target and rows: what fails somebody and not others is first, then what is seen most often."""
+    targets = list(dict.fromkeys(name for row in rows for name in row["cells"]))
+    alike: dict[tuple[str, tuple[str, ...]], list[Line]] = {}
+    for each in rows:
+        alike.setdefault((each["check"], tuple(each["cells"].get(name, "SKIP") for name in targets)), []).append(each)
+    found = [(check, cells, members) for (check, cells), members in alike.items()]
+    return sorted(found, key=lambda way: (all_pass(way[2][0]), -sum(int(row["cases"]) for row in way[2])))
+
+
+def all_pass(row: Line) -> bool:
+    return all(cell.startswith(("PASS", "SKIP")) for cell in row["cells"].values())
