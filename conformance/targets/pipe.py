@@ -59,7 +59,7 @@ class Pipe:
         self._ends = ends
         self._talk = Talk(self, ends)
         self._killed = False
-        self.dump_signal: signal.Signals | None = None
+        self.dump_signal: str | None = None
         """What makes it tell on stderr where it is."""
 
     def _confine(self) -> None:
@@ -99,7 +99,7 @@ class Pipe:
 
     def end(self, cause: str, detail: str) -> tuple[str, str]:
         if cause == "timeout" and self.dump_signal is not None:
-            self._dump(self.dump_signal)
+            self._dump(signal.Signals[self.dump_signal])
         if cause == "crashed":
             code = self._left(GRACE)
             if code is None:

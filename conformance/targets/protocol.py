@@ -6,6 +6,7 @@ An adapter answers single operations in the words of the testee protocol; a targ
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 from conformance.core.case import Case, Role, Step
@@ -31,6 +32,8 @@ class Claims:
     """Of a message: versions in between that it lacks."""
     assignors: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
+    limits: Mapping[str, str] = field(default_factory=dict)
+    """What it cannot express of all this: a name -> a sentence. What is unsupported names one; else it is a lie."""
 
     def has(self, message: str, version: int) -> bool:
         """Does it claim that version?"""
@@ -109,6 +112,11 @@ class Session(Protocol):
         """Deaths that belong to no case, for they did not come again when its cases were run alone; and giving up."""
         ...
 
+    @property
+    def breaches(self) -> Sequence[str]:
+        """Of the testee protocol: what was garbled, and what was said unasked."""
+        ...
+
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         """What came back on each step of each case. Errors: ``Broken``, ``Unstable``."""
         ...
@@ -127,16 +135,21 @@ def operation(step: Step) -> dict[str, Any]:
     return {"op": step.verb, **step.body}
 
 
-def observed(result: Mapping[str, Any]) -> Observation:
-    """A result as an observation. Errors: ValueError for one that the protocol does not know."""
+PAYLOAD = ("hex", "value", "left", "assignment", "level", "epoch")
+"""What may come with a result that was accepted; the rest is passed over."""
+
+
+def observed(result: Mapping[str, Any], limits: Mapping[str, str] = MappingProxyType({})) -> Observation:
+    """A result as an observation, of a target with such limits. Errors: ValueError for one that no protocol knows."""
     match result:
         case {"status": "accepted"}:
-            return Replied(tuple((key, value) for key, value in result.items() if key not in ("n", "status")))
+            return Replied(tuple((key, value) for key, value in result.items() if key in PAYLOAD))
         case {"status": "rejected", "class": str(kind)}:
             offset = result.get("offset")
             return Refused(kind, str(result.get("message", "")), offset if isinstance(offset, int) else None)
         case {"status": "unsupported"}:
-            return Unsupported(str(result.get("message", "")))
+            limit = result.get("capability", "")
+            return Unsupported(str(result.get("message", "")), limit if limit in limits else "")
         case {"status": "internal", "class": str(kind)}:
             cause = "memory" if kind == "MemoryError" else "crashed"
             return Died(cause, f"{kind}: {result.get('message', '')}".rstrip(": "))

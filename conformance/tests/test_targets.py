@@ -25,14 +25,14 @@ import json, os, signal, sys, time
 
 def answer(op):
     {answer}
-    return {{"status": "accepted", "hex": op["hex"]}}
+    return {{"status": "accepted", "hex": op["hex"], "value": {{}}}}
 
 for line in sys.stdin:
     said = json.loads(line)
     match said["type"]:
         case "hello":
-            reply = {{"type": "hello", "name": "scripted", "version": "1", "language": "python", "roles": ["codec"],
-                      "capabilities": {{"HeartbeatRequest": [0, 4]}}}}
+            reply = {{"type": "hello", "protocol": 1, "name": "scripted", "version": "1", "language": "python",
+                      "roles": ["codec"], "capabilities": {{"HeartbeatRequest": [0, 4]}}}}
         case "configure":
             reply = {{"type": "configure", "ok": True}}
         case "batch":
@@ -84,8 +84,8 @@ def echoed(observation: Observation, case: Case) -> bool:
         ("print('Traceback, or so', flush=True)", "garbled", "not JSON"),
         ("print('[1]', flush=True)", "garbled", "no object"),
         ("sys.stdout.write('x' * (17 << 20)); sys.stdout.flush()", "garbled", "more than 16 MiB"),
-        ("return {'status': 'splendid'}", "garbled", "is no result"),
-        ("return {'n': 99, 'status': 'accepted'}", "garbled", "a result of no case"),
+        ("return {'status': 'splendid'}", "garbled", "results[0].status: 'splendid' is none of"),
+        ("return {'n': 99, 'status': 'accepted'}", "garbled", "results[0].n: 99 is no case of this batch"),
         ("return {'status': 'internal', 'class': 'MemoryError', 'message': ''}", "memory", "MemoryError"),
     ],
 )
@@ -192,9 +192,9 @@ def test_restarts_have_a_budget(tmp_path: Path) -> None:
     [
         ("sys.exit(1)", "left with exit code 1"),
         ("print('hello!', flush=True)", "not JSON"),
-        ("reply = {}", "answered hello with something else"),
-        ("reply.pop('capabilities', None)", "answered hello with something else"),
-        ("reply.pop('ok', None)", "answered configure with"),
+        ("reply = {}", "type: None, where hello was to be answered"),
+        ("reply.pop('capabilities', None)", "hello.capabilities: names nothing"),
+        ("reply.pop('ok', None)", "configure: neither ok"),
     ],
 )
 def test_a_testee_that_does_not_shake_hands_is_broken(tmp_path: Path, reply: str, why: str) -> None:

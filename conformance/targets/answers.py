@@ -1,0 +1,288 @@
+"""What a testee answers, held to the protocol: what does not keep it is told with the place where it breaks.
+
+``testee.schema.json`` says the same for everybody else; a test keeps the two together.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
+
+from conformance.core.case import Role
+from conformance.targets.framing import Framing
+from conformance.targets.pipe import DUMPS
+from conformance.targets.protocol import VERSION, Claims
+
+SHOWN: Final = 80
+HEX: Final = re.compile(r"[0-9a-fA-F]*")
+VERSIONS: Final = 1 << 15
+"""A version is an int16."""
+Found: TypeAlias = Mapping[str, Any]
+
+
+@final
+class Wrong(ValueError):
+    """An answer that breaks the protocol: says where, and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who answers, and what it can do."""
+
+    name: str
+    version: str
+    language: str
+    issues: str
+    roles: frozenset[Role]
+    claims: Claims
+    framing: Framing
+    """The first of those that it offers."""
+    dump_signal: str | None
+    """What makes it tell on stderr where it hangs."""
+    unavailable: str = ""
+    """Why it cannot be tested here, in the place of all else."""
+
+
+def hello(found: Found) -> Hello:
+    """Errors: ``Wrong``."""
+    _type(found, "hello")
+    if "unavailable" in found:
+        why = _text(found, "unavailable", "hello")
+        return Hello("", "", "", "", frozenset(), Claims(), Framing.LINES, None, why or "it does not say why")
+    if (protocol := _of(found, "protocol", "hello")) != VERSION or isinstance(protocol, bool):
+        raise Wrong(f"hello.protocol: {_shown(protocol)}, where {VERSION} is spoken")
+    name, version, language = (_text(found, key, "hello") for key in ("name", "version", "language"))
+    issues = _text(found, "issues", "hello") if "issues" in found else ""
+    claims, roles = _claims(found), _roles(found)
+    for role, needed in NEEDS.items():
+        if role in roles and role not in claims.roles:
+            raise Wrong(f"hello.{needed}: names nothing, and the role {role.value} is played with it")
+    dump = found.get("dump_signal")
+    if dump is not None and dump not in DUMPS:
+        raise Wrong(f"hello.dump_signal: {_shown(dump)} is none of {', '.join(DUMPS)}")
+    return Hello(name, version, language, issues, roles, claims, _framing(found), dump)
+
+
+NEEDS: Final = {Role.CODEC: "capabilities", Role.LEADER: "assignors", Role.CONTROLLER: "machines"}
+"""What a role is played with."""
+
+
+def _roles(found: Found) -> frozenset[Role]:
+    roles = _texts(found, "roles", "hello", needed=True)
+    known = [role.value for role in Role]
+    for index, each in enumerate(roles):
+        if each not in known:
+            raise Wrong(f"hello.roles[{index}]: {each!r} is none of {', '.join(known)}")
+    if not roles:
+        raise Wrong("hello.roles: names none")
+    return frozenset(map(Role, roles))
+
+
+def _claims(found: Found) -> Claims:
+    spans = _object(found, "capabilities", "hello")
+    messages = {name: _span(span, f"hello.capabilities.{name}") for name, span in spans.items()}
+    missing: dict[str, tuple[int, ...]] = {}
+    for name, versions in _object(found, "missing", "hello").items():
+        at = f"hello.missing.{name}"
+        missing[name] = tuple(_version(each, f"{at}[{index}]") for index, each in enumerate(_list(versions, at)))
+    limits = _object(found, "limits", "hello")
+    for name, sentence in limits.items():
+        if not isinstance(sentence, str):
+            raise Wrong(f"hello.limits.{name}: {_shown(sentence)} is no text")
+    assignors, machines = (_texts(found, key, "hello") for key in ("assignors", "machines"))
+    return Claims(messages, missing, assignors, machines, limits)
+
+
+def _span(found: Any, at: str) -> tuple[int, int]:
+    ends = _list(found, at)
+    if len(ends) != 2:
+        raise Wrong(f"{at}: {_shown(found)} is not the lowest and the highest version")
+    low, high = (_version(each, f"{at}[{index}]") for index, each in enumerate(ends))
+    if low > high:
+        raise Wrong(f"{at}: {_shown(found)} begins above its end")
+    return low, high
+
+
+def _version(found: Any, at: str) -> int:
+    if not _whole(found) or not 0 <= found < VERSIONS:
+        raise Wrong(f"{at}: {_shown(found)} is no version")
+    return int(found)
+
+
+def _framing(found: Found) -> Framing:
+    offered = _texts(found, "framing", "hello")
+    known = {each.value: each for each in Framing}
+    return next((known[each] for each in offered if each in known), Framing.LINES)
+
+
+def configured(found: Found) -> str | None:
+    """Why it will not play that, None where it will. Errors: ``Wrong``."""
+    _type(found, "configure")
+    if "unsupported" in found:
+        return _text(found, "unsupported", "configure")
+    if found.get("ok") is not True:
+        raise Wrong(f"configure: neither ok, true, nor unsupported with a reason: {_shown(found)}")
+    return None
+
+
+def results(found: Found, batch: int, asked: Mapping[int, str]) -> dict[int, Found]:
+    """By n, for each n of ``asked``, which gives its op. Errors: ``Wrong``."""
+    _type(found, "results")
+    if not _whole(number := _of(found, "id", "results")) or number != batch:
+        raise Wrong(f"results.id: {_shown(number)}, where batch {batch} was asked")
+    by_number: dict[int, Found] = {}
+    for index, each in enumerate(_list(_of(found, "results", "results"), "results.results")):
+        at = f"results[{index}]"
+        if not isinstance(each, Mapping):
+            raise Wrong(f"{at}: {_shown(each)} is no object")
+        n = _of(each, "n", at)
+        if not _whole(n) or n not in asked:
+            raise Wrong(f"{at}.n: {_shown(n)} is no case of this batch")
+        if n in by_number:
+            raise Wrong(f"{at}.n: a second result of case {n}")
+        _result(each, asked[n], at)
+        by_number[n] = each
+    if left := asked.keys() - by_number.keys():
+        raise Wrong(f"results.results: {len(by_number)} of {len(asked)}; none of case {min(left)}")
+    return by_number
+
+
+def _result(found: Found, op: str, at: str) -> None:
+    match _of(found, "status", at):
+        case "accepted":
+            _ACCEPTED.get(op, _anything)(found, at)
+        case "rejected":
+            _text(found, "class", at)
+            if not _whole(offset := found.get("offset", 0)) or offset < 0:
+                raise Wrong(f"{at}.offset: {_shown(offset)} is no offset")
+        case "unsupported":
+            if "capability" in found:
+                _text(found, "capability", at)
+        case "internal":
+            _text(found, "class", at)
+        case "died":
+            if _of(found, "cause", at) not in CAUSES:
+                raise Wrong(f"{at}.cause: {_shown(found['cause'])} is none of {', '.join(CAUSES)}")
+        case other:
+            raise Wrong(f"{at}.status: {_shown(other)} is none of {', '.join(STATUSES)}")
+    for key in ("message", "evidence"):
+        if key in found:
+            _text(found, key, at)
+
+
+STATUSES: Final = ("accepted", "rejected", "unsupported", "internal", "died")
+CAUSES: Final = ("crashed", "timeout", "memory")
+"""Of a death that a testee watched itself."""
+
+
+def _bytes(found: Found, at: str) -> None:
+    _hex(_of(found, "hex", at), f"{at}.hex")
+
+
+def _bytes_or_none(found: Found, at: str) -> None:
+    if _of(found, "hex", at) is not None:
+        _bytes(found, at)
+
+
+def _value(found: Found, at: str) -> None:
+    if not isinstance(value := _of(found, "value", at), Mapping):
+        raise Wrong(f"{at}.value: {_shown(value)} is no object")
+
+
+def _assignment(found: Found, at: str) -> None:
+    seen: set[str] = set()
+    for index, each in enumerate(_list(_of(found, "assignment", at), f"{at}.assignment")):
+        here = f"{at}.assignment[{index}]"
+        if not isinstance(each, Mapping):
+            raise Wrong(f"{here}: {_shown(each)} is no object")
+        if (member := _text(each, "id", here)) in seen:
+            raise Wrong(f"{here}.id: a second assignment of member {member!r}")
+        seen.add(member)
+        for number, pair in enumerate(_list(_of(each, "partitions", here), f"{here}.partitions")):
+            if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and _whole(pair[1])):
+                raise Wrong(f"{here}.partitions[{number}]: {_shown(pair)} is not a topic and a partition")
+        if each.get("userData") is not None:
+            _hex(each["userData"], f"{here}.userData")
+
+
+def _numbers(*needed: str) -> "Accepted":
+    def held(found: Found, at: str) -> None:
+        for key in needed:
+            if not _whole(number := _of(found, key, at)):
+                raise Wrong(f"{at}.{key}: {_shown(number)} is no whole number")
+
+    return held
+
+
+def _anything(found: Found, at: str) -> None:
+    pass
+
+
+Accepted: TypeAlias = Callable[[Found, str], None]
+_ACCEPTED: Final[Mapping[str, Accepted]] = {
+    "encode": _bytes,
+    "recode": _bytes,
+    "decode": _value,
+    "assign": _assignment,
+    "user-data": _bytes_or_none,
+    "update": _numbers("epoch"),
+    "describe": _numbers("level", "epoch"),
+}
+"""op -> what has to come with its result, where it was accepted."""
+
+
+def _type(found: Found, wanted: str) -> None:
+    if (kind := found.get("type")) != wanted:
+        said = f" ({_shown(found['message'])})" if "message" in found else ""
+        raise Wrong(f"type: {_shown(kind)}, where {wanted} was to be answered{said}")
+
+
+def _of(found: Found, key: str, at: str) -> Any:
+    if key not in found:
+        raise Wrong(f"{at}.{key}: is missing")
+    return found[key]
+
+
+def _text(found: Found, key: str, at: str) -> str:
+    if not isinstance(text := _of(found, key, at), str):
+        raise Wrong(f"{at}.{key}: {_shown(text)} is no text")
+    return text
+
+
+def _texts(found: Found, key: str, at: str, needed: bool = False) -> tuple[str, ...]:
+    texts = _list(_of(found, key, at) if needed else found.get(key, []), f"{at}.{key}")
+    for index, each in enumerate(texts):
+        if not isinstance(each, str):
+            raise Wrong(f"{at}.{key}[{index}]: {_shown(each)} is no text")
+    return tuple(texts)
+
+
+def _object(found: Found, key: str, at: str) -> Found:
+    if not isinstance(each := found.get(key, {}), Mapping):
+        raise Wrong(f"{at}.{key}: {_shown(each)} is no object")
+    return each
+
+
+def _list(found: Any, at: str) -> Sequence[Any]:
+    if not isinstance(found, list):
+        raise Wrong(f"{at}: {_shown(found)} is no list")
+    return found
+
+
+def _hex(found: Any, at: str) -> None:
+    if not isinstance(found, str) or len(found) % 2 or not HEX.fullmatch(found):
+        raise Wrong(f"{at}: {_shown(found)} is no hex")
+
+
+def _whole(found: Any) -> bool:
+    return isinstance(found, int) and not isinstance(found, bool)
+
+
+def _shown(found: Any) -> str:
+    text = repr(found)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def ops_of(operations: Iterable[Found]) -> dict[int, str]:
+    """What was asked, as ``results`` wants it."""
+    return {each["n"]: each["op"] for each in operations}
