@@ -11,7 +11,9 @@ from conformance.artifacts import Unavailable
 from conformance.targets.java import JavaCodec, java_judge
 
 REQUIRE = "KIPCHECK_REQUIRE"
-"""Words with commas between them, ``jars``, ``go``, ``node``: a test that cannot have what it needs of it fails."""
+"""Words with commas between them, ``jars``, ``index``, ``go``, ``node``: a test that cannot have what it needs of it
+fails. ``index``: earlier releases of Python clients, in environments of their own.
+"""
 NEEDS = {"jars": "jars", "all_jars": "jars", "go": "go", "node": "node"}
 """Marker -> the word for what it needs."""
 ORACLES = {

@@ -88,7 +88,7 @@ def error(kind: str, why: str) -> tuple[Any, bool]:
 
 def test_every_member_is_shown_and_all_is_sorted(leader: Target) -> None:
     whole = {"partitions": [["t", 9], ["t", 10]], "userData": None}
-    nothing = {"partitions": [], "userData": None}
+    nothing: dict[str, Any] = {"partitions": [], "userData": None}
     partly = {"a": nothing, "b": {"partitions": [["t", 2], ["u", 1]], "userData": "ff"}}
     stranger = {"a": nothing, "b": nothing, "nobody": nothing}
     seen = asked(leader, "whole", "partly", "stranger")
