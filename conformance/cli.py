@@ -4,10 +4,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from conformance.commands import assign, golden, looking, run as running, workbench
+from conformance.commands import assign, golden, looking, run as running, vices, workbench
 from conformance.commands.declared import EXIT_CODES, OK, Commands
 
-GROUPS = (running, workbench, assign, golden, looking)
+GROUPS = (running, workbench, assign, golden, looking, vices)
 """In the order of ``kipcheck --help``."""
 
 

@@ -1,6 +1,7 @@
 """What a controller owes to finalized features: KIP-584's draft, rule by rule.
 
-Each rule looks at what was seen, never at what a model would have done: one breach is not held against what follows.
+Each rule looks at what was answered, never at what a model would have done: one breach is not held against what
+follows, unless it was kept silent about.
 """
 
 from collections.abc import Callable, Iterator, Mapping
