@@ -61,7 +61,7 @@ def invariant(
     return declare
 
 
-MODULES = ("survival", "wire", "tags", "memory", "versions", "features")
+MODULES = ("survival", "wire", "tags", "memory", "versions", "features", "assignment", "stickiness", "cooperation")
 
 
 def all_invariants(role: Role) -> tuple[Invariant, ...]:

@@ -1,0 +1,286 @@
+"""Who is assigned what: the laws that every assignor keeps, whoever owned what before."""
+
+from collections.abc import Iterator
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History, Refused, Replied
+from conformance.core.verdict import Grade, Violation
+from conformance.invariants.registry import invariant
+from conformance.invariants.rounds import (
+    STICKIES,
+    Round,
+    every_round,
+    giveable,
+    is_assign,
+    listed,
+    named,
+    of_assignors,
+    rounds,
+)
+from conformance.models.assignment import COOPERATIVE, RANGE, ROUNDROBIN, Assignment, in_order, range_, roundrobin
+
+WORDS = 160
+
+
+def is_asked(case: Case, step: Step) -> bool:
+    return step.verb in ("assign", "user-data")
+
+
+@invariant("assign/answers", "grp-11", role=Role.LEADER, concerns=is_asked)
+def answers(history: History) -> Iterator[Violation]:
+    """Every group is given an assignment, whatever its members subscribe to or claim."""
+    for op in history.ops:
+        if isinstance(op.observation, Refused) and is_asked(history.case, op.step):
+            error, why = op.observation.error, op.observation.why[:WORDS]
+            asked = "what its member writes" if op.step.verb == "user-data" else "an assignment"
+            yield Violation(
+                f"step {op.index + 1} asks {op.step['assignor']} for {asked}, and it fails with {error}: {why}",
+                (op.index,), "an answer", f"{error}: {why}", shape=("refused", op.step.verb, error),
+            )  # fmt: skip
+
+
+@invariant("assign/everybody", "grp-12", role=Role.LEADER, concerns=is_assign)
+def everybody(history: History) -> Iterator[Violation]:
+    """The answer names every member of the group once, and nobody else."""
+    for each in every_round(history):
+        if each.shares is None:
+            if isinstance(each.op.observation, Replied):
+                got = str(dict(each.op.observation.payload))[:WORDS]
+                yield _violation(each, f"the answer is no assignment: {got}", ("garbled",), "an assignment", got)
+            continue
+        seen: set[str] = set()
+        for member, _ in each.shares:
+            if member not in each.members:
+                yield _violation(each, f"{member!r} is in the answer and not in the group", ("stranger",), "", member)
+            elif member in seen:
+                yield _violation(each, f"{member} is in the answer twice", ("member twice",), "once", "twice")
+            seen.add(member)
+        for member in each.members.keys() - seen:
+            yield _violation(each, f"{member} is in the group and not in the answer", ("member missing",), member, "")
+
+
+@invariant("assign/nothing-else", "grp-03", role=Role.LEADER, concerns=is_assign)
+def nothing_else(history: History) -> Iterator[Violation]:
+    """Nothing is assigned but partitions that exist, to members that subscribe to their topic."""
+    for each in rounds(history):
+        for member, partitions in each.got.items():
+            subscription = each.members[member].subscription
+            for partition in sorted(partitions):
+                topic, number = partition
+                size = each.group.sizes.get(topic)
+                if size is None:
+                    what, shape = f"there is no topic {topic}", "no such topic"
+                elif not 0 <= number < size:
+                    what, shape = f"{topic} has {size} partitions, from 0 on", "no such partition"
+                elif topic not in subscription:
+                    subscribes = ", ".join(subscription) or "nothing"
+                    what, shape = f"it subscribes to {subscribes}", "not subscribed"
+                else:
+                    continue
+                why = f"{member} is assigned {named(partition)}; {what}"
+                yield _violation(each, why, (shape,), f"not {named(partition)}", listed(partitions), member)
+
+
+@invariant("assign/one-owner", "grp-03", "429-16", role=Role.LEADER, concerns=is_assign)
+def one_owner(history: History) -> Iterator[Violation]:
+    """No partition is assigned twice."""
+    for each in rounds(history):
+        for partition, members in sorted(each.holders.items()):
+            if len(members) == 1:
+                continue
+            owners = sorted(set(members))
+            claiming = [one.id for one in each.group.claims.get(partition, ())]
+            said = f" ({' and '.join(claiming)} claimed it)" if claiming else ""
+            to = " and to ".join(owners) if len(owners) > 1 else f"{owners[0]} twice"
+            shape = "two owners" if len(owners) > 1 else "named twice", f"claimed by {min(len(claiming), 2)}"
+            why = f"{named(partition)} is assigned to {to}{said}"
+            yield _violation(each, why, shape, "one owner", ", ".join(members), *owners)
+
+
+@invariant("assign/none-idle", "grp-03", role=Role.LEADER, concerns=is_assign)
+def none_idle(history: History) -> Iterator[Violation]:
+    """Every partition of a topic that somebody subscribes to is assigned, but for what cooperative members hold yet."""
+    for each in rounds(history):
+        for partition in each.group.wanted:
+            if partition in each.holders:
+                continue
+            claiming = each.group.claims.get(partition, ())
+            if claiming and each.assignor == COOPERATIVE:
+                continue
+            readers = ", ".join(one.id for one in each.group.subscribers[partition[0]])
+            why = f"{named(partition)} is assigned to nobody, though {readers} subscribes to {partition[0]}"
+            also = "; nobody claims it that would have to give it up first" if each.assignor == COOPERATIVE else ""
+            yield _violation(each, why + also, ("idle",), f"one of {readers}", "nobody")
+
+
+@invariant("assign/balance", "grp-13", role=Role.LEADER, concerns=is_assign)
+def balance(history: History) -> Iterator[Violation]:
+    """Shares differ by no more than the assignor allows, once nothing is held back."""
+    for each in rounds(history):
+        if not each.is_whole:
+            continue  # which is a breach of another law, or a round of cooperative members before the last
+        if each.assignor == RANGE:
+            yield from _balanced_by_topic(each)
+        elif each.assignor == ROUNDROBIN:
+            yield from _balanced_where_alike(each)
+        else:
+            sizes = {member: len(partitions) for member, partitions in each.got.items()}
+            for giver, receiver, partition in giveable(each, sizes, each.got):
+                yield _violation(
+                    each,
+                    f"{giver} has {sizes[giver]} partitions and {receiver} has {sizes[receiver]}: {giver} could give it "
+                    f"{named(partition)}, for {receiver} subscribes to {partition[0]}",
+                    ("unbalanced",), "nobody with two fewer to give one to", _sizes(each), giver, receiver,
+                )  # fmt: skip
+                break
+
+
+def _balanced_by_topic(each: Round) -> Iterator[Violation]:
+    for topic, readers in each.group.subscribers.items():
+        sizes = {one.id: sum(name == topic for name, _ in each.got[one.id]) for one in readers}
+        yield from _apart(each, sizes, f"of the partitions of {topic}")
+
+
+def _balanced_where_alike(each: Round) -> Iterator[Violation]:
+    real = {member: frozenset(one.subscription) & {*each.group.sizes} for member, one in each.members.items()}
+    if len({topics for topics in real.values() if topics}) == 1:
+        yield from _apart(each, {member: len(each.got[member]) for member, topics in real.items() if topics}, "")
+
+
+def _apart(each: Round, sizes: dict[str, int], what: str) -> Iterator[Violation]:
+    most, least = max(sizes, key=sizes.__getitem__, default=""), min(sizes, key=sizes.__getitem__, default="")
+    if sizes and sizes[most] > sizes[least] + 1:
+        why = f"{what} {most} has {sizes[most]} and {least} has {sizes[least]}".lstrip()
+        yield _violation(each, why, ("unbalanced",), "no more than one apart", _sizes(each), most, least)
+
+
+def is_by_rule(case: Case, step: Step) -> bool:
+    """By an assignor whose outcome is documented, of dynamic members: static ones have a law of their own."""
+    return _has_rule(step) and not _is_static(step)
+
+
+def is_static_by_rule(case: Case, step: Step) -> bool:
+    return _has_rule(step) and _is_static(step)
+
+
+def _has_rule(step: Step) -> bool:
+    # What range makes of racks is 3.5.0's and later, and no part of the rule.
+    return (
+        step.verb == "assign" and step["assignor"] in (RANGE, ROUNDROBIN)
+        and not (step["assignor"] == RANGE and any(each["rack"] for each in step["members"]))
+    )  # fmt: skip
+
+
+def _is_static(step: Step) -> bool:
+    return any(each["instance"] is not None for each in step["members"])
+
+
+@invariant("assign/by-rule", "grp-16", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_by_rule)
+def by_rule(history: History) -> Iterator[Violation]:
+    """Range gives runs of each topic in the order of member ids; round robin deals all partitions out in that order."""
+    for each in rounds(history, RANGE, ROUNDROBIN):
+        if is_by_rule(history.case, each.op.step):
+            yield from _unlike(each, _ruled(each), "another outcome")
+
+
+@invariant("assign/static-order", "grp-17", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_static_by_rule)
+def static_order(history: History) -> Iterator[Violation]:
+    """Static members come first, by instance id, so that one that comes back has what it had."""
+    for each in rounds(history, RANGE, ROUNDROBIN):
+        if is_static_by_rule(history.case, each.op.step):
+            yield from _unlike(each, _ruled(each), "not by instance id")
+
+
+def _ruled(each: Round) -> Assignment:
+    return range_(each.group) if each.assignor == RANGE else roundrobin(each.group)
+
+
+def _unlike(each: Round, wanted: Assignment, shape: str) -> Iterator[Violation]:
+    if not each.is_whole:
+        return  # a worse thing, told by another law
+    for member in in_order(each.group.members):
+        if each.got[member.id] != frozenset(wanted[member.id]):
+            order = ", ".join(_with_instance(each, one.id) for one in in_order(each.group.members))
+            yield _violation(
+                each,
+                f"in the order {order}, {member.id} comes to {listed(wanted[member.id])}; it is assigned "
+                f"{listed(each.got[member.id])}",
+                (shape,), listed(wanted[member.id]), listed(each.got[member.id]), member.id,
+            )  # fmt: skip
+            return
+
+
+def _with_instance(each: Round, member: str) -> str:
+    instance = each.members[member].instance
+    return member if instance is None else f"{member} (instance {instance})"
+
+
+def is_range_without_racks(case: Case, step: Step) -> bool:
+    return step.verb == "assign" and step["assignor"] == RANGE and not any(each["rack"] for each in step["members"])
+
+
+@invariant("assign/range-alike", "grp-18", role=Role.LEADER, concerns=is_range_without_racks)
+def range_alike(history: History) -> Iterator[Violation]:
+    """Range gives out topics alike that have as many partitions and the same subscribers, so that they can be joined."""
+    for each in rounds(history, RANGE):
+        if not is_range_without_racks(history.case, each.op.step) or not each.is_whole:
+            continue
+        first: dict[tuple[int, tuple[str, ...]], str] = {}
+        for topic, readers in each.group.subscribers.items():
+            other = first.setdefault((each.group.sizes[topic], tuple(one.id for one in readers)), topic)
+            for number in range(each.group.sizes[topic]):
+                one, two = each.holders[topic, number][0], each.holders[other, number][0]
+                if one != two:
+                    yield _violation(
+                        each,
+                        f"{named((other, number))} is assigned to {two} and {named((topic, number))} to {one}, though both "
+                        f"topics have {each.group.sizes[topic]} partitions and the same subscribers",
+                        ("not alike",), f"{two} for both", f"{two} and {one}", one, two,
+                    )  # fmt: skip
+                    return
+
+
+@invariant("assign/any-order", "grp-15", role=Role.LEADER, concerns=of_assignors(RANGE, ROUNDROBIN))
+def any_order(history: History) -> Iterator[Violation]:
+    """The order in which members, topics and subscriptions are listed makes no difference to range and round robin."""
+    yield from _changed_by_order(history, RANGE, ROUNDROBIN)
+
+
+@invariant(
+    "assign/any-order-sticky", "grp-15", role=Role.LEADER, grade=Grade.INFO, concerns=of_assignors(*STICKIES)
+)  # fmt: skip
+def any_order_sticky(history: History) -> Iterator[Violation]:
+    """The order in which members are listed makes no difference to the sticky assignors."""
+    yield from _changed_by_order(history, *STICKIES)
+
+
+def _changed_by_order(history: History, *assignors: str) -> Iterator[Violation]:
+    seen: dict[object, Round] = {}
+    for each in rounds(history, *assignors):
+        members = frozenset(
+            (one.id, frozenset(one.subscription), frozenset(one.owned), one.generation, one.instance, one.rack)
+            for one in each.group.members
+        )
+        first = seen.setdefault((each.assignor, members, frozenset(each.group.topics)), each)
+        for member in sorted(each.members):
+            if first.got[member] != each.got[member]:
+                yield _violation(
+                    each,
+                    f"{member} is assigned {listed(first.got[member])} in {first.step} and {listed(each.got[member])} in "
+                    f"{each.step}, where the same group is listed in another order",
+                    ("another order",), listed(first.got[member]), listed(each.got[member]), member, before=first,
+                )  # fmt: skip
+                break
+
+
+def _sizes(each: Round) -> str:
+    return ", ".join(f"{member} {len(partitions)}" for member, partitions in sorted(each.got.items()))
+
+
+def _violation(
+    each: Round, why: str, shape: tuple[str, ...], expected: str, observed: str, *members: str,
+    before: Round | None = None,
+) -> Violation:  # fmt: skip
+    at = (each.index,) if before is None else (before.index, each.index)
+    path = " ".join(members)
+    return Violation(f"{each.assignor}, {each.step}: {why}", at, expected, observed, path, shape=shape)

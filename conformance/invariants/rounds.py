@@ -1,0 +1,152 @@
+"""Answers of a leader, as what they say about each member and each partition."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from conformance.apis.assignment import Share, group_of, shares
+from conformance.core.case import Case, Step
+from conformance.core.history import History, Op, Refused, Replied
+from conformance.models.assignment import COOPERATIVE, STICKY, Group, Member, Partition
+
+COOPERATIVES = (COOPERATIVE,)
+STICKIES = (STICKY, COOPERATIVE)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One assignment, and what it was asked of."""
+
+    op: Op
+    assignor: str
+    group: Group
+    shares: tuple[Share, ...] | None
+    """None: it was refused, or the answer is no assignment."""
+
+    @property
+    def index(self) -> int:
+        return self.op.index
+
+    @property
+    def step(self) -> str:
+        """For people, who count from 1."""
+        return f"step {self.index + 1}"
+
+    @cached_property
+    def members(self) -> Mapping[str, Member]:
+        return {each.id: each for each in self.group.members}
+
+    @cached_property
+    def got(self) -> Mapping[str, frozenset[Partition]]:
+        """Of every member; what the answer leaves out has nothing."""
+        found: dict[str, frozenset[Partition]] = {each.id: frozenset() for each in self.group.members}
+        for member, partitions in self.shares or ():
+            if member in found:
+                found[member] |= frozenset(partitions)
+        return found
+
+    @cached_property
+    def holders(self) -> Mapping[Partition, tuple[str, ...]]:
+        """Who got a partition, as often as the answer says so."""
+        found: dict[Partition, list[str]] = {}
+        for member, partitions in self.shares or ():
+            for partition in partitions:
+                found.setdefault(partition, []).append(member)
+        return {partition: tuple(members) for partition, members in found.items()}
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Each partition that somebody subscribes to has one owner, who may have it, and nothing else was given."""
+        wanted = set(self.group.wanted)
+        return self.holders.keys() == wanted and all(
+            len(set(members)) == 1 and members[0] in self.members and
+            self.group.may_have(self.members[members[0]], partition)
+            for partition, members in self.holders.items()
+        )  # fmt: skip
+
+    @cached_property
+    def has_racks(self) -> bool:
+        """Do racks have a say? Then to be near may count for more than to stay."""
+        return any(each.racks for each in self.group.topics) and any(each.rack for each in self.group.members)
+
+    @cached_property
+    def is_static(self) -> bool:
+        return any(each.instance is not None for each in self.group.members)
+
+
+def is_assign(case: Case, step: Step) -> bool:
+    return step.verb == "assign"
+
+
+def of_assignors(*names: str) -> "Concerns":
+    return Concerns(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Concerns:
+    """Assignments by one of these assignors."""
+
+    assignors: tuple[str, ...]
+
+    def __call__(self, case: Case, step: Step) -> bool:
+        return step.verb == "assign" and step["assignor"] in self.assignors
+
+
+_seen: list[tuple[History, tuple[Round, ...]]] = []
+"""The history that was read last: every invariant asks for the same one in turn."""
+
+
+def rounds(history: History, *assignors: str) -> Iterator[Round]:
+    """Those that were answered with an assignment, by one of the assignors where some are named."""
+    for each in every_round(history):
+        if each.shares is not None and (not assignors or each.assignor in assignors):
+            yield each
+
+
+def every_round(history: History) -> tuple[Round, ...]:
+    """Those too that were refused or answered with garbage."""
+    if not _seen or _seen[0][0] is not history:
+        _seen[:] = [(history, tuple(_read(history)))]
+    return _seen[0][1]
+
+
+def _read(history: History) -> Iterator[Round]:
+    for op in history.ops:
+        if op.step.verb == "assign" and isinstance(op.observation, Replied | Refused):
+            yield Round(op, op.step["assignor"], group_of(op.step), _shares(op))
+
+
+def _shares(op: Op) -> tuple[Share, ...] | None:
+    if isinstance(op.observation, Refused):
+        return None
+    try:
+        return tuple(shares(op.observation))
+    except ValueError:
+        return None
+
+
+def named(partition: Partition) -> str:
+    """``t0-1``, as Kafka writes it."""
+    return f"{partition[0]}-{partition[1]}"
+
+
+def listed(partitions: Iterable[Partition]) -> str:
+    return ", ".join(map(named, sorted(partitions))) or "nothing"
+
+
+def giveable(each: Round, sizes: Mapping[str, int], held: Mapping[str, frozenset[Partition]]) -> Iterator[
+    tuple[str, str, Partition]
+]:  # fmt: skip
+    """Who could give what to whom that has at least two fewer."""
+    by_size = sorted(held, key=lambda member: (sizes[member], member))
+    for receiver in by_size:
+        for giver in reversed(by_size):
+            if sizes[giver] < sizes[receiver] + 2:
+                break
+            subscription = each.members[receiver].subscription
+            yield from ((giver, receiver, one) for one in sorted(held[giver]) if one[0] in subscription)
+
+
+def is_balanced(each: Round, held: Mapping[str, frozenset[Partition]]) -> bool:
+    sizes = {member: len(partitions) for member, partitions in held.items()}
+    return next(giveable(each, sizes, held), None) is None

@@ -1,0 +1,241 @@
+"""What the sticky assignors keep: nothing moves without need, the newest claim counts, and user data is understood.
+
+Laws of keeping are asked where all claims agree and racks have no say: from 3.5.0 on Kafka would rather have a
+partition near than where it was.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from conformance.apis.assignment import read_user_data
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History, Replied
+from conformance.core.verdict import Grade, Violation
+from conformance.invariants.registry import invariant
+from conformance.invariants.rounds import STICKIES, Round, is_balanced, listed, named, of_assignors, rounds
+from conformance.models.assignment import COOPERATIVE, STICKY, Member, Partition
+from conformance.wire import layout
+from conformance.wire.errors import Refused
+
+
+def is_sticky(case: Case, step: Step) -> bool:
+    return of_assignors(*STICKIES)(case, step) and not _has_user_data(step)
+
+
+def is_given_user_data(case: Case, step: Step) -> bool:
+    return of_assignors(STICKY)(case, step) and _has_user_data(step)
+
+
+def _has_user_data(step: Step) -> bool:
+    return any(each.get("userData") is not None for each in step["members"])
+
+
+def agreed(each: Round) -> Mapping[Partition, str] | None:
+    """Partition -> its owner, where all that is claimed may be had, by one member, all in one generation."""
+    group = each.group
+    if each.has_racks or len({one.generation for one in group.members if one.owned}) > 1:
+        return None
+    found: dict[Partition, str] = {}
+    for partition, members in group.claims.items():
+        if len(members) > 1 or not group.may_have(members[0], partition):
+            return None
+        found[partition] = members[0].id
+    return found
+
+
+def settled(each: Round) -> Mapping[Partition, str] | None:
+    """The same, where nothing is left to do: all is owned, and in balance."""
+    owners = agreed(each)
+    if owners is None or owners.keys() != set(each.group.wanted):
+        return None
+    held = {member: frozenset(one.owned) for member, one in each.members.items()}
+    return owners if is_balanced(each, held) else None
+
+
+def moved(each: Round, owners: Mapping[Partition, str]) -> list[tuple[Partition, str, str]]:
+    """What an owner lost to somebody else: partition, from whom, to whom."""
+    return [
+        (partition, owner, each.holders[partition][0])
+        for partition, owner in sorted(owners.items())
+        if partition in each.holders and owner not in each.holders[partition]
+    ]
+
+
+@invariant("assign/stays", "grp-14", role=Role.LEADER, concerns=is_sticky)
+def stays(history: History) -> Iterator[Violation]:
+    """Where all is owned, and in balance, everybody keeps what it owns."""
+    for each in rounds(history, *STICKIES):
+        if is_sticky(history.case, each.op.step):
+            yield from _restless(each, "everything was owned, in one generation and in balance", ("moved", "settled"))
+
+
+@invariant("assign/reads-user-data", "grp-20", role=Role.LEADER, concerns=is_given_user_data)
+def reads_user_data(history: History) -> Iterator[Violation]:
+    """What Kafka's StickyAssignor writes about what a member owns is read, with a generation or without."""
+    for each in rounds(history, STICKY):
+        if is_given_user_data(history.case, each.op.step):
+            why = "the user data, as Kafka writes it, says that everything is owned and in balance"
+            yield from _restless(each, why, ("moved", "user data"))
+
+
+def _restless(each: Round, because: str, shape: tuple[str, ...]) -> Iterator[Violation]:
+    owners = settled(each)
+    for member in sorted(each.members) if owners is not None else ():
+        owned = frozenset(each.members[member].owned)
+        if not owned <= each.got[member]:
+            lost = owned - each.got[member]
+            yield Violation(
+                f"{each.assignor}, {each.step}: {because}, and {member} loses {listed(lost)}{_to(each, lost)}",
+                (each.index,), listed(owned), listed(each.got[member]), member, shape=shape,
+            )  # fmt: skip
+            return
+
+
+def _to(each: Round, lost: frozenset[Partition]) -> str:
+    to = sorted({holder for partition in lost for holder in each.holders.get(partition, ())})
+    return f" to {' and '.join(to)}" if to else ""
+
+
+@invariant("assign/keeps-most", "grp-14", role=Role.LEADER, concerns=is_sticky)
+def keeps_most(history: History) -> Iterator[Violation]:
+    """Members with equal subscriptions keep as many partitions as equal shares allow."""
+    for each in rounds(history, *STICKIES):
+        owners = agreed(each)
+        subscriptions = {frozenset(one.subscription) for one in each.group.members}
+        if not owners or len(subscriptions) != 1 or not is_sticky(history.case, each.op.step):
+            continue
+        share, extra = divmod(len(each.group.wanted), len(each.members))
+        owned = {member: len(set(one.owned)) for member, one in each.members.items()}
+        over = sum(size > share for size in owned.values())
+        most = sum(min(size, share) for size in owned.values()) + min(extra, over)
+        kept = sum(len(each.got[member] & set(one.owned)) for member, one in each.members.items())
+        if kept < most:
+            first = moved(each, owners)
+            shown = f"; {named(first[0][0])} goes from {first[0][1]} to {first[0][2]}" if first else ""
+            yield Violation(
+                f"{each.assignor}, {each.step}: all subscribe to the same, {len(each.group.wanted)} partitions make "
+                f"{share}{f' or {share + 1}' if extra else ''} for each of {len(each.members)} members, so that {most} "
+                f"of the {len(owners)} owned can stay; {kept} stay{shown}",
+                (each.index,), f"{most} stay", f"{kept} stay", " ".join(first[0][1:]) if first else "",
+                shape=("moved", "more than needed"),
+            )  # fmt: skip
+
+
+@invariant("assign/no-exchange", "grp-14", role=Role.LEADER, concerns=is_sticky)
+def no_exchange(history: History) -> Iterator[Violation]:
+    """No two members that were there before exchange partitions of one topic."""
+    for each in rounds(history, *STICKIES):
+        owners = agreed(each) if is_sticky(history.case, each.op.step) else None
+        seen: dict[tuple[str, str, str], Partition] = {}
+        for partition, old, new in moved(each, owners or {}):
+            seen[partition[0], old, new] = partition
+            back = seen.get((partition[0], new, old))
+            if back is not None:
+                yield Violation(
+                    f"{each.assignor}, {each.step}: {named(partition)} goes from {old} to {new} and {named(back)} from {new} "
+                    f"to {old}: both could have stayed",
+                    (each.index,), "both stay", "both move", f"{old} {new}", shape=("moved", "exchanged"),
+                )  # fmt: skip
+                break
+
+
+@invariant("assign/no-needless-move", "grp-14", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_sticky)
+def no_needless_move(history: History) -> Iterator[Violation]:
+    """No partition goes to another member that could stay where it is without a loss of balance."""
+    for each in rounds(history, *STICKIES):
+        owners = agreed(each) if is_sticky(history.case, each.op.step) else None
+        if not owners or not each.is_whole or not is_balanced(each, each.got):
+            continue
+        for partition, old, new in moved(each, owners):
+            back = {**each.got, old: each.got[old] | {partition}, new: each.got[new] - {partition}}
+            if is_balanced(each, back):
+                yield Violation(
+                    f"{each.assignor}, {each.step}: {named(partition)} goes from {old}, which is left with "
+                    f"{len(each.got[old])}, to {new}, which comes to {len(each.got[new])}; if it stayed, nobody could give "
+                    "another to one that has two fewer",
+                    (each.index,), f"{old} keeps {named(partition)}", f"{new} has it", f"{old} {new}",
+                    shape=("moved", "without need"),
+                )  # fmt: skip
+                break
+
+
+@invariant("assign/newest-wins", "429-16", role=Role.LEADER, concerns=is_sticky)
+def newest_wins(history: History) -> Iterator[Violation]:
+    """Of two members that claim a partition the one with the older generation does not take it from the other."""
+    for each in rounds(history, *STICKIES):
+        if not each.is_whole or each.has_racks or not is_sticky(history.case, each.op.step):
+            continue
+        for partition, claiming in sorted(each.group.claims.items()):
+            may = [one for one in claiming if each.group.may_have(one, partition)]
+            newest = max((one.generation for one in may), default=0)
+            rightful = [one for one in may if one.generation == newest]
+            stale = [one for one in may if one.generation < newest and one.id in each.holders[partition]]
+            if stale and len(rightful) == 1:
+                need = _room_for(each, rightful[0], stale[0])
+                if need is not None:
+                    yield Violation(
+                        f"{each.assignor}, {each.step}: {rightful[0].id} claims {named(partition)} in generation {newest} "
+                        f"and {stale[0].id} in generation {stale[0].generation}; {stale[0].id} gets it, {need}",
+                        (each.index,), f"{rightful[0].id} keeps it", f"{stale[0].id} has it",
+                        f"{rightful[0].id} {stale[0].id}", shape=("stale claim wins",),
+                    )  # fmt: skip
+                    break
+
+
+def _room_for(each: Round, rightful: Member, stale: Member) -> str | None:
+    """Why balance is no reason to take something from the rightful owner: what it could have done without instead."""
+    mine, other = each.got[rightful.id], each.got[stale.id]
+    if len(mine) < len(other):
+        return f"though it has {len(other)} and {rightful.id} only {len(mine)}"
+    for partition in sorted(mine - set(rightful.owned)):
+        if partition[0] in stale.subscription:
+            return f"though {rightful.id} gets {named(partition)} instead, which it does not claim"
+    return None
+
+
+def is_asked_for_user_data(case: Case, step: Step) -> bool:
+    return step.verb == "user-data" and step["assignor"] in STICKIES
+
+
+@invariant("assign/writes-user-data", "grp-20", role=Role.LEADER, concerns=is_asked_for_user_data)
+def writes_user_data(history: History) -> Iterator[Violation]:
+    """A member of a sticky assignor says what it owns, and in which generation, in the bytes that Kafka reads."""
+    for op in history.ops:
+        if not is_asked_for_user_data(history.case, op.step) or not isinstance(op.observation, Replied):
+            continue
+        owned = frozenset((topic, number) for topic, number in op.step["owned"])
+        data = op.observation["hex"]
+        found = _misread(op.step["assignor"], owned, op.step["generation"], data)
+        if found is not None:
+            why, shape = found
+            asked = f"a member that owns {listed(owned)} of generation {op.step['generation']}"
+            yield Violation(
+                f"{op.step['assignor']}, step {op.index + 1}: {asked} {why}",
+                (op.index,), f"{listed(owned)}, generation {op.step['generation']}", str(data)[:160], "userData",
+                shape=("user data", shape),
+            )  # fmt: skip
+
+
+def _misread(assignor: str, owned: frozenset[Partition], generation: int, data: str | None) -> tuple[str, str] | None:
+    """What is wrong with the user data, and what sort of thing that is."""
+    if not data:
+        return ("writes none", "none") if owned and assignor == STICKY else None
+    if assignor == COOPERATIVE:
+        return _misread_cooperative(generation, bytes.fromhex(data))
+    read = read_user_data(bytes.fromhex(data))
+    if read is None:
+        return f"writes {data[:64]}, which Kafka's StickyAssignor cannot read", "unreadable"
+    if frozenset(read[0]) != owned:
+        return f"writes {data[:64]}, in which Kafka's StickyAssignor reads {listed(read[0])}", "other partitions"
+    if read[1] != generation:
+        return f"writes {data[:64]}, in which Kafka's StickyAssignor reads generation {read[1]}", "other generation"
+    return None
+
+
+def _misread_cooperative(generation: int, data: bytes) -> tuple[str, str] | None:
+    try:
+        read = layout("apache", "CooperativeStickyAssignorUserData", 0).decode(data)["generation"]
+    except Refused:
+        return f"writes {data.hex()[:64]}, which Kafka's CooperativeStickyAssignor cannot read", "unreadable"
+    if read != generation:
+        return f"writes {data.hex()}, in which Kafka's CooperativeStickyAssignor reads {read}", "other generation"
+    return None
