@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing import get_context
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from conformance.checks import CHECKS, Check
 from conformance.checks.declared import Sample
@@ -18,7 +18,7 @@ from conformance.core.verdict import Grade, Result, Verdict, Violation, worst
 from conformance.gist import gist
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
-from conformance.targets.protocol import Session, Target, Unavailable
+from conformance.targets.protocol import Broken, Session, Target, Unavailable, Unstable
 from conformance.targets.roll import target as target_of
 from strategies.reduce import reduce
 
@@ -74,7 +74,15 @@ class UnitResult:
     """Of each case, where targets are compared: the gist of what was answered."""
     troubles: list[str] = field(default_factory=list)
     """Deaths that belong to no case."""
-    unreached: bool = False
+    breaches: list[str] = field(default_factory=list)
+    """Of the testee protocol."""
+    unreached: str = ""
+    """Why it was not held at all."""
+    gave_up: bool = False
+    """Was that because no more can be asked of the target?"""
+
+
+LATE: Final = "not reached within the budget"
 
 
 class Worker:
@@ -87,13 +95,20 @@ class Worker:
         self.name = name
         self._target = target
         self._open: dict[tuple[str, Role], tuple[AbstractContextManager[Session], Session]] = {}
+        self._broken: Broken | None = None
 
     def session(self, edition: str, role: Role) -> Session:
         if isinstance(self._target, Unavailable):
             raise self._target
+        if self._broken is not None:
+            raise self._broken
         if (edition, role) not in self._open:
             manager = self._target.open(edition, role)
-            self._open[edition, role] = manager, manager.__enter__()
+            try:
+                self._open[edition, role] = manager, manager.__enter__()
+            except Broken as why:
+                self._broken = why  # to find that out may have taken a deadline
+                raise
         return self._open[edition, role][1]
 
     def __enter__(self) -> Self:
@@ -106,20 +121,33 @@ class Worker:
         for manager, _ in self._open.values():
             manager.__exit__(None, None, None)
         self._open.clear()
+        self._broken = None
 
     def hold(self, unit: Unit) -> UnitResult:
+        """Where no more can be asked of the target, that is the result, and nothing is raised but ``Unavailable``."""
+        told = self._broken
+        try:
+            session = self.session(unit.edition, CHECKS[unit.check].role)
+        except Broken as why:
+            return UnitResult(unit, breaches=[] if told else [str(why)], unreached=str(why), gave_up=True)
+        try:
+            return self._held(unit, session)
+        except (Broken, Unstable) as why:
+            return UnitResult(unit, unreached=str(why), gave_up=True)  # the session has told it
+
+    def _held(self, unit: Unit, session: Session) -> UnitResult:
         check = CHECKS[unit.check]
         subject = check.family.subject(unit.edition, unit.subject, unit.version)
         samples = list(check.samples(subject, unit.seed, unit.values))
         result = UnitResult(unit)
-        session = self.session(unit.edition, check.role)
-        before = len(session.troubles)
+        troubles, breaches = len(session.troubles), len(session.breaches)
         histories = converse([each.case for each in samples], session)
         for sample, history in zip(samples, histories, strict=True):
             self._judge(result, sample, history)
             if unit.compared:
                 result.answers.append(gist(history))
-        result.troubles.extend(session.troubles[before:])
+        result.troubles.extend(session.troubles[troubles:])
+        result.breaches.extend(session.breaches[breaches:])
         return result
 
     def _judge(self, result: UnitResult, sample: Sample, history: History) -> None:
@@ -236,4 +264,4 @@ def shared(workers: int) -> Iterator[Results]:
 
 
 def _taken(unit: Unit, future: "Future[UnitResult] | None") -> UnitResult:
-    return UnitResult(unit, unreached=True) if future is None else future.result()
+    return UnitResult(unit, unreached=LATE) if future is None else future.result()
