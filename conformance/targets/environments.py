@@ -25,12 +25,19 @@ SECONDS: Final = 300
 TAG: Final = sys.implementation.cache_tag or f"python{sys.version_info.major}{sys.version_info.minor}"
 RELEASE: Final = re.compile(r"[0-9][0-9A-Za-z.+!_]*")
 """What may follow the ``@`` in the name of a target."""
+SAME: Final = {"PYTHONHASHSEED": "0"}
+"""Variables of every child that plays a client: assignors go through sets of names, in the order of their hashes."""
 ALONE: Final = Path(__file__).with_name("alone.py")
 
 
 def command(distribution: str, version: str, target: str) -> tuple[str, ...]:
-    """The command that runs the adapter of ``target`` with that release. Errors: ``Unavailable``."""
-    return (str(interpreter(distribution, version)), "-I", str(ALONE), target)
+    """Runs the adapter of ``target`` with that release, in ``surroundings``. Errors: ``Unavailable``."""
+    return (str(interpreter(distribution, version)), "-s", "-P", str(ALONE), target)
+
+
+def surroundings() -> dict[str, str]:
+    """The environment variables of a child that shall import nothing of the user's, and do the same each time."""
+    return {**_unguided(), **SAME}
 
 
 def interpreter(distribution: str, version: str) -> Path:
@@ -81,16 +88,19 @@ def _make(place: Path, wanted: str) -> None:
 
 
 def _run(wanted: str, argv: Sequence[str]) -> None:
-    # -I keeps pip from a PYTHONPATH of the user; what is said to pip by its own variables and files still counts.
-    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     try:
         done = subprocess.run(
-            argv, env=env, capture_output=True, timeout=SECONDS, text=True, errors="replace", check=False
+            argv, env=_unguided(), capture_output=True, timeout=SECONDS, text=True, errors="replace", check=False
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{wanted} was not installed within {SECONDS} s") from None
     if done.returncode:
         raise Unavailable(f"{wanted} cannot be installed: {_reason(wanted, done.stdout + done.stderr)}")
+
+
+def _unguided() -> dict[str, str]:
+    """Ours, but for those of Python: what is said to pip by its own variables and files still counts."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
 
 
 def _reason(wanted: str, said: str) -> str:

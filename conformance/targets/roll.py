@@ -4,6 +4,7 @@
 the module that makes it.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from importlib import import_module, metadata
 from typing import Any, cast
@@ -44,11 +45,13 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
     base = name.partition("@")[0]
     if version:
         argv = environments.command(_released(base, entry, version), version, base)
+        env = environments.surroundings()
     else:
         if entry.distribution is not None:
             installed(entry.distribution)
         argv = tuple(own_python("conformance.targets.child", base))
-    return Testee(name, Command(argv, memory=entry.memory_mib << 20), limits)
+        env = {**os.environ, **environments.SAME}
+    return Testee(name, Command(argv, env, memory=entry.memory_mib << 20), limits)
 
 
 def adapter(name: str) -> Adapter:

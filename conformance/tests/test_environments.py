@@ -119,3 +119,17 @@ def test_a_target_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(metadata, "version", missing)
     with pytest.raises(Unavailable, match=r"kio is not installed \(pip install kio\)"):
         target("kio")
+
+
+def test_a_child_finds_the_same_order_in_sets_each_time_and_nothing_of_the_users(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel(shelf, "doll", "1.5")
+    monkeypatch.setenv("PYTHONPATH", str(shelf))
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    python, *flags, _, _ = environments.command("doll", "1.5", "doll")
+    code = f"import sys; print(hash('t'), {str(shelf)!r} in sys.path)"
+    argv = [python, *flags, "-c", code]
+    said = {subprocess.run(argv, env=environments.surroundings(), capture_output=True, check=True).stdout for _ in "ab"}
+    (only,) = said
+    assert only.endswith(b" False\n")
