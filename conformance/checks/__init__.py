@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from conformance.checks.assignment import ASSIGNMENT
 from conformance.checks.declared import Check, Family
 from conformance.checks.features import FEATURE_CHECKS
 from conformance.checks.wire import WIRE
 
 __all__ = ["CHECKS", "FAMILIES", "Check", "Family"]
 
-_ALL: tuple[Check[Any], ...] = (*WIRE, *FEATURE_CHECKS)
+_ALL: tuple[Check[Any], ...] = (*WIRE, *ASSIGNMENT, *FEATURE_CHECKS)
 CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in _ALL}
 FAMILIES: tuple[Family[Any], ...] = tuple({each.role: each.family for each in CHECKS.values()}.values())

@@ -228,7 +228,7 @@ def range_alike(history: History) -> Iterator[Violation]:
         first: dict[tuple[int, tuple[str, ...]], str] = {}
         for topic, readers in each.group.subscribers.items():
             other = first.setdefault((each.group.sizes[topic], tuple(one.id for one in readers)), topic)
-            for number in range(each.group.sizes[topic]):
+            for number in range(each.group.sizes[topic]) if readers else ():
                 one, two = each.holders[topic, number][0], each.holders[other, number][0]
                 if one != two:
                     yield _violation(

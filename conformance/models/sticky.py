@@ -46,9 +46,9 @@ def owners(group: Group) -> Mapping[Partition, str]:
     for partition, members in group.claims.items():
         may = [each for each in members if group.may_have(each, partition)]
         newest = max((each.generation for each in may), default=0)
-        first, *more = [each for each in may if each.generation == newest] or [None]
-        if first is not None and not more:
-            found[partition] = first.id
+        rightful = [each.id for each in may if each.generation == newest]
+        if len(rightful) == 1:
+            found[partition] = rightful[0]
     return found
 
 

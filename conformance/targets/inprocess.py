@@ -11,6 +11,7 @@ from conformance.core.case import Case, Role, Step
 from conformance.core.edition import Edition, edition
 from conformance.core.history import Observation
 from conformance.targets.controller import Controller
+from conformance.targets.leader import ALL, LEADING, Leader
 from conformance.targets.protocol import FEATURES, Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
@@ -20,7 +21,7 @@ UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
 
 class Reference:
-    """Claims every version of every message of its edition, and the draft's feature updates."""
+    """Claims every version of every message of its edition, all assignors, and the draft's feature updates."""
 
     name = "reference"
     issues = ""
@@ -29,6 +30,7 @@ class Reference:
         self.version = metadata.version("kipcheck")
         self._edition: Edition = edition("apache")
         self._controller = Controller()
+        self._leader = Leader()
 
     def configure(self, edition_name: str, /) -> str | None:
         try:
@@ -40,11 +42,13 @@ class Reference:
     def claims(self) -> Claims:
         spans = {name: spec(self._edition, name).versions for name in messages(self._edition)}
         messages_ = {name: (span.low, span.high) for name, span in spans.items() if span.high is not None}
-        return Claims(messages_, machines=(FEATURES,))
+        return Claims(messages_, assignors=tuple(ALL), machines=(FEATURES,))
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op["op"] in EVENTS:
             return self._controller.answer(op)
+        if op["op"] in LEADING:
+            return self._leader.answer(op)
         try:
             layout = spec(self._edition, op["message"]).at(op["version"])
         except LookupError as unknown:

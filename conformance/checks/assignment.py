@@ -1,0 +1,291 @@
+"""What leaders are asked: groups drawn for each assignor, and the laws that their assignments keep."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from conformance.apis.assignment import assign, shares, with_user_data
+from conformance.checks.declared import Check, Conversation, Exhibit, Family
+from conformance.core.case import Role, Step, step
+from conformance.core.history import History, Op, Replied
+from conformance.core.verdict import Violation
+from conformance.invariants.cooperation import ROUNDS
+from conformance.invariants.rounds import listed
+from conformance.models.assignment import ASSIGNORS, COOPERATIVE, STICKY, Group, Member
+from conformance.models.sticky import sticky
+from conformance.targets.protocol import Claims
+from strategies import membership as groups
+from strategies.compiled import compiled
+from strategies.membership import Value
+from strategies.nodes import Node, OneOf, Record, record
+
+
+@dataclass(frozen=True, slots=True)
+class Assignor:
+    """One of those that clients name so."""
+
+    edition: str
+    name: str
+    version: None = None
+
+    @property
+    def is_sticky(self) -> bool:
+        return self.name in (STICKY, COOPERATIVE)
+
+    def assign(self, group: Group, rejoin: bool = False) -> Step:
+        return assign(self.name, group.topics, group.members, rejoin)
+
+
+def subjects(edition: str) -> Iterator[Assignor]:
+    return (Assignor(edition, name) for name in ASSIGNORS)
+
+
+def subject(edition: str, name: str, version: int | None) -> Assignor:
+    if name not in ASSIGNORS:
+        raise LookupError(f"no assignor is called {name!r}; there are {', '.join(ASSIGNORS)}")
+    return Assignor(edition, name)
+
+
+def claimed(subject: Assignor, claims: Claims) -> bool:
+    return subject.name in claims.assignors
+
+
+ANYTHING = record(group=groups.GROUPS)
+USUAL = record(group=groups.USUAL)
+
+
+def one_round(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    group = groups.group_of(value["group"])
+    if group.members:
+        yield Conversation((subject.assign(group),))
+
+
+def orders(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    """The same group three times: as it is, from its end, and shuffled."""
+    group = groups.group_of(value["group"])
+    if len(group.members) < 2:
+        return
+    around = Group(group.topics[::-1], tuple(_around(each) for each in group.members[::-1]))
+    shuffled = Group(group.topics, tuple(random.sample(group.members, len(group.members))))
+    yield Conversation(tuple(subject.assign(each) for each in (group, around, shuffled)))
+
+
+def _around(member: Member) -> Member:
+    return replace(member, subscription=member.subscription[::-1], owned=member.owned[::-1])
+
+
+def rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    """From what is owned on, as the group changes: members come and go, topics grow, subscriptions change."""
+    first = groups.group_of(value["group"])
+    steps = [subject.assign(first)] if first.members else []
+    again = ROUNDS if subject.name == COOPERATIVE else 1
+    for group in groups.stages(value["group"], value["changes"]):
+        if group.members:
+            steps += [subject.assign(group, rejoin=bool(steps))] * (1 + (again if steps else 0))
+    if steps:
+        yield Conversation(tuple(steps))
+
+
+def claims(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    """Claims of every sort, and the round that follows."""
+    group = groups.with_claims(groups.group_of(value["group"]), value["claims"])
+    group = groups.with_wishes(groups.with_generations(group, value["generations"]), value["wishes"])
+    if group.members:
+        yield Conversation((subject.assign(group), subject.assign(group, rejoin=True)))
+
+
+def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    """What a member writes; and, of sticky, what it makes of what Kafka's own members write."""
+    group = groups.group_of(value["group"])
+    owned = sticky(group)
+    members = tuple(
+        replace(each, owned=owned[each.id], generation=groups.GENERATION if owned[each.id] else -1)
+        for each in group.members
+    )
+    for each in members[:1]:
+        body: dict[str, Any] = {
+            "assignor": subject.name,
+            "subscription": list(each.subscription),
+            "owned": [list(partition) for partition in each.owned],
+            "generation": groups.GENERATION,
+        }
+        yield Conversation((step("member", "user-data", **body),), "written")
+    if subject.name == STICKY and members:
+        owning = subject.assign(replace(group, members=members))
+        for version in (1, 0):
+            yield Conversation((with_user_data(owning, version),), f"read, version {version}")
+
+
+def static(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    """Some members are static; then they come back under other ids, which turn the order of ids around."""
+    group = groups.with_instances(groups.group_of(value["group"]), value["instances"])
+    if not any(each.instance for each in group.members):
+        return
+    back = (each if each.instance is None else replace(each, id=f"z{_mirrored(each.id)}") for each in group.members)
+    yield Conversation((subject.assign(group), subject.assign(replace(group, members=tuple(back)))))
+
+
+def _mirrored(letter: str) -> str:
+    return groups.MEMBERS[-1 - groups.MEMBERS.index(letter)]
+
+
+def racks(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    group = groups.with_racks(groups.group_of(value["group"]), value["replicas"], value["places"])
+    if any(each.rack for each in group.members) and any(each.racks for each in group.topics):
+        yield Conversation((subject.assign(group),))
+
+
+COLUMNS = ["member", "subscribes to", "owned", "generation", "got"]
+
+
+def shown(history: History, violation: Violation) -> list[Exhibit]:
+    """Of the guilty step, a row for each member: what it said, and what it was given."""
+    guilty = history.ops[violation.at[-1]]
+    if guilty.step.verb != "assign":
+        return []
+    return [{"kind": "table", "columns": COLUMNS, "rows": list(_rows(guilty, violation.path.split()))}]
+
+
+def _rows(op: Op, guilty: list[str]) -> Iterator[dict[str, Any]]:
+    got: dict[str, str] = {}
+    if isinstance(op.observation, Replied):
+        try:
+            got = {member: listed(partitions) for member, partitions in shares(op.observation)}
+        except ValueError:
+            pass
+    for each in op.step["members"]:
+        owned = listed((topic, number) for topic, number in each["owned"])
+        cells = [
+            each["id"] if each["instance"] is None else f"{each['id']} ({each['instance']})",
+            ", ".join(each["subscription"]) or "nothing",
+            owned if each.get("userData") is None else f"user data {each['userData']}",
+            str(each["generation"]),
+            got.pop(each["id"], "not answered"),
+        ]
+        yield {"cells": cells, "guilty": each["id"] in guilty}
+    for member, partitions in got.items():
+        yield {"cells": [member, "not in the group", "", "", partitions], "guilty": True}
+
+
+def drawn(node: Node) -> Callable[[Assignor, Random], Value]:
+    def draw(subject: Assignor, random: Random) -> Value:
+        value: Value = compiled(node)(random)
+        return value
+
+    return draw
+
+
+LEADER: Family[Assignor] = Family(
+    Role.LEADER,
+    subjects,
+    subject,
+    claimed,
+    node=lambda subject: ANYTHING,
+    draw=drawn(USUAL),
+    exhibits=shown,
+)
+ALWAYS = (
+    "assign/answers",
+    "assign/everybody",
+    "assign/nothing-else",
+    "assign/one-owner",
+    "assign/none-idle",
+    "assign/balance",
+)
+KEEPING = ("assign/stays", "assign/keeps-most", "assign/no-exchange", "assign/no-needless-move")
+RULED = ("assign/by-rule", "assign/range-alike")
+COOPERATING = ("assign/hand-over", "assign/converges")
+
+
+def about_leaders(
+    id: str,
+    sentence: str,
+    conversations: Callable[[Assignor, Value, Random], Iterable[Conversation]],
+    values: int,
+    invariants: tuple[str, ...],
+    usual: Node = groups.USUAL,
+    about: Callable[[Assignor], bool] = lambda subject: True,
+    **knobs: Node,
+) -> Check[Assignor]:
+    def node(group: Node) -> Record:
+        return record(group=group, **knobs)
+
+    return Check(
+        id, sentence, LEADER, conversations, values, (*ALWAYS, *invariants), about=about,
+        draw=drawn(node(usual)), node=lambda subject: node(groups.GROUPS),
+    )  # fmt: skip
+
+
+def is_sticky(subject: Assignor) -> bool:
+    return subject.is_sticky
+
+
+SMALL = OneOf((groups.EQUAL, groups.MIXED))
+ASSIGNMENT: tuple[Check[Assignor], ...] = (
+    about_leaders(
+        "assign/one-round",
+        "whatever members own, a round gives every partition to one of them, in balance, and moves no more than it must",
+        one_round,
+        values=600,
+        invariants=(*KEEPING, *RULED, "assign/hand-over"),
+    ),
+    about_leaders(
+        "assign/order",
+        "an assignment does not depend on the order in which the group is listed",
+        orders,
+        values=60,
+        invariants=("assign/any-order", "assign/any-order-sticky"),
+        usual=SMALL,
+    ),
+    about_leaders(
+        "assign/rounds",
+        "as members come and go and topics grow, round follows upon round without a loss, and comes to rest",
+        rounds,
+        values=80,
+        invariants=(*KEEPING, *COOPERATING),
+        about=is_sticky,
+        changes=groups.CHANGES,
+    ),
+    about_leaders(
+        "assign/claims",
+        "stale claims, double ones and those to what does not exist do no harm",
+        claims,
+        values=200,
+        invariants=("assign/newest-wins", "assign/hand-over"),
+        usual=SMALL,
+        about=is_sticky,
+        claims=groups.CLAIMS,
+        generations=groups.STALE,
+        wishes=groups.WISHES,
+    ),
+    about_leaders(
+        "assign/user-data",
+        "what a sticky member says that it owns is written and read as Kafka writes and reads it",
+        user_data,
+        values=40,
+        invariants=("assign/writes-user-data", "assign/reads-user-data"),
+        usual=SMALL,
+        about=is_sticky,
+    ),
+    about_leaders(
+        "assign/static",
+        "a static member is known by its instance id, whatever its member id is",
+        static,
+        values=60,
+        invariants=("assign/static-order",),
+        usual=SMALL,
+        instances=groups.INSTANCES,
+    ),
+    about_leaders(
+        "assign/racks",
+        "racks, known of some or of all, cost nobody a partition",
+        racks,
+        values=60,
+        invariants=("assign/hand-over",),
+        usual=SMALL,
+        replicas=groups.REPLICAS,
+        places=groups.PLACES,
+    ),
+)
+"""In the order in which they are run."""

@@ -1,0 +1,65 @@
+"""Our own assignors behind the operations of the testee protocol."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conformance.apis.assignment import group_of, user_data
+from conformance.core.case import Step
+from conformance.models.assignment import (
+    COOPERATIVE,
+    NO_GENERATION,
+    RANGE,
+    ROUNDROBIN,
+    STICKY,
+    Assignment,
+    Group,
+    Partition,
+    range_,
+    roundrobin,
+)
+from conformance.models.sticky import cooperative_sticky, sticky
+from conformance.wire import layout
+
+ALL: Mapping[str, Callable[[Group], Assignment]] = {
+    RANGE: range_,
+    ROUNDROBIN: roundrobin,
+    STICKY: sticky,
+    COOPERATIVE: cooperative_sticky,
+}
+LEADING = ("assign", "user-data")
+"""The operations of a leader."""
+
+
+class Leader:
+    """Keeps nothing from one operation to the next."""
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op["assignor"] not in ALL:
+            return {"status": "unsupported", "message": f"no assignor is called {op['assignor']!r}"}
+        if op["op"] == "user-data":
+            owned = tuple((topic, number) for topic, number in op["owned"])
+            data = self.user_data(op["assignor"], owned, op["generation"])
+            return {"status": "accepted", "hex": None if data is None else data.hex()}
+        given = self.assign(op["assignor"], self.group(Step("leader", "assign", op)))
+        return {
+            "status": "accepted",
+            "assignment": [
+                {"id": member, "partitions": [list(each) for each in partitions], "userData": None}
+                for member, partitions in given.items()
+            ],
+        }
+
+    def group(self, step: Step) -> Group:
+        """As the members of the step describe it."""
+        return group_of(step)
+
+    def assign(self, assignor: str, group: Group) -> Assignment:
+        return ALL[assignor](group)
+
+    def user_data(self, assignor: str, owned: tuple[Partition, ...], generation: int) -> bytes | None:
+        """What a member writes that was assigned ``owned`` in ``generation``, as Kafka's would."""
+        if assignor == STICKY and (owned or generation != NO_GENERATION):
+            return user_data(owned, generation)
+        if assignor == COOPERATIVE:
+            return layout("apache", "CooperativeStickyAssignorUserData", 0).encode({"generation": generation})
+        return None

@@ -1,0 +1,203 @@
+"""Groups of consumers, for whoever assigns partitions to them: topics, members, and what these say they own.
+
+A value says who reads a topic and who owns runs of its partitions, by the letters of members and not by positions: so
+whatever a reducer takes away, the rest keeps its meaning. A letter that does not read the topic stands for the next one
+that does. ``group_of`` makes a group of a value, and every value makes one.
+
+What is weighted high is mixed subscriptions with many owned by few, all of it consistent: there the severe defects are.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from conformance.models.assignment import NO_GENERATION, Group, Member, Partition, Topic
+from strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Seq, nullable, record
+
+Value: TypeAlias = Mapping[str, Any]
+
+MEMBERS = ("a", "b", "c", "d", "e", "f", "g", "h")
+TOPICS = ("t0", "t1", "t2", "t3", "t4", "t5")
+GONE = "gone"
+"""A topic to which members may subscribe, and that does not exist."""
+GENERATION = 10
+"""The last one, in which owners were given what they own."""
+GENERATIONS = (GENERATION, GENERATION - 1, GENERATION - 2, NO_GENERATION)
+RACKS = ("r0", "r1", "r2")
+STATIC = ("i0", "i1", "i2", "i3")
+
+_all = Pick((None,))
+_some = Seq(Pick(MEMBERS), 0, 4)
+_two_or_three = Seq(Pick(MEMBERS), 2, 3)
+_owner = Pick(("", *MEMBERS))
+_an_owner = Pick(MEMBERS)
+_size = Integer(1, 8)
+
+
+def _topic(readers: Node, size: Integer, runs: int, owner: Node) -> Record:
+    """``runs`` of partitions, from 0 on, each with its owner."""
+    return record(readers=readers, runs=Seq(record(by=owner, size=size), 1, runs))
+
+
+def _group(present: Node, topic: Record, topics: int) -> Record:
+    """With at least so many topics."""
+    rows = (topic if number < topics else nullable(topic) for number in range(len(TOPICS)))
+    return record(members=Row((present,) * len(MEMBERS)), topics=Row(tuple(rows)))
+
+
+GROUPS = _group(Flag(), _topic(OneOf((_all, Seq(Pick(MEMBERS), 0, 8))), _size, 3, _owner), 0)
+"""Every group: what is drawn below is among these, and a reducer walks through them."""
+EQUAL = _group(Flag(), _topic(_all, Integer(1, 4), 3, _owner), 1)
+"""All subscribe to all."""
+MIXED = _group(Flag(), _topic(OneOf((_all, _some)), Integer(1, 4), 3, _owner), 1)
+"""Some topics are for all, some for a few."""
+CHAINED = _group(Flag(), _topic(_two_or_three, Integer(3, 8), 1, _an_owner), 4)
+"""Each topic has two or three readers and one owner, as before others joined: who has most shares no topic with who has
+least, and what is to be levelled has to wander."""
+USUAL = OneOf((EQUAL, MIXED, CHAINED, CHAINED))
+
+
+def group_of(value: Value) -> Group:
+    """What is claimed is consistent: partitions that exist, by members that subscribe to them, one for each."""
+    present = [letter for letter, here in zip(MEMBERS, value["members"], strict=True) if here]
+    topics: list[Topic] = []
+    reads: dict[str, list[str]] = {each: [] for each in present}
+    owns: dict[str, list[Partition]] = {each: [] for each in present}
+    for name, topic in zip(TOPICS, value["topics"], strict=True):
+        if topic is None:
+            continue
+        topics.append(Topic(name, sum(run["size"] for run in topic["runs"])))
+        readers = present if topic["readers"] is None else [each for each in present if each in topic["readers"]]
+        for each in readers:
+            reads[each].append(name)
+        number = 0
+        for run in topic["runs"]:
+            owner = _next(run["by"], readers)
+            if owner is not None:
+                owns[owner] += ((name, number + index) for index in range(run["size"]))
+            number += run["size"]
+    members = (
+        Member(each, tuple(reads[each]), tuple(owns[each]), GENERATION if owns[each] else NO_GENERATION)
+        for each in present
+    )
+    return Group(tuple(topics), tuple(members))
+
+
+def _next(letter: str, readers: list[str]) -> str | None:
+    """The letter itself or, where it does not read, the next that does: what goes away changes no other's owner."""
+    if not letter or not readers:
+        return None
+    return next((each for each in readers if each >= letter), readers[0])
+
+
+# Knobs: what is turned at a group, each as plain data beside it
+
+
+CLAIMS = Seq(record(by=_an_owner, topic=Pick((*TOPICS, GONE)), number=Integer(0, 12), size=Integer(1, 3)), 0, 4)
+"""More claims: to what others claim, to what the member does not subscribe to, to what does not exist."""
+STALE = Row((Pick(GENERATIONS),) * len(MEMBERS))
+"""Of each member, the generation of its claims."""
+WISHES = Seq(_an_owner, 0, 2)
+"""Who also subscribes to a topic that is gone."""
+INSTANCES = Row((nullable(Pick(STATIC)),) * len(MEMBERS))
+"""Who is static."""
+REPLICAS = Row((Seq(Seq(Pick(RACKS), 1, 2), 0, 3),) * len(TOPICS))
+"""Of each topic the racks of its partitions, again and again from the first; none where nothing is known."""
+PLACES = Row((nullable(Pick(RACKS)),) * len(MEMBERS))
+CHANGES = Seq(
+    OneOf(
+        (
+            record(member=_an_owner),
+            record(topic=Pick(TOPICS), more=Integer(1, 4)),
+            record(topic=Pick(TOPICS), reader=_an_owner),
+            record(topic=Pick(TOPICS), gone=Flag()),
+        )
+    ),
+    1,
+    3,
+)
+"""What happens from one round to the next: a member comes or leaves, a topic grows, a member subscribes to a topic or
+unsubscribes, a topic vanishes or comes back."""
+
+
+def with_claims(group: Group, claims: list[Value]) -> Group:
+    more: dict[str, list[Partition]] = {}
+    for each in claims:
+        numbers = range(each["number"], each["number"] + each["size"])
+        more.setdefault(each["by"], []).extend((each["topic"], number) for number in numbers)
+    return _each(group, lambda one: _claiming(one, more.get(one.id, ())))
+
+
+def _claiming(member: Member, more: Any) -> Member:
+    owned = tuple(dict.fromkeys((*member.owned, *more)))
+    return replace(member, owned=owned, generation=GENERATION if owned else NO_GENERATION)
+
+
+def with_generations(group: Group, generations: list[int]) -> Group:
+    by_letter = dict(zip(MEMBERS, generations, strict=True))
+    return _each(group, lambda one: replace(one, generation=by_letter[one.id]) if one.owned else one)
+
+
+def with_wishes(group: Group, wishes: list[str]) -> Group:
+    return _each(group, lambda one: _wishing(one) if one.id in wishes else one)
+
+
+def _wishing(member: Member) -> Member:
+    return replace(member, subscription=(*member.subscription, GONE))
+
+
+def with_instances(group: Group, instances: list[str | None]) -> Group:
+    """No two share one: of several that would, the first has it."""
+    free = dict(zip(MEMBERS, instances, strict=True))
+    taken: set[str] = set()
+
+    def static(member: Member) -> Member:
+        instance = free[member.id]
+        if instance is None or instance in taken:
+            return member
+        taken.add(instance)
+        return replace(member, instance=instance)
+
+    return _each(group, static)
+
+
+def with_racks(group: Group, replicas: list[list[list[str]]], places: list[str | None]) -> Group:
+    of_topic, of_member = dict(zip(TOPICS, replicas, strict=True)), dict(zip(MEMBERS, places, strict=True))
+    topics = (replace(each, racks=_cycled(of_topic[each.name], each.partitions)) for each in group.topics)
+    return replace(_each(group, lambda one: replace(one, rack=of_member[one.id])), topics=tuple(topics))
+
+
+def _cycled(racks: list[list[str]], partitions: int) -> tuple[frozenset[str], ...] | None:
+    return tuple(frozenset(racks[number % len(racks)]) for number in range(partitions)) if racks else None
+
+
+def changed(value: Value, change: Value) -> Value:
+    """The value of the group as it is after the change; who owns what is no matter then."""
+    members, topics = list(value["members"]), list(value["topics"])
+    if "member" in change:
+        at = MEMBERS.index(change["member"])
+        members[at] = not members[at]
+        return {**value, "members": members}
+    at = TOPICS.index(change["topic"])
+    topic = topics[at]
+    if topic is None or "gone" in change:
+        topics[at] = {"readers": None, "runs": [{"by": "", "size": 1}]} if topic is None else None
+    elif "more" in change:
+        topics[at] = {**topic, "runs": [*topic["runs"], {"by": "", "size": change["more"]}]}
+    else:
+        readers = list(MEMBERS) if topic["readers"] is None else topic["readers"]
+        without = [each for each in readers if each != change["reader"]]
+        topics[at] = {**topic, "readers": without if len(without) < len(readers) else [*readers, change["reader"]]}
+    return {**value, "topics": topics}
+
+
+def _each(group: Group, change: Any) -> Group:
+    return replace(group, members=tuple(map(change, group.members)))
+
+
+def stages(value: Value, changes: list[Value]) -> Iterator[Group]:
+    """The group after each of the changes, one upon the other."""
+    for each in changes:
+        value = changed(value, each)
+        yield group_of(value)
+
