@@ -26,7 +26,7 @@ final class Claims {
         Set<String> classes = library.release.classes();
         Set<String> named = new TreeSet<>();
         for (String each : classes) {
-            String message = Generated.message(each);
+            String message = library.rows.used() ? null : Generated.message(each);
             if (message != null) {
                 named.add(message);
             }
@@ -36,6 +36,9 @@ final class Claims {
                 named.add(HAND_WRITTEN[i]);
             }
         }
+        if (library.rows.used() && classes.contains("org/apache/kafka/common/protocol/ApiKeys")) {
+            rows(library);
+        }
         for (String each : named) {
             claim(library, each);
         }
@@ -43,6 +46,17 @@ final class Claims {
             if (classes.contains(Leader.ASSIGNORS.get(each).replace('.', '/'))) {
                 assignors.add(each);
             }
+        }
+    }
+
+    private void rows(Library library) {
+        try {
+            for (String each : library.rows.schemas().keySet()) {
+                int[] versions = library.rows.versions(each);
+                messages.put(each, List.of(versions[0], versions[1]));
+            }
+        } catch (Throwable unlike) {
+            throw new IllegalStateException(library.release.name + " keeps its schemas elsewhere", unlike);
         }
     }
 

@@ -6,6 +6,7 @@ final class Library {
     private final Generated generated;
     private final Codec streams;
     private final Consumers consumers;
+    final Rows rows;
     final Leader leader;
 
     Library(Release release) {
@@ -13,6 +14,7 @@ final class Library {
         this.generated = new Generated(release);
         this.streams = new Streams(release, generated, false);
         this.consumers = new Consumers(release);
+        this.rows = new Rows(release);
         this.leader = new Leader(release, consumers);
     }
 

@@ -58,7 +58,7 @@ final class Schemas {
     }
 
     /** By version. Until 0.11 the schemas stand in tables by the number of the API. */
-    private static Object[] schemas(Release release, Object api, int key, String side) throws Throwable {
+    static Object[] schemas(Release release, Object api, int key, String side) throws Throwable {
         if (Release.has(release.need(PROTOCOL + "ApiKeys"), side + "Schemas")) {
             return (Object[]) Release.get(api, side + "Schemas");
         }

@@ -53,7 +53,7 @@ final class Shape {
         return shape;
     }
 
-    /** An object with these fields; those not named keep their default, those not known are an error. */
+    /** An object with these fields; those not named keep their default, those not known cannot be given to it. */
     Object read(Map<String, Object> value) throws Throwable {
         Object made = Release.create(constructor);
         for (Map.Entry<String, Object> entry : value.entrySet()) {
@@ -63,7 +63,7 @@ final class Shape {
             }
             Member member = members.get(entry.getKey());
             if (member == null) {
-                throw new IllegalArgumentException(type.getSimpleName() + " has no field " + entry.getKey());
+                throw new Release.Unsupported(type.getSimpleName() + " has no field " + entry.getKey());
             }
             Release.invoke(member.setter, made, member.read(entry.getValue()));
         }

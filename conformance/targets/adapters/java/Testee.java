@@ -159,7 +159,8 @@ public final class Testee {
             return;
         }
         String message = Values.text(order.get("message"));
-        Codec codec = library.codec(message, "public".equals(order.get("through")));
+        String through = String.valueOf(order.get("through"));
+        Codec codec = through.equals("rows") ? library.rows : library.codec(message, through.equals("public"));
         if (op.equals("versions")) {
             int[] versions = codec.versions(message);
             result.put("versions", List.of(versions[0], versions[1]));

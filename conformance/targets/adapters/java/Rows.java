@@ -1,0 +1,228 @@
+package kipcheck;
+
+import java.lang.reflect.Array;
+import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Requests, responses and headers of releases up to 2.3, through the schema objects that their clients read and write
+ * with.
+ *
+ * <p>Those call fields otherwise than the definitions that came later, so a value is a row: {@code {"rows": [...]}}, each
+ * field in its place on the wire, a struct that is no element spread out in the row that it stands in, an array as a list
+ * of rows.
+ */
+final class Rows implements Codec {
+    private static final String ROWS = "rows";
+    private static final String REQUESTS = "org.apache.kafka.common.requests.";
+    private static final int FIND_COORDINATOR = 10;
+
+    private final Release release;
+    private final Map<Object, List<Object>> types = new IdentityHashMap<>();
+    private Map<String, Map<Integer, Object>> schemas;
+
+    Rows(Release release) {
+        this.release = release;
+    }
+
+    /** Since 2.4 generated classes do it instead. */
+    boolean used() {
+        return release.find("org.apache.kafka.common.protocol.ObjectSerializationCache") == null
+            && release.find("org.apache.kafka.common.protocol.ApiKeys") != null;
+    }
+
+    /** Message, version, schema. */
+    Map<String, Map<Integer, Object>> schemas() throws Throwable {
+        if (schemas == null) {
+            Map<String, Map<Integer, Object>> found = new TreeMap<>();
+            for (Object api : release.need("org.apache.kafka.common.protocol.ApiKeys").getEnumConstants()) {
+                int key = ((Number) Release.get(api, "id")).intValue();
+                for (String side : new String[] {"request", "response"}) {
+                    Object[] versions = Schemas.schemas(release, api, key, side);
+                    for (int version = 0; version < versions.length; version++) {
+                        if (versions[version] != null) {
+                            String message = name(((Enum<?>) api).name(), key) + (side.equals("request") ? "Request" : "Response");
+                            found.computeIfAbsent(message, each -> new TreeMap<>()).put(version, versions[version]);
+                        }
+                    }
+                }
+            }
+            // There is no number on the wire for these: the first one is for a request that knows no client id.
+            header(found, "RequestHeader", "REQUEST_HEADER", 1);
+            header(found, "ResponseHeader", "RESPONSE_HEADER", 0);
+            schemas = found;
+        }
+        return schemas;
+    }
+
+    private void header(Map<String, Map<Integer, Object>> found, String message, String constant, int version)
+            throws Throwable {
+        Class<?> later = release.find(REQUESTS + message);
+        Field field = later != null && Release.has(later, "SCHEMA") ? Release.need(later, "SCHEMA")
+            : Release.need(release.need("org.apache.kafka.common.protocol.Protocol"), constant);
+        found.put(message, Collections.singletonMap(version, field.get(null)));
+    }
+
+    /** As definitions call it: JOIN_GROUP is JoinGroup. */
+    private static String name(String constant, int key) {
+        if (key == FIND_COORDINATOR) {
+            return "FindCoordinator";
+        }
+        StringBuilder out = new StringBuilder();
+        String plain = constant.endsWith("_KEY") ? constant.substring(0, constant.length() - "_KEY".length()) : constant;
+        for (String word : plain.split("_")) {
+            out.append(word.charAt(0)).append(word.substring(1).toLowerCase(Locale.ROOT));
+        }
+        return out.toString();
+    }
+
+    @Override
+    public ByteBuffer encode(String message, int version, Map<String, Object> value) throws Throwable {
+        Iterator<Object> row = Values.list(value.get(ROWS)).iterator();
+        Object struct = read(schema(message, version), row);
+        if (row.hasNext()) {
+            throw new Release.Unsupported(release.name + " has fewer fields in " + message + " v" + version);
+        }
+        return written(struct);
+    }
+
+    @Override
+    public Map<String, Object> decode(String message, int version, ByteBuffer bytes) throws Throwable {
+        List<Object> row = new ArrayList<>();
+        print(Release.call(schema(message, version), "read", bytes), row);
+        Map<String, Object> value = new LinkedHashMap<>();
+        value.put(ROWS, row);
+        return value;
+    }
+
+    @Override
+    public ByteBuffer recode(String message, int version, ByteBuffer bytes) throws Throwable {
+        return written(Release.call(schema(message, version), "read", bytes));
+    }
+
+    @Override
+    public int[] versions(String message) throws Throwable {
+        Map<Integer, Object> found = schemas().getOrDefault(message, Collections.emptyMap());
+        if (found.isEmpty()) {
+            throw new Release.Unsupported(release.name + " has no " + message);
+        }
+        return new int[] {Collections.min(found.keySet()), Collections.max(found.keySet())};
+    }
+
+    private Object schema(String message, int version) throws Throwable {
+        Object found = schemas().getOrDefault(message, Collections.emptyMap()).get(version);
+        if (found == null) {
+            throw new Release.Unsupported(release.name + " has no " + message + " v" + version);
+        }
+        return found;
+    }
+
+    private static ByteBuffer written(Object struct) throws Throwable {
+        ByteBuffer out = ByteBuffer.allocate((Integer) Release.call(struct, "sizeOf"));
+        Release.call(struct, "writeTo", out);
+        out.flip();
+        return out;
+    }
+
+    private Object read(Object schema, Iterator<Object> row) throws Throwable {
+        Object struct = Release.create(release.need("org.apache.kafka.common.protocol.types.Struct"), schema);
+        Object[] values = values(struct);
+        List<Object> types = types(schema);
+        for (int i = 0; i < values.length; i++) {
+            values[i] = readOne(types.get(i), row);
+        }
+        return struct;
+    }
+
+    private Object readOne(Object type, Iterator<Object> row) throws Throwable {
+        String kind = type.getClass().getSimpleName();
+        if (kind.equals("Schema")) {
+            return read(type, row);
+        }
+        if (!row.hasNext()) {
+            throw new Release.Unsupported(release.name + " has more fields here");
+        }
+        Object given = row.next();
+        if (given == null) {
+            return null;
+        }
+        if (kind.equals("ArrayOf")) {
+            List<Object> elements = new ArrayList<>();
+            for (Object each : Values.list(given)) {
+                elements.add(readOne(Release.get(type, "type"), Values.list(each).iterator()));
+            }
+            return elements.toArray();
+        }
+        switch (type.toString()) {
+            case "BOOLEAN":
+                return given;
+            case "INT8":
+                return (byte) Values.integer(given, Byte.MIN_VALUE, Byte.MAX_VALUE);
+            case "INT16":
+                return (short) Values.integer(given, Short.MIN_VALUE, Short.MAX_VALUE);
+            case "INT32":
+                return Values.int32(given);
+            case "INT64":
+                return Values.integer(given, Long.MIN_VALUE, Long.MAX_VALUE);
+            case "STRING":
+            case "NULLABLE_STRING":
+                return Values.text(given);
+            case "BYTES":
+            case "NULLABLE_BYTES":
+                return ByteBuffer.wrap(Values.bytes(given));
+            default:
+                throw new Release.Unsupported("no values of type " + type + " are made here");
+        }
+    }
+
+    private void print(Object struct, List<Object> row) throws Throwable {
+        Object[] values = values(struct);
+        List<Object> types = types(Release.call(struct, "schema"));
+        for (int i = 0; i < values.length; i++) {
+            printOne(types.get(i), values[i], row);
+        }
+    }
+
+    private void printOne(Object type, Object made, List<Object> row) throws Throwable {
+        if (type.getClass().getSimpleName().equals("Schema")) {
+            print(made, row);
+        } else if (made instanceof Object[]) {
+            List<Object> elements = new ArrayList<>();
+            for (Object each : (Object[]) made) {
+                List<Object> inner = new ArrayList<>();
+                printOne(Release.get(type, "type"), each, inner);
+                elements.add(inner);
+            }
+            row.add(elements);
+        } else {
+            row.add(made instanceof ByteBuffer ? Values.hex((ByteBuffer) made) : made);
+        }
+    }
+
+    private static Object[] values(Object struct) throws Throwable {
+        return (Object[]) Release.need(struct.getClass(), "values").get(struct);
+    }
+
+    private List<Object> types(Object schema) throws Throwable {
+        List<Object> found = types.get(schema);
+        if (found == null) {
+            found = new ArrayList<>();
+            Object fields = Release.get(schema, "fields");
+            for (int i = 0; i < Array.getLength(fields); i++) {
+                Object field = Array.get(fields, i);
+                found.add(Release.get(Release.has(field.getClass(), "def") ? Release.get(field, "def") : field, "type"));
+            }
+            types.put(schema, found);
+        }
+        return found;
+    }
+}

@@ -1,0 +1,300 @@
+"""What stands between the words of an edition and those of one release's classes.
+
+Releases call fields otherwise than the newest one does, those up to 2.3 have no definitions at all, and some classes
+keep sets and maps where the wire has a list. The declarations know all that, the program in the JVM knows only its
+release: so a step is put in the words of the release before it is asked, and its answer in those of the edition after.
+What is right is not decided here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.edition import edition
+from conformance.core.history import Observation, Replied, Unsupported
+from conformance.core.release import Release, releases
+from conformance.targets.protocol import Session, Target, TargetInfo
+from conformance.targets.settled import settled
+from conformance.wire.errors import Refused
+from conformance.wire.schema import Layout, Slot, spec
+
+TAGS: Final = "_unknownTaggedFields"
+ROWS: Final = "rows"
+CODEC_OPS: Final = ("encode", "decode", "recode")
+IN_ROWS: Final = releases("0.0.0-2.3.1")
+"""Releases whose requests, responses and headers are known by the places of their fields."""
+OF_SETS: Final = {
+    "SubscriptionInfo": releases("0.0.0-2.4.1"),
+    "AssignmentInfo": releases("all"),
+    "ConsumerProtocolSubscription": releases("0.0.0-2.6.3"),
+    "ConsumerProtocolAssignment": releases("0.0.0-2.6.3"),
+    "StickyAssignorUserData": releases("all"),
+}
+"""Messages, and the releases that have for them a class of sets and maps, written by hand, and no generated one."""
+
+Value = dict[str, Any]
+
+
+class Inexpressible(Exception):
+    """A value, or an answer, for which the release has no words."""
+
+
+class Translated:
+    """A target whose program speaks in the words of one release."""
+
+    def __init__(self, target: Target, release: str) -> None:
+        self.name = target.name
+        self._target = target
+        self._release = release
+
+    def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
+        opened = self._target.open(edition, role)
+        return _translated(opened, Words(self._release, edition)) if role is Role.CODEC else opened
+
+
+@contextmanager
+def _translated(opened: AbstractContextManager[Session], words: "Words") -> Iterator[Session]:
+    with opened as session:
+        yield _Session(session, words)
+
+
+class _Session:
+    def __init__(self, session: Session, words: "Words") -> None:
+        self._session = session
+        self._words = words
+
+    @property
+    def info(self) -> TargetInfo:
+        return self._session.info
+
+    @property
+    def troubles(self) -> Sequence[str]:
+        return self._session.troubles
+
+    @property
+    def breaches(self) -> Sequence[str]:
+        return self._session.breaches
+
+    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        plans = [[self._asked(step) for step in case.steps] for case in cases]
+        steps = [tuple(each for each in plan if isinstance(each, Step)) for plan in plans]
+        asked = [replace(case, steps=some) for case, some in zip(cases, steps, strict=True) if some]
+        answers = iter(self._session.hold(asked))
+        return [
+            tuple(self._told(case, plan, next(answers) if some else ()))
+            for case, plan, some in zip(cases, plans, steps, strict=True)
+        ]
+
+    def _asked(self, step: Step) -> Step | Unsupported:
+        try:
+            return replace(step, body=self._words.asked(step.verb, step.body)) if step.verb in CODEC_OPS else step
+        except Inexpressible as why:
+            return Unsupported(str(why), "types")
+
+    def _told(
+        self, case: Case, plan: Sequence[Step | Unsupported], answers: Sequence[Observation]
+    ) -> Iterator[Observation]:
+        waiting = iter(answers)
+        for step, planned in zip(case.steps, plan, strict=True):
+            if isinstance(planned, Unsupported):
+                yield planned
+                continue
+            answer = next(waiting)
+            if not isinstance(answer, Replied) or step.verb not in CODEC_OPS:
+                yield answer
+                continue
+            try:
+                yield self._words.told(step.verb, step.body, answer)
+            except Inexpressible as why:
+                yield Unsupported(str(why), "types")
+
+
+class Words:
+    """Of one release, for whoever speaks in those of an edition."""
+
+    def __init__(self, release: str, edition_name: str) -> None:
+        self._release = Release.parse(release)
+        self._edition = edition_name
+
+    def asked(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of a step. Errors: ``Inexpressible``."""
+        layout = _layout(self._edition, body["message"], body["version"])
+        if self._in_rows(body["message"]):
+            if verb == "encode" and layout is not None:
+                return {**body, "through": ROWS, "value": {ROWS: _row(layout, body["value"])}}
+            return {**body, "through": ROWS}
+        if verb != "encode" or layout is None:
+            return dict(body)
+        if self._of_sets(body["message"]) and (beyond := [key for key in body["value"] if key not in layout.names]):
+            raise Inexpressible(f"its class has no place for {beyond[0]} in this version")
+        theirs = self._theirs(body)
+        return dict(body) if theirs is None else {**body, "value": _given(layout, theirs, body["value"])}
+
+    def told(self, verb: str, body: Mapping[str, Any], answer: Replied) -> Replied:
+        """What came back. Errors: ``Inexpressible``."""
+        layout = _layout(self._edition, body["message"], body["version"])
+        if layout is None:
+            return answer
+        if verb == "decode":
+            answer = self._shown(layout, body, answer)
+        if self._of_sets(body["message"]):
+            self._keepable(layout, verb, body, answer)
+        return answer
+
+    def _shown(self, layout: Layout, body: Mapping[str, Any], answer: Replied) -> Replied:
+        value = answer["value"]
+        if self._in_rows(body["message"]):
+            shown = _of_row(layout, value[ROWS])
+        else:
+            theirs = self._theirs(body)
+            shown = value if theirs is None else _renamed(layout, theirs, value)
+        return Replied(tuple((key, shown if key == "value" else each) for key, each in answer.payload))
+
+    def _keepable(self, layout: Layout, verb: str, body: Mapping[str, Any], answer: Replied) -> None:
+        """Errors: ``Inexpressible`` where only that differs which its sets and maps do not keep."""
+        try:
+            if verb == "decode":
+                given = layout.codec.to_json(layout.decode(bytes.fromhex(body["hex"]), lenient=True))
+                found, differs = answer["value"], answer["value"] != given
+            else:
+                value = layout.codec.from_json(body["value"]) if verb == "encode" else None
+                data = layout.encode(value) if value is not None else bytes.fromhex(body["hex"])
+                given = layout.codec.to_json(value if value is not None else layout.decode(data))
+                differs = answer["hex"] != data.hex()
+                found = layout.codec.to_json(layout.decode(bytes.fromhex(answer["hex"]))) if differs else given
+            lost = differs and settled(layout.message, given) == settled(layout.message, found)
+        except (Refused, LookupError, TypeError):
+            return  # bytes or values that have no meaning to compare
+        if lost:
+            raise Inexpressible("its class keeps sets and maps here, and no order of elements")
+
+    def _in_rows(self, message: str) -> bool:
+        wire = message.endswith(("Request", "Response", "Header"))
+        return wire and self._release in IN_ROWS
+
+    def _of_sets(self, message: str) -> bool:
+        return message in OF_SETS and self._release in OF_SETS[message]
+
+    def _theirs(self, body: Mapping[str, Any]) -> Layout | None:
+        """As the release declares it; None where it has no other words."""
+        return _other(self._edition, str(self._release), body["message"], body["version"])
+
+
+@lru_cache(maxsize=512)
+def _layout(edition_name: str, message: str, version: int) -> Layout | None:
+    try:
+        return spec(edition(edition_name), message).at(version)
+    except LookupError:
+        return None  # a version of the future
+
+
+@lru_cache(maxsize=512)
+def _other(edition_name: str, release: str, message: str, version: int) -> Layout | None:
+    ours, theirs = (_layout(each, message, version) for each in (edition_name, f"apache@{release}"))
+    return None if ours is None or theirs is None or _alike(ours, theirs) else theirs
+
+
+def _alike(ours: Layout, theirs: Layout) -> bool:
+    return ours.names == theirs.names and all(
+        one.item is other.item is None or (one.item and other.item and _alike(one.item, other.item))
+        for one, other in zip(ours.slots, theirs.slots, strict=True)
+    )
+
+
+def _pairs(ours: Layout, theirs: Layout) -> Iterator[tuple[Slot, Slot | None]]:
+    """Each field of ours with what the release has in its place, or under its tag."""
+    tagged = {slot.tag: slot for slot in theirs.slots if slot.tag is not None}
+    placed = iter([slot for slot in theirs.slots if slot.tag is None])
+    for slot in ours.slots:
+        yield slot, next(placed, None) if slot.tag is None else tagged.get(slot.tag)
+
+
+def _default(layout: Layout, slot: Slot) -> Any:
+    return layout.codec.to_json(layout.defaults())[slot.name]
+
+
+def _given(ours: Layout, theirs: Layout, value: Mapping[str, Any]) -> Value:
+    pairs = {slot.name: (slot, other) for slot, other in _pairs(ours, theirs)}
+    given: Value = {}
+    for key, each in value.items():
+        slot, other = pairs.get(key, (None, None))
+        if slot is None:
+            given[key] = each  # of another version: the class says whether it knows it
+        elif other is not None:
+            given[other.name] = _inner(slot, other, each, _given)
+        elif each != _default(ours, slot):
+            raise Inexpressible(f"this release does not know {key}")
+    return given
+
+
+def _renamed(ours: Layout, theirs: Layout, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    left = dict(value)
+    unknown = {each["tag"] for each in value.get(TAGS, ())}
+    shown: Value = {}
+    for slot, other in _pairs(ours, theirs):
+        if other is None:
+            if slot.tag is None:
+                continue
+            if slot.tag in unknown:
+                raise Inexpressible(f"of {slot.name} this release knows the bytes only")
+            shown[slot.name] = _default(ours, slot)
+        elif other.name in left:
+            shown[slot.name] = _inner(slot, other, left.pop(other.name), _renamed)
+    return shown | left
+
+
+def _inner(slot: Slot, other: Slot, value: Any, turned: Any) -> Any:
+    if slot.item is None or other.item is None or value is None:
+        return value
+    if isinstance(value, list):
+        return [turned(slot.item, other.item, each) for each in value]
+    return turned(slot.item, other.item, value)
+
+
+# -- rows: fields by their place on the wire
+
+
+def _row(layout: Layout, value: Mapping[str, Any]) -> list[Any]:
+    """Errors: ``Inexpressible`` for a field that the version lacks."""
+    if beyond := [key for key in value if key not in layout.names]:
+        raise Inexpressible(f"its structs have no field {beyond[0]} in this version")
+    row: list[Any] = []
+    for slot in layout.slots:
+        each = value[slot.name] if slot.name in value else _default(layout, slot)
+        if slot.array:
+            row.append(each and [_row(slot.item, one) if slot.item else [one] for one in each])
+        elif slot.item is not None:
+            row += _row(slot.item, each)
+        else:
+            row.append(each)
+    return row
+
+
+def _of_row(layout: Layout, row: list[Any]) -> Value:
+    waiting = iter(row)
+    value = _taken(layout, waiting)
+    if left := list(waiting):
+        value[ROWS] = left
+    return value
+
+
+def _taken(layout: Layout, waiting: Iterator[Any]) -> Value:
+    """As many as there are."""
+    value: Value = {}
+    for slot in layout.slots:
+        if slot.item is not None and not slot.array:
+            value[slot.name] = _taken(slot.item, waiting)
+            continue
+        try:
+            each = next(waiting)
+        except StopIteration:
+            break
+        if slot.array and each is not None:
+            each = [_of_row(slot.item, one) if slot.item else one[0] for one in each]
+        value[slot.name] = each
+    return value
