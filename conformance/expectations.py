@@ -3,109 +3,38 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from importlib.resources import as_file, files
-from pathlib import Path
-from typing import Any
 
+from conformance import profile
 from conformance.checks import CHECKS
 from conformance.core.edition import edition
 from conformance.core.known import Draw, Entry, Failure, Known, Place, fits
-from conformance.core.known_files import Wrong, overlaps, parse
-from conformance.evidence import spans
-from conformance.targets.entries import roll
-from conformance.targets.protocol import Claims
-from conformance.targets.roll import MINIATURE, PREFIXES
+from conformance.core.known_files import Wrong
+from conformance.core.ledger import Line, spans
+from conformance.known_lists import load, stranger
+from conformance.profile import Profile
+from conformance.selection import Misused, Options
+from conformance.targets.protocol import Broken, TargetInfo, Unstable
 from conformance.work import Finding, UnitResult, Worker, invariants_of
 
-DEFAULT = "default"
-"""In the place of a file: what comes with kipcheck for each target."""
 MOST_FAILURES = 4
 """One entry stands for at most so many distinct failures: what it says of them is one reason."""
 MOST_SUBJECTS = 12
 """So many subjects may fall under one wildcard; more than that have to be named, so that a reader sees them."""
 ALONE = 5
 """What fails so many times out of so many, run alone, is no flake."""
-PROFILE = "profile"
-"""The name that a profile has in the place of a check."""
-
-Line = dict[str, Any]
-
-
-# ---- files
-
-
-def load(names: Sequence[str], targets: Sequence[str], draft: bool = False) -> tuple[Known, ...]:
-    """``default`` are the files for these targets. Errors: ``Wrong`` with path, line and what would do."""
-    found = [
-        parse(text, shown, draft)
-        for name in dict.fromkeys(names)
-        for shown, text in (_of_targets(targets) if name == DEFAULT else [(name, _read(Path(name)))])
-    ]
-    if len(found) > 1 and (troubles := overlaps([entry for each in found for entry in each.entries])):
-        raise Wrong(troubles)
-    troubles = [each for known in found for each in (*_no_edition(known), *(() if draft else _dead_links(known)))]
-    if troubles:
-        raise Wrong(troubles)
-    return tuple(found)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        raise Wrong([f"{path}:1: cannot be read: {error.strerror}"]) from None
-    except UnicodeDecodeError:
-        raise Wrong([f"{path}:1: is no UTF-8"]) from None
-
-
-def _of_targets(targets: Sequence[str]) -> Iterator[tuple[str, str]]:
-    folder = files("conformance.targets") / "known"
-    for name in dict.fromkeys(slug for target in targets for slug in slugs(target)):
-        if (file := folder / f"{name}.toml").is_file():
-            with as_file(file) as path:
-                yield _brief(path), file.read_text("utf-8")
-
-
-def slugs(target: str) -> list[str]:
-    """What the file of a target may be called: without the release that its name may end in."""
-    bare = target.partition("@")[0]
-    named = [bare] if bare.count(":") < 2 else [bare.rpartition(":")[0], bare]
-    return ["".join(each if each.isalnum() or each in "-_." else "-" for each in name) for name in named]
-
-
-def _brief(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
-
-
-def _no_edition(known: Known) -> Iterator[str]:
-    try:
-        edition(known.draw.edition)
-    except LookupError as unknown:
-        yield f"{known.path}:1: {unknown}"
-
-
-def _dead_links(known: Known) -> Iterator[str]:
-    """Links to pages: beside the file, below the folder where one stands, or among kipcheck's own."""
-    for entry in known.entries:
-        if "://" not in entry.link:
-            at = [Path(known.path).parent, Path(), Path(str(files("conformance"))).parent]
-            if not any((folder / entry.link).is_file() for folder in at):
-                yield f"{entry.at}: link: there is no page {entry.link!r}"
-
-
-# ---- an account
+USUAL = Draw()
+NOBODY = TargetInfo("", "", "", "", frozenset())
 
 
 @dataclass(slots=True)
 class _Held:
     """What was held with the target at hand."""
 
-    name: str
-    version: str
-    claims: Claims | None
+    info: TargetInfo
+    whole: bool
+    """Is all that there is to look at what was looked at?"""
+    unmet: list[Line] = field(default_factory=list)
+    """What profiles want and it does not claim."""
     looked: dict[tuple[str, str | None, Place], set[str]] = field(default_factory=dict)
     """Check, invariant (None: any) and place -> what came of it."""
     shown: dict[Entry, set[Place]] = field(default_factory=dict)
@@ -118,21 +47,36 @@ class _Held:
 
 
 class Account:
-    """Of one run. For each target: ``begin``, ``saw`` every result, ``judge`` its failures, ``settle``."""
+    """Of one run. For each target: ``begin``, ``saw`` every result, ``judged`` failures, ``settle``."""
 
-    def __init__(self, known: Sequence[Known], draw: Draw, today: date, targets: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        known: Sequence[Known] = (),
+        draw: Draw = USUAL,
+        today: date = date.min,
+        targets: Sequence[str] = (),
+        profiles: Sequence[Profile] = (),
+    ) -> None:
+        """``targets``: those of the run, which need not be on the roll."""
         self.entries = tuple(entry for each in known for entry in each.entries)
         self._draws = {entry: each.draw for each in known for entry in each.entries}
         self._draw = draw
         self._today = today
         self._targets = targets
+        self._profiles = profiles
         self._strange: set[Entry] = set()
-        self._held = _Held("", "", None)
+        self._held = _Held(NOBODY, whole=True)
         self.counts = {"entries": len(self.entries), "shown": 0, "not_looked_at": 0, "stale": 0}
 
-    def begin(self, name: str, version: str, claims: Claims | None) -> None:
-        """``claims``: None where they are not known any more, and what was looked at is taken for all that there is."""
-        self._held = _Held(name, version, claims)
+    def begin(self, info: TargetInfo, whole: bool = False) -> None:
+        """``whole``: what will be looked at is taken for all that there is."""
+        self._held = _Held(info, whole)
+        for each in self._profiles:
+            asks = list(profile.asked(each, info))
+            self._held.unmet += profile.unmet(each, info, asks)
+            for ask in asks:
+                for place in ask.all_places:
+                    self.look(profile.CHECK, place, [{each.invariant: "FAIL" if place in ask.places else "PASS"}])
 
     def saw(self, result: UnitResult) -> None:
         if self.entries and not result.unreached:
@@ -148,12 +92,16 @@ class Account:
 
     # ---- failures
 
-    def judge(self, lines: Sequence[Line]) -> None:
-        """Tells in each line of a distinct failure whether it is expected.
+    def judged(self, lines: Sequence[Line]) -> list[Line]:
+        """The lines of distinct failures, those of profiles too, with what is known of each.
 
         ``known``: all of it is. ``beyond``: a part is, and this is not. ``changed``: an entry expects another failure
         there.
         """
+        lines = [*lines, *self._held.unmet]
+        for each in self._profiles:
+            for line in lines:
+                profile.raised(each, line)
         told = [(line, _failure(line)) for line in lines]
         matched: dict[str, dict[Place, Entry]] = {}
         for _, failure in told:
@@ -176,16 +124,18 @@ class Account:
                 self._held.otherwise.setdefault(entry, {})[place] = failure.id
             if left and instead.keys() == left:
                 line["changed"] = told_of(next(iter(instead.values())))
+        return lines
 
     def _listed(self, kind: str) -> Iterator[Entry]:
         for entry in self.entries:
-            if entry.kind == kind and entry.about(self._held.name, self._held.version):
+            if entry.kind == kind and entry.about(self._held.info.name, self._held.info.version):
                 yield entry
 
     def _instead(self, failure: Failure, place: Place) -> Entry | None:
-        """The entry that expects another failure of the same invariant there, which did not show."""
-        for entry in self._listed("deviation"):
-            if entry.akin(failure) and entry.names(place) and place not in self._held.shown.get(entry, ()):
+        """The entry that expects another failure of the same invariant there, which did not show, or a flaky one."""
+        for entry in (*self._listed("deviation"), *self._held.steady):
+            elsewhere = entry in self._held.steady or place not in self._held.shown.get(entry, ())
+            if entry.akin(failure) and entry.names(place) and elsewhere:
                 return entry
         return None
 
@@ -200,9 +150,21 @@ class Account:
                 return entry
         return None
 
-    def steady(self, entry: Entry) -> None:
-        """What it says comes and goes did fail every time."""
-        self._held.steady.add(entry)
+    def comes_and_goes(self, worker: Worker, finding: Finding) -> Line | None:
+        """What to tell of a failure that is listed as flaky, and rightly: run alone it does not fail every time."""
+        entry = self.flaky(finding)
+        if entry is None:
+            return None
+        failed = fails_alone(worker, finding)
+        if failed == ALONE:
+            self._held.steady.add(entry)
+            return None
+        unit, violation = finding.unit, finding.violation
+        return {
+            "target": self._held.info.name, "check": unit.check, "invariant": finding.invariant,
+            "subject": unit.subject, "version": unit.version, "case": finding.case.id, "why": violation.why,
+            "alone": f"failed {failed} of {ALONE} times", "entry": entry.at, **told_of(entry),
+        }  # fmt: skip
 
     # ---- entries
 
@@ -281,13 +243,13 @@ class Account:
     def _places(self, id: str) -> set[Place]:
         """All that a whole run of a check would look at."""
         check = CHECKS.get(id)
-        if check is None or self._held.claims is None:
+        if check is None or self._held.whole:
             return {place for other, invariant, place in self._held.looked if other == id and invariant is None}
         if id not in self._held.places:
             self._held.places[id] = {
                 (subject.name, subject.version)
                 for subject in check.family.subjects(self._draw.edition)
-                if check.family.claimed(subject, self._held.claims) and check.about(subject)
+                if check.family.claimed(subject, self._held.info.claims) and check.about(subject)
             }
         return self._held.places[id]
 
@@ -298,7 +260,8 @@ class Account:
         if state == "changed":
             ids = sorted({id for place, id in self._held.otherwise[entry].items() if place in places})
             return f"{where}: it fails otherwise than the entry says: see {', '.join(ids)}"
-        return f"{where}: nothing of {entry.invariant} is judged there with {self._held.name} {self._held.version}"
+        target = f"{self._held.info.name} {self._held.info.version}"
+        return f"{where}: nothing of {entry.invariant} is judged there with {target}"
 
     def _wide(self, entry: Entry) -> Iterator[Line]:
         failures = self._held.failures.get(entry, set())
@@ -340,38 +303,31 @@ def in_words(where: Mapping[str, str]) -> str:
     return "; ".join(f"{subject} v{versions}" if versions else subject for subject, versions in where.items())
 
 
-def stranger(entry: Entry, edition: str, running: Iterable[str] = ()) -> Iterator[str]:
-    """What the entry names and there is not, neither on the roll nor among the targets that are run."""
-    names = {*roll(), *running}
-    if not (entry.target in names or entry.target.startswith((MINIATURE, *(f"{each}:" for each in PREFIXES)))):
-        yield f"there is no target {entry.target!r}"
-    if entry.checks == (PROFILE,):
-        return
-    places: set[Place] = set()
-    for id in entry.checks:
-        if (check := CHECKS.get(id)) is None:
-            yield f"there is no check {id!r}"
-        elif entry.invariant not in {each.id for each in invariants_of(check)}:
-            yield f"{id} holds no case to an invariant {entry.invariant!r}"
-        else:
-            places |= {(each.name, each.version) for each in check.family.subjects(edition)}
-    for pattern in entry.where if places else ():
-        if not any(entry.under(pattern, place) for place in places):
-            of = " of these versions" if any(fits(pattern, name) for name, _ in places) else ""
-            yield f"{' and '.join(entry.checks)}: about no subject {pattern!r}{of}"
-
-
 def _failure(line: Line) -> Failure:
     failure = Failure.of(line)
     return replace(failure, whole=any(id not in CHECKS or CHECKS[id].shrinks for id in failure.checks))
 
 
-def fails_alone(worker: Worker, finding: Finding) -> bool:
-    """Does the case fail every time that it is run alone, with a fresh session each?"""
+def fails_alone(worker: Worker, finding: Finding) -> int:
+    """How many times of ``ALONE`` does the case fail, run alone and with a fresh session each time?"""
     check = CHECKS[finding.unit.check]
     invariant = next(each for each in invariants_of(check) if each.id == finding.invariant)
+    failed = 0
     for _ in range(ALONE):
         worker.close()
-        if worker.violation(finding.case, invariant) is None:
-            return False
-    return True
+        try:
+            failed += worker.violation(finding.case, invariant) is not None
+        except (Unstable, Broken):
+            failed += 1
+    return failed
+
+
+def account(options: Options) -> Account:
+    """Of a run with these options, from today's view. Errors: ``Misused``."""
+    try:
+        known = load(options.known, options.targets)
+        profiles = [profile.load(each) for each in dict.fromkeys(options.profiles)]
+    except (Wrong, profile.Wrong) as wrong:
+        raise Misused(str(wrong)) from None
+    draw = Draw(str(edition(options.edition)), options.seed, options.cases)
+    return Account(known, draw, date.today(), options.targets, profiles)

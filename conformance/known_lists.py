@@ -1,0 +1,100 @@
+"""Which files of known deviations there are, and whether what they name is there."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from conformance import profile
+from conformance.checks import CHECKS
+from conformance.core.edition import edition
+from conformance.core.known import Entry, Known, Place, fits
+from conformance.core.known_files import Wrong, overlaps, parse
+from conformance.targets.entries import roll
+from conformance.targets.roll import MINIATURE, PREFIXES
+from conformance.work import invariants_of
+
+DEFAULT = "default"
+"""In the place of a file: what comes with kipcheck for each target."""
+
+
+def load(names: Sequence[str], targets: Sequence[str], draft: bool = False) -> tuple[Known, ...]:
+    """``default`` are the files for these targets. Errors: ``Wrong`` with path, line and what would do."""
+    found = [
+        parse(text, shown, draft)
+        for name in dict.fromkeys(names)
+        for shown, text in (_of_targets(targets) if name == DEFAULT else [(name, _read(Path(name)))])
+    ]
+    if len(found) > 1 and (troubles := overlaps([entry for each in found for entry in each.entries])):
+        raise Wrong(troubles)
+    troubles = [each for known in found for each in (*_no_edition(known), *(() if draft else _dead_links(known)))]
+    if troubles:
+        raise Wrong(troubles)
+    return tuple(found)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise Wrong([f"{path}:1: cannot be read: {error.strerror}"]) from None
+    except UnicodeDecodeError:
+        raise Wrong([f"{path}:1: is no UTF-8"]) from None
+
+
+def _of_targets(targets: Sequence[str]) -> Iterator[tuple[str, str]]:
+    folder = files("conformance.targets") / "known"
+    for name in dict.fromkeys(slug for target in targets for slug in slugs(target)):
+        if (file := folder / f"{name}.toml").is_file():
+            with as_file(file) as path:
+                yield _brief(path), file.read_text("utf-8")
+
+
+def slugs(target: str) -> list[str]:
+    """What the file of a target may be called: without the release that its name may end in."""
+    bare = target.partition("@")[0]
+    named = [bare] if bare.count(":") < 2 else [bare.rpartition(":")[0], bare]
+    return ["".join(each if each.isalnum() or each in "-_." else "-" for each in name) for name in named]
+
+
+def _brief(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _no_edition(known: Known) -> Iterator[str]:
+    try:
+        edition(known.draw.edition)
+    except LookupError as unknown:
+        yield f"{known.path}:1: {unknown}"
+
+
+def _dead_links(known: Known) -> Iterator[str]:
+    """Links to pages: beside the file, below the folder where one stands, or among kipcheck's own."""
+    for entry in known.entries:
+        if "://" not in entry.link:
+            at = [Path(known.path).parent, Path(), Path(str(files("conformance"))).parent]
+            if not any((folder / entry.link).is_file() for folder in at):
+                yield f"{entry.at}: link: there is no page {entry.link!r}"
+
+
+def stranger(entry: Entry, edition: str, running: Iterable[str] = ()) -> Iterator[str]:
+    """What the entry names and there is not, neither on the roll nor among the targets that are run."""
+    names = {*roll(), *running}
+    if not (entry.target in names or entry.target.startswith((MINIATURE, *(f"{each}:" for each in PREFIXES)))):
+        yield f"there is no target {entry.target!r}"
+    if entry.checks == (profile.CHECK,):
+        return
+    places: set[Place] = set()
+    for id in entry.checks:
+        if (check := CHECKS.get(id)) is None:
+            yield f"there is no check {id!r}"
+        elif entry.invariant not in {each.id for each in invariants_of(check)}:
+            yield f"{id} holds no case to an invariant {entry.invariant!r}"
+        else:
+            places |= {(each.name, each.version) for each in check.family.subjects(edition)}
+    for pattern in entry.where if places else ():
+        if not any(entry.under(pattern, place) for place in places):
+            of = " of these versions" if any(fits(pattern, name) for name, _ in places) else ""
+            yield f"{' and '.join(entry.checks)}: about no subject {pattern!r}{of}"
