@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from conformance.evidence import spans
+from conformance.core.ledger import spans
 from conformance.gist import REFUSED
 from conformance.work import UnitResult
 

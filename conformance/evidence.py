@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.checks import CHECKS
 from conformance.core.case import Case, Step
+from conformance.core.ledger import spans
 from conformance.core.requirement import requirements
 from conformance.invariants.registry import all_invariants
 from conformance.targets.protocol import TargetInfo
@@ -32,6 +33,7 @@ def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[s
         "version": info.version,
         "check": check.id,
         "checks": sorted({each.unit.check for each in members}),
+        "shrunk": any(CHECKS[each.unit.check].shrinks for each in members),
         "invariant": invariant.id,
         "grade": invariant.grade.value,
         "sentence": invariant.statement,
@@ -79,17 +81,6 @@ def _where(members: Iterable["Finding"]) -> dict[str, str]:
         if each.unit.version is not None:
             versions.add(each.unit.version)
     return {subject: spans(versions) for subject, versions in sorted(seen.items())}
-
-
-def spans(numbers: Iterable[int]) -> str:
-    """``0-4, 6``."""
-    found: list[list[int]] = []
-    for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return ", ".join(f"{low}-{high}" if low != high else str(low) for low, high in found)
 
 
 def _described(step: Step) -> dict[str, Any]:

@@ -5,40 +5,29 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field
-from importlib import metadata
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+import reports
 from conformance import evidence
 from conformance.checks import CHECKS, Check
-from conformance.core.ledger import FORMAT, Writer
+from conformance.core import exits
+from conformance.core.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS, STALE, UNDECIDED, UNSTABLE, USAGE
+from conformance.core.ledger import NAME, Line, Writer
 from conformance.core.verdict import Grade, Result
 from conformance.differences import Differences
+from conformance.expectations import Account, account
+from conformance.heading import header
 from conformance.invariants.readings import Disagreement
+from conformance.progress import Progress
 from conformance.selection import Misused, Options, Selection
 from conformance.targets.protocol import Broken, NotPlayed, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import target as target_of
-from conformance.work import Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
+from conformance.work import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
 
 __all__ = ["MEANINGS", "Options", "Outcome", "run"]
-
-CONFORMANT, FAILED, USAGE, BROKEN, UNSTABLE, STALE, UNDECIDED, OURS = 0, 1, 2, 3, 4, 5, 6, 70
-PRECEDENCE = (OURS, USAGE, BROKEN, FAILED, STALE, UNSTABLE, UNDECIDED, CONFORMANT)
-"""Where several hold, the first."""
-MEANINGS: Mapping[int, str] = {
-    CONFORMANT: "conformant",
-    FAILED: "an unexpected failure",
-    USAGE: "wrong usage, or nothing selected",
-    BROKEN: "a target did not start or broke the protocol",
-    UNSTABLE: "an unstable target",
-    STALE: "stale expectations",
-    UNDECIDED: "undecided within the budget",
-    OURS: "a bug of kipcheck's own",
-}
-PROGRESS = 5.0
-"""Seconds between two lines about one check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +39,47 @@ class Outcome:
     """Distinct ones of grade MUST."""
     warnings: int = 0
     """Distinct ones of grade SHOULD."""
+    known: int = 0
+    """Distinct ones of any grade that are known deviations, and count nowhere else."""
     plan: tuple[Mapping[str, Any], ...] = ()
     """For a dry run: target, check, grade, requirements, message, versions, cases."""
     why: str = ""
     """One line where the run was cut short."""
+    text: str = ""
+    """The report for a terminal; the others stand beside the ledger."""
 
 
 def run(options: Options) -> Outcome:
     """Hold every selected check with every target. Raises nothing: what goes wrong is an exit code and a line."""
     if options.dry_run:
         return _planned(options)
+    with ExitStack() as stack:
+        try:
+            options.out.mkdir(parents=True, exist_ok=True)
+            reports.forget(options.out)
+            events = stack.enter_context(_events(options)) if options.events else None
+            writer = stack.enter_context(Writer(options.out / NAME, events))
+            for old in (options.out / "failures").glob("*.json"):
+                old.unlink()  # of an earlier run: what is fixed leaves
+        except OSError as denied:
+            return Outcome(USAGE, None, why=f"{denied.filename or options.out} cannot be written: {denied.strerror}")
+        outcome = _Run(options, writer).outcome()
+    return _reported(outcome)
+
+
+def _events(options: Options) -> AbstractContextManager[TextIO]:
+    if options.events == "-":
+        return nullcontext(sys.stdout)
+    return open(str(options.events), "w", encoding="utf-8", newline="\n")
+
+
+def _reported(outcome: Outcome) -> Outcome:
+    assert outcome.ledger is not None
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
-        writer = Writer(options.out / "ledger.jsonl")
-        for old in (options.out / "failures").glob("*.json"):
-            old.unlink()  # of an earlier run: what is fixed leaves
-    except OSError as denied:
-        return Outcome(USAGE, None, why=f"{options.out} cannot be written: {denied}")
-    with writer:
-        return _Run(options, writer).outcome()
+        return replace(outcome, text=reports.write(outcome.ledger))
+    except Exception as ours:  # noqa: BLE001 - the ledger stands, and what came of the run with it
+        traceback.print_exc()
+        return replace(outcome, exit_code=OURS, why=f"no report: {type(ours).__name__}: {ours}")
 
 
 def _planned(options: Options) -> Outcome:
@@ -82,7 +93,7 @@ def _planned(options: Options) -> Outcome:
         return Outcome(USAGE, None, why=str(why))
     except (Broken, Unavailable) as why:
         return Outcome(BROKEN, None, why=str(why))
-    if not rows:
+    if not rows and options.part is None:
         return Outcome(USAGE, None, why=NOTHING)
     return Outcome(CONFORMANT, None, plan=tuple(rows))
 
@@ -120,16 +131,23 @@ class _Run:
     """target -> check -> what came of a case -> cases"""
     unreported: tuple[TargetInfo, list[Finding]] | None = None
     """What the target at hand has broken so far."""
+    gave_up: bool = False
+    """Can no more be asked of it?"""
     failures: Counter[Grade] = field(default_factory=Counter)
+    account: Account = field(default_factory=Account)
+    """Of the known deviations."""
+    known: int = 0
     differences: Differences = field(init=False)
     begun: float = field(default_factory=time.monotonic)
+    progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
         self.differences = Differences(tuple(dict.fromkeys(self.options.targets)))
 
     def outcome(self) -> Outcome:
         stopped = None
-        self._header()
+        self.writer.write("header", header(self.options))
+        self.writer.flush()
         try:
             self._all_targets(Selection.of(self.options))
         except Misused as why:
@@ -140,44 +158,37 @@ class _Run:
         except Disagreement as ours:
             stopped = self._stop(OURS, str(ours))
         except Exception as ours:  # noqa: BLE001 - a report is written on every path
+            self.progress.close()
             traceback.print_exc()
             stopped = self._stop(OURS, f"{type(ours).__name__}: {ours}")
+        self.progress.close()
         for row in self.differences.rows():
             self.writer.write("difference", row)
-        code = next(each for each in PRECEDENCE if each in self.exits or each == CONFORMANT)
+        code = exits.first(self.exits)
         self.writer.write(
             "footer",
             {
                 "complete": stopped is None,
                 "stopped_by": stopped,
                 "exit": code,
+                "exits": sorted(self.exits),
                 "meaning": MEANINGS[code],
                 "counts": {name: {check: dict(c) for check, c in by.items()} for name, by in self.counts.items()},
+                "known": {**self.account.counts, "failures": self.known} if self.options.known else None,
                 "seconds": round(time.monotonic() - self.begun, 1),
             },
         )
         failures, warnings = self.failures[Grade.MUST], self.failures[Grade.SHOULD]
-        return Outcome(code, self.writer.path, failures, warnings, why=self.why)
+        return Outcome(code, self.writer.path, failures, warnings, self.known, why=self.why)
 
     def _stop(self, code: int, why: str) -> str:
         self.exits.add(code)
         self.why = why
         return why
 
-    def _header(self) -> None:
-        self.writer.write(
-            "header",
-            {
-                "format": FORMAT,
-                "kipcheck": metadata.version("kipcheck"),
-                "python": ".".join(map(str, sys.version_info[:3])),
-                "options": {**asdict(self.options), "out": str(self.options.out)},
-                "checks": {each.id: each.sentence for each in CHECKS.values()},
-            },
-        )
-
     def _all_targets(self, selection: Selection) -> None:
         targets = _targets(self.options)
+        self.account = account(self.options)
         judged = False
         for name, made in targets.items():
             try:
@@ -185,6 +196,7 @@ class _Run:
                     judged |= self._hold(worker, selection)
             except (Unavailable, Broken) as gone:
                 self._gone(name, gone, alone=len(targets) == 1)
+        self._stale(self.account.strangers())
         if not judged and not self.exits:
             raise Misused(NOTHING)
 
@@ -194,25 +206,21 @@ class _Run:
             self.writer.write("skip", {"target": name, "check": "*", "why": str(gone)})
             self.why = ""
             return
-        if isinstance(gone, Unstable):
-            self.exits.add(UNSTABLE)  # the session has told its trouble
-        else:
-            self.exits.add(BROKEN)
-            self.writer.write("trouble", {"target": name, "why": str(gone)})
+        self.exits.add(BROKEN)
+        self.writer.write("trouble", {"target": name, "why": str(gone)})
 
     def _hold(self, worker: Worker, selection: Selection) -> bool:
         """Was there anything to hold?"""
         info = _info(worker, selection)
         about = {"version": info.version, "language": info.language, "issues": info.issues}
         self.writer.write("target", {"target": info.name, **about})
-        self.unreported = info, []
+        self.unreported, self.gave_up = (info, []), False
+        self.account.begin(info)
         total = 0
-        try:
-            with self._results(worker) as results:
-                for check in selection.checks:
-                    total += self._check(info, check, selection, results)
-        except (Unstable, Broken) as gone:
-            self._gone(info.name, gone, alone=True)
+        with self._results(worker) as results:
+            for check in selection.checks:
+                total += self._check(info, check, selection, results)
+        if self.gave_up:
             worker.close()  # a fresh session has its own budget of restarts, to look at what was found till then
         self._report(worker)
         return total > 0
@@ -223,26 +231,30 @@ class _Run:
             why = _why_nothing(info, check)
             self.writer.write("skip", {"target": info.name, "check": check.id, "why": why})
             return 0
+        mine = [each for each in units if self.options.takes(each.subject)]
+        if not mine:
+            return len(units)
         counts = self.counts.setdefault(info.name, {}).setdefault(check.id, Counter())
-        begun = told = time.monotonic()
-        for done, result in enumerate(results(units, self._left)):
-            if time.monotonic() - told > PROGRESS:
-                told = time.monotonic()
-                _say(f"{info.name} {info.version}  {check.id:<22} {done} of {len(units)} subjects")
+        about = {"target": info.name, "check": check.id, "units": len(mine)}
+        begun = time.monotonic()
+        self.writer.write("begin", about)
+        self.progress.begin(f"{info.name} {info.version}", check.id, len(mine))
+        for done, result in enumerate(results(mine, self._left), 1):
             self._record(info.name, check, result, counts)
+            self.progress.step(done, counts.total(), counts["FAIL"])
+        self.writer.write("check", {**about, "counts": dict(counts), "seconds": round(time.monotonic() - begun, 3)})
         self.writer.flush()
+        self.progress.end(counts.total(), counts["FAIL"])
         if not counts:
             why = "there are no cases for what it claims"
             self.writer.write("skip", {"target": info.name, "check": check.id, "why": why})
-        cases, failed, took = sum(counts.values()), counts["FAIL"], time.monotonic() - begun
-        _say(f"{info.name} {info.version}  {check.id:<22}{cases:>7} cases{failed:>6} failed  {took:5.1f} s")
         return len(units)
 
     def _results(self, worker: Worker) -> AbstractContextManager[Results]:
         if self.options.workers > 1:
             return shared(self.options.workers)
         return nullcontext(
-            lambda units, left: (worker.hold(unit) if left() else UnitResult(unit, unreached=True) for unit in units)
+            lambda units, left: (worker.hold(unit) if left() else UnitResult(unit, unreached=LATE) for unit in units)
         )
 
     def _left(self) -> bool:
@@ -252,15 +264,21 @@ class _Run:
     def _record(self, name: str, check: Check[Any], result: UnitResult, counts: Counter[str]) -> None:
         assert self.unreported is not None
         self.unreported[1].extend(result.findings)
+        self.account.saw(result)
         self.differences.add(result.unit.target, result)
         about = {"target": name, "check": check.id, "subject": result.unit.subject, "version": result.unit.version}
         for trouble in result.troubles:
             self.writer.write("trouble", {"target": name, "why": trouble})
             self.exits.add(UNSTABLE)
+        for breach in result.breaches:
+            self.writer.write("trouble", {"target": name, "why": breach})
+            self.exits.add(BROKEN)
         if result.unreached:
             counts[Result.UNKNOWN.name] += 1
-            why = "not reached within the budget"
-            self.writer.write("verdict", {**about, "case": None, "result": Result.UNKNOWN.name, "why": why})
+            row = {**about, "case": None, "result": Result.UNKNOWN.name, "why": result.unreached}
+            self.writer.write("verdict", row)
+        if result.gave_up:
+            self.gave_up, self.why = True, self.why or result.unreached
         for case, verdict, judged in result.cases:
             counts[verdict] += 1
             self.writer.write("verdict", {**about, "case": case, "result": verdict, "by": judged})
@@ -274,21 +292,38 @@ class _Run:
         info, found = self.unreported
         groups = _grouped(found)
         if groups and worker is not None:
-            _say(f"{info.name} {info.version}  looking for the least case of {len(groups)} kinds of failure")
+            name = f"{info.name} {info.version}"
+            self.progress.say(f"{name}  looking for the least case of {len(groups)} kinds of failure")
         least: list[list[Finding]] = []
         for first, *rest in groups:
+            if worker is not None and (flake := self.account.comes_and_goes(worker, first)) is not None:
+                self.writer.write("flaky", flake)
+                continue
             shown = unshrunk(first) if worker is None else self._least(worker, first)
             if shown is None:
                 self._unsteady(info.name, first)
             else:
                 least.append([shown, *rest])
-        for members in _distinct(least):
-            line = evidence.failure(info, members, self.options.out)
+        lines = [evidence.failure(info, members, self.options.out) for members in _distinct(least)]
+        for line in self.account.judged(lines):
+            self._fail(line)
+        if worker is not None:
+            self._stale(self.account.settle())
+        self.unreported = None
+
+    def _fail(self, line: Line) -> None:
+        if "known" in line:
+            self.known += 1
+        else:
             self.failures[Grade(line["grade"])] += 1
             if line["grade"] == Grade.MUST.value:
-                self.exits.add(FAILED)
-            self.writer.write("failure", line)
-        self.unreported = None
+                self.exits.add(STALE if "changed" in line else FAILED)
+        self.writer.write("failure", line)
+
+    def _stale(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            self.writer.write("stale", line)
+            self.exits.add(STALE)
 
     def _least(self, worker: Worker, first: Finding) -> Finding | None:
         try:
@@ -329,7 +364,7 @@ def _distinct(groups: Iterable[list[Finding]]) -> Iterable[list[Finding]]:
         key = first.invariant, first.shape
         if not shrinks:
             alike = (each for each in found if each[0] == key[0] and each[1][: len(first.shape)] == first.shape)
-            key = next(alike, key)
+            key = min(alike, default=key)  # and not the first: in whatever order they are found
         found.setdefault(key, []).extend(members)
     return found.values()
 
@@ -338,8 +373,3 @@ def _why_nothing(info: TargetInfo, check: Check[Any]) -> str:
     if check.role in info.roles:
         return "it claims nothing that this is about"
     return f"it does not play the role {check.role.value}"
-
-
-def _say(line: str) -> None:
-    with suppress(BrokenPipeError):
-        print(line, file=sys.stderr, flush=True)

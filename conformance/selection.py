@@ -10,6 +10,7 @@ from typing import Any
 from conformance.checks import CHECKS, FAMILIES, Check
 from conformance.checks.declared import Subject
 from conformance.core.edition import Edition, edition
+from conformance.core.part import Part
 from conformance.core.requirement import requirements
 from conformance.invariants.registry import all_invariants
 from conformance.targets.protocol import TargetInfo
@@ -35,8 +36,20 @@ class Options:
     workers: int = WORKERS
     out: Path = Path("kipcheck-out")
     dry_run: bool = False
+    known: tuple[str, ...] = ()
+    """Files of known deviations; ``default`` for those that come with kipcheck."""
+    profiles: tuple[str, ...] = ()
+    """What targets must claim: files, or names of those that come with kipcheck."""
     budget: float | None = None
     """Seconds after which no further work is begun; what was not reached is undecided."""
+    part: Part | None = None
+    """The share of a whole run that is this one's; None: all of it."""
+    events: str | None = None
+    """Where the ledger's lines but its verdicts go as well, at once: a file, or - for standard output."""
+
+    def takes(self, subject: str) -> bool:
+        """Does the subject fall to this run?"""
+        return self.part is None or self.part.holds(subject)
 
 
 class Misused(Exception):
@@ -89,6 +102,8 @@ class Selection:
             for unit in self.units(name, info, check) if check.role in info.roles else ():
                 by_name.setdefault(unit.subject, []).append(unit)
             for subject, units in by_name.items():
+                if not self.options.takes(subject):
+                    continue
                 row = self._row(name, check, subject, units)
                 if row["cases"]:
                     yield row

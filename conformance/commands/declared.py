@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from conformance.core.part import Part
+
 OK, FAILED, USAGE, NOT_STARTED, STALE, OUR_BUG = 0, 1, 2, 3, 5, 70
 EXIT_CODES = """\
 exit codes:
@@ -47,6 +49,13 @@ def positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
     return int(text)
+
+
+def part(text: str) -> Part:
+    try:
+        return Part.read(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
 
 
 def say_json(found: Mapping[str, Any]) -> int:

@@ -1,6 +1,8 @@
 """Holding conversations: run, replay."""
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from conformance.commands.declared import (
     Commands,
     complain,
     duration,
+    part,
     positive,
     say_json,
 )
@@ -37,7 +40,22 @@ def add(commands: Commands) -> None:
     gate.add_argument(
         "--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: begins nothing later; what is left is undecided"
     )
+    gate.add_argument(
+        "--known", action="append", metavar="FILE",
+        help="known deviations: they are run, and do not fail as long as nothing of them changes; "
+        "default: what comes with kipcheck for each target; may be repeated",
+    )
+    gate.add_argument(
+        "--profile", action="append", metavar="FILE", help="what a target must claim; a file, or consumer-client"
+    )
+    gate.add_argument(
+        "--part", type=part, metavar="I/N", default=os.environ.get("KIPCHECK_PART") or None,
+        help="the I-th of N shares, to be merged afterwards; default the environment's KIPCHECK_PART",
+    )
     gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    gate.add_argument(
+        "--events", metavar="FILE", help="what goes on, one JSON object a line, as it happens; - for standard output"
+    )
     gate.add_argument("--dry-run", action="store_true", help="say what would run, and run nothing")
     gate.add_argument("--json", action="store_true", help="the plan of --dry-run as JSON")
 
@@ -52,9 +70,10 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import reports
     from conformance import gate, selection
 
+    # A job that is cancelled gets its report too: what was found till then.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     outcome = gate.run(
         gate.Options(
             targets=tuple(options.target or ("kafka-python",)),
@@ -67,12 +86,16 @@ def _run(options: argparse.Namespace) -> int:
             out=options.out,
             dry_run=options.dry_run,
             budget=options.budget,
+            part=options.part,
+            events=options.events,
+            known=tuple(options.known or ()),
+            profiles=tuple(options.profile or ()),
         )
     )
     if options.dry_run and not outcome.why:
         _print_plan(outcome.plan, options.json)
-    elif outcome.ledger is not None:
-        print(reports.render(outcome.ledger, "text"), end="")
+    elif options.events != "-":
+        print(outcome.text, end="")
     return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
 
 

@@ -1,0 +1,73 @@
+"""What a run says while it works, on standard error: one live line on a terminal, else a line for each check."""
+
+import os
+import shutil
+import sys
+import time
+from contextlib import suppress
+from typing import TextIO
+
+OFTEN = 0.1
+"""Seconds between two states of the live line."""
+SELDOM = 5.0
+"""Seconds between two lines about one check, where lines stay."""
+
+
+class Progress:
+    """Tells nothing but what is going on: what came of it is the report's to say."""
+
+    def __init__(self, stream: TextIO | None = None, live: bool | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._live = _is_terminal(self._stream) if live is None else live
+        self._shown = False
+        self._name = ""
+        self._total = 0
+        self._begun = self._told = 0.0
+
+    def begin(self, target: str, check: str, total: int) -> None:
+        """``total``: how many units of work the check has."""
+        self._name, self._total = f"{target}  {check:<22}", total
+        self._begun = self._told = time.monotonic()
+
+    def step(self, done: int, cases: int, failed: int) -> None:
+        now = time.monotonic()
+        if now - self._told < (OFTEN if self._live else SELDOM):
+            return
+        self._told = now
+        if self._live:
+            rate = cases / max(now - self._begun, 0.001)
+            self._show(f"{self._name} {done}/{self._total}  {cases:,} cases  {rate:,.0f}/s  {failed:,} failed")
+        else:
+            self._print(f"{self._name} {done} of {self._total} subjects")
+
+    def end(self, cases: int, failed: int) -> None:
+        took = time.monotonic() - self._begun
+        if not self._live:
+            self._print(f"{self._name}{cases:>7} cases{failed:>6} failed  {took:5.1f} s")
+
+    def say(self, line: str) -> None:
+        """What is going on besides checks."""
+        (self._show if self._live else self._print)(line)
+
+    def close(self) -> None:
+        """Before anything else is written: the live line leaves."""
+        if self._shown:
+            self._write("\r\x1b[K")
+            self._shown = False
+
+    def _show(self, line: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        self._write(f"\r\x1b[K{line[:width]}")
+        self._shown = True
+
+    def _print(self, line: str) -> None:
+        self._write(f"{line}\n")
+
+    def _write(self, text: str) -> None:
+        with suppress(BrokenPipeError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
