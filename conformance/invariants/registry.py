@@ -61,7 +61,9 @@ def invariant(
     return declare
 
 
-MODULES = ("survival", "wire", "tags", "memory", "versions", "features", "assignment", "stickiness", "cooperation")
+MODULES = (
+    "survival", "claims", "wire", "tags", "memory", "versions", "features", "assignment", "stickiness", "cooperation",
+)  # fmt: skip
 
 
 def all_invariants(role: Role) -> tuple[Invariant, ...]:

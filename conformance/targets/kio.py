@@ -8,7 +8,7 @@ without the version that leads it, the version is put on and taken off here. Wha
 import io
 import uuid
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import import_module, metadata
@@ -17,7 +17,7 @@ from typing import Any, get_args
 from conformance.core.edition import Edition, edition
 from conformance.targets.protocol import Claims, Unavailable
 from conformance.targets.refusal import rejected
-from conformance.targets.structs import TAGS, ZERO, Inexpressible, claimed, released
+from conformance.targets.structs import TAGS, TYPES, ZERO, Inexpressible, claimed, released
 from conformance.wire.schema import Layout, Slot, messages, spec
 
 KINDS = ("request", "response", "header", "data")
@@ -45,7 +45,8 @@ class Kio:
         return None
 
     def claims(self) -> Claims:
-        return claimed(self._paths)
+        limits = {TYPES: "error codes, dates and tagged fields that it does not know, the version that leads records"}
+        return replace(claimed(self._paths), limits=limits)
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         path = self._paths.get((op["message"], op["version"]))
@@ -55,7 +56,7 @@ class Kio:
             layout = spec(self._edition, op["message"]).at(op["version"])
             return self._answer(_class(path), layout, op)
         except (LookupError, Inexpressible) as unsupported:
-            return {"status": "unsupported", "message": str(unsupported)}
+            return {"status": "unsupported", "capability": TYPES, "message": str(unsupported)}
 
     def _answer(self, cls: Any, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
         if op["op"] not in ("encode", "decode", "recode"):

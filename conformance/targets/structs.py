@@ -41,6 +41,10 @@ def claimed(known: Iterable[tuple[str, int]]) -> Claims:
     return Claims(spans, {message: missing for message, missing in gaps.items() if missing})
 
 
+TYPES = "types"
+"""The limit that what is ``Inexpressible`` falls under."""
+
+
 class Inexpressible(Exception):
     """A value, or an operation, for which the library has no words."""
 
@@ -69,7 +73,8 @@ class Structs:
         return None
 
     def claims(self) -> Claims:
-        return replace(claimed(self._classes), assignors=tuple(self._assignors.names()))
+        limits = {TYPES: "it has no words for tagged fields that it does not know, and writes headers of requests only"}
+        return replace(claimed(self._classes), assignors=tuple(self._assignors.names()), limits=limits)
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op["op"] in LEADING:
@@ -82,7 +87,7 @@ class Structs:
             layout = spec(self._edition, message).at(version)
             return self._answer(cls, layout, op)
         except (LookupError, Inexpressible) as unsupported:
-            return {"status": "unsupported", "message": str(unsupported)}
+            return {"status": "unsupported", "capability": TYPES, "message": str(unsupported)}
 
     def _answer(self, cls: Any, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
         if op["op"] not in ("encode", "decode", "recode"):

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from conformance.invariants.readings import without_foreign_fields
@@ -468,3 +468,16 @@ class SpoilsWhatItWrites(Reference):
         if "generationId" in value:
             value["generationId"] = 0
         return written
+
+
+# Claims
+
+
+@vice("wire/two-readings", "keeps-its-claims", "SyncGroupRequest", 5, ...)
+class ClaimsTooMuch(Reference):
+    """It has never heard of the newest version of a message, and yet names it."""
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op.get("message") == "SyncGroupRequest" and op["version"] == 5:
+            return {"status": "unsupported", "message": "no such version"}
+        return super().answer(op)

@@ -1,0 +1,24 @@
+"""What a target said that it can do, it can do."""
+
+from collections.abc import Iterator
+
+from conformance.core.history import History, Unsupported
+from conformance.core.verdict import Violation
+from conformance.invariants.registry import invariant
+
+
+@invariant("keeps-its-claims", "grp-30", role=None)
+def keeps_its_claims(history: History) -> Iterator[Violation]:
+    """Only what was claimed is asked, so nothing is turned away as unsupported but for a limit told of before."""
+    for op in history.ops:
+        if isinstance(op.observation, Unsupported) and not op.observation.limit:
+            body = op.step.body
+            named = body.get("message") or body.get("assignor") or ""
+            version = f" v{body['version']}" if "version" in body else ""
+            reason = op.observation.reason
+            yield Violation(
+                f"{op.step.verb} {named}{version}".rstrip() + " is claimed, and answered as unsupported"
+                + (f": {reason}" if reason else ""),
+                (op.index,), "an answer, or unsupported by a limit that its hello told of",
+                f"unsupported{f': {reason}' if reason else ''}", shape=("unsupported", op.step.verb),
+            )  # fmt: skip
