@@ -4,11 +4,11 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 import reports
 from conformance import evidence
@@ -28,6 +28,9 @@ from conformance.targets.roll import target as target_of
 from conformance.work import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
 
 __all__ = ["MEANINGS", "Options", "Outcome", "run"]
+
+Find: TypeAlias = Callable[[str], Target]
+"""A target by its name. Errors: LookupError, ``Unavailable``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,12 @@ def run(options: Options) -> Outcome:
     """Hold every selected check with every target. Raises nothing: what goes wrong is an exit code and a line."""
     if options.dry_run:
         return _planned(options)
+    outcome = hold(options, target_of)
+    return outcome if outcome.ledger is None else _reported(outcome)
+
+
+def hold(options: Options, find: Find) -> Outcome:
+    """As ``run``, with the targets that ``find`` gives, and no report but the ledger."""
     with ExitStack() as stack:
         try:
             options.out.mkdir(parents=True, exist_ok=True)
@@ -63,8 +72,7 @@ def run(options: Options) -> Outcome:
                 old.unlink()  # of an earlier run: what is fixed leaves
         except OSError as denied:
             return Outcome(USAGE, None, why=f"{denied.filename or options.out} cannot be written: {denied.strerror}")
-        outcome = _Run(options, writer).outcome()
-    return _reported(outcome)
+        return _Run(options, writer, find).outcome()
 
 
 def _events(options: Options) -> AbstractContextManager[TextIO]:
@@ -86,9 +94,9 @@ def _planned(options: Options) -> Outcome:
     rows: list[Mapping[str, Any]] = []
     try:
         selection = Selection.of(options)
-        for name, made in _targets(options).items():
+        for name, made in _targets(options, target_of).items():
             with Worker(name, made) as worker:
-                rows += selection.plan(name, _info(worker, selection))
+                rows += selection.plan(name, info_of(worker, selection))
     except Misused as why:
         return Outcome(USAGE, None, why=str(why))
     except (Broken, Unavailable) as why:
@@ -101,7 +109,7 @@ def _planned(options: Options) -> Outcome:
 NOTHING = "nothing is selected: no check with anything in it that a target claims is left"
 
 
-def _info(worker: Worker, selection: Selection) -> TargetInfo:
+def info_of(worker: Worker, selection: Selection) -> TargetInfo:
     """By its first session, in a role that it plays if it plays one at all."""
     try:
         return worker.session(str(selection.edition), selection.checks[0].role).info
@@ -109,11 +117,11 @@ def _info(worker: Worker, selection: Selection) -> TargetInfo:
         return other.info
 
 
-def _targets(options: Options) -> dict[str, Target | Unavailable]:
+def _targets(options: Options, find: Find) -> dict[str, Target | Unavailable]:
     found: dict[str, Target | Unavailable] = {}
     for name in options.targets:
         try:
-            found[name] = target_of(name)
+            found[name] = find(name)
         except LookupError as unknown:
             raise Misused(str(unknown)) from None
         except Unavailable as missing:
@@ -125,6 +133,7 @@ def _targets(options: Options) -> dict[str, Target | Unavailable]:
 class _Run:
     options: Options
     writer: Writer
+    find: Find
     exits: set[int] = field(default_factory=set)
     why: str = ""
     counts: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
@@ -187,7 +196,7 @@ class _Run:
         return why
 
     def _all_targets(self, selection: Selection) -> None:
-        targets = _targets(self.options)
+        targets = _targets(self.options, self.find)
         self.account = account(self.options)
         judged = False
         for name, made in targets.items():
@@ -211,7 +220,7 @@ class _Run:
 
     def _hold(self, worker: Worker, selection: Selection) -> bool:
         """Was there anything to hold?"""
-        info = _info(worker, selection)
+        info = info_of(worker, selection)
         about = {"version": info.version, "language": info.language, "issues": info.issues}
         self.writer.write("target", {"target": info.name, **about})
         self.unreported, self.gave_up = (info, []), False
