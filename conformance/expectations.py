@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import Literal
 
 from conformance import profile
 from conformance.checks import CHECKS
@@ -23,6 +24,7 @@ MOST_SUBJECTS = 12
 ALONE = 5
 """What fails so many times out of so many, run alone, is no flake."""
 USUAL = Draw()
+There = Literal["claimed", "looked at", "unknown"]
 NOBODY = TargetInfo("", "", "", "", frozenset())
 
 
@@ -31,8 +33,8 @@ class _Held:
     """What was held with the target at hand."""
 
     info: TargetInfo
-    whole: bool
-    """Is all that there is to look at what was looked at?"""
+    there: There
+    """How is it known what there is to look at?"""
     unmet: list[Line] = field(default_factory=list)
     """What profiles want and it does not claim."""
     looked: dict[tuple[str, str | None, Place], set[str]] = field(default_factory=dict)
@@ -65,12 +67,12 @@ class Account:
         self._targets = targets
         self._profiles = profiles
         self._strange: set[Entry] = set()
-        self._held = _Held(NOBODY, whole=True)
+        self._held = _Held(NOBODY, "unknown")
         self.counts = {"entries": len(self.entries), "shown": 0, "not_looked_at": 0, "stale": 0}
 
-    def begin(self, info: TargetInfo, whole: bool = False) -> None:
-        """``whole``: what will be looked at is taken for all that there is."""
-        self._held = _Held(info, whole)
+    def begin(self, info: TargetInfo, there: There = "claimed") -> None:
+        """``there``: what there is to look at is what it claims, or what will be looked at, or nobody knows."""
+        self._held = _Held(info, there)
         for each in self._profiles:
             asks = list(profile.asked(each, info))
             self._held.unmet += profile.unmet(each, info, asks)
@@ -173,45 +175,52 @@ class Account:
         for entry in self.entries:
             for why in stranger(entry, self._draws[entry].edition, self._targets):
                 self._strange.add(entry)
-                yield self._stale(entry, "nothing", why)
+                yield self._line(Stale(entry, "nothing", why))
 
     def settle(self) -> Iterator[Line]:
         """The entries about this target that are stale."""
+        return map(self._line, self.stale())
+
+    def stale(self) -> Iterator["Stale"]:
         for entry in self._listed("deviation"):
             yield from self._settled(entry)
         for entry in (*self._listed("deviation"), *self._listed("flaky")):
             if entry.expired(self._today):
-                yield self._stale(entry, "expired", f"it was to be looked at again by {entry.expires}")
+                yield Stale(entry, "expired", f"it was to be looked at again by {entry.expires}")
             yield from self._wide(entry)
         for entry in self._held.steady:
             why = f"it is listed as one that comes and goes, and failed {ALONE} times out of {ALONE}, run alone"
-            yield self._stale(entry, "steady", f"{why}: make it a [[deviation]]")
+            yield Stale(entry, "steady", f"{why}: make it a [[deviation]]")
 
-    def _settled(self, entry: Entry) -> Iterator[Line]:
+    def _settled(self, entry: Entry) -> Iterator["Stale"]:
         shown = self._held.shown.get(entry, set())
         self.counts["shown"] += bool(shown)
         states: dict[str, set[Place]] = {}
         for place in entry.exact:
             states.setdefault("shown" if place in shown else self._state(entry, place), set()).add(place)
+        patterns: dict[str, set[str]] = {}
         for pattern in entry.open:
-            if any(entry.under(pattern, place) for place in shown):
-                continue
-            held = [place for check in entry.checks for place in self._places(check)]
-            under = {place for place in held if entry.under(pattern, place)}
-            if not under:
-                states.setdefault("nothing", set()).add((pattern, None))
-            whole = {self._state(entry, place) for place in under}
-            if whole and whole.isdisjoint({"unlooked"}):
-                states.setdefault("changed" if "changed" in whole else min(whole), set()).update(under)
-            else:
-                states.setdefault("unlooked", set()).update(under)
+            if not any(entry.under(pattern, place) for place in shown):
+                state, places = self._state_of(entry, pattern)
+                states.setdefault(state, set()).update(places)
+                patterns.setdefault(state, set()).add(pattern)
         if not shown and states.keys() <= {"unlooked"}:
             self.counts["not_looked_at"] += 1
             return
         told = ("passes", "changed") if self._to_the_letter(entry, shown, states) else ()
         for state in (*told, *(("nothing",) if entry not in self._strange else ())):
-            if places := states.get(state):
-                yield self._stale(entry, state, self._why(entry, state, places), places)
+            if places := states.get(state, set()):
+                named = frozenset(patterns.get(state, ()))
+                yield Stale(entry, state, self._why(entry, state, places), frozenset(places), named)
+
+    def _state_of(self, entry: Entry, pattern: str) -> tuple[str, set[Place]]:
+        """Of all places under a wildcard, none of which showed."""
+        under = {place for check in entry.checks for place in self._places(check) if entry.under(pattern, place)}
+        states = {self._state(entry, place) for place in under}
+        if not under:
+            return "unlooked" if self._held.there == "unknown" else "nothing", {(pattern, None)}
+        worst = next(each for each in ("unlooked", "changed", "passes", "nothing") if each in states)
+        return worst, under
 
     def _to_the_letter(self, entry: Entry, shown: set[Place], states: Mapping[str, set[Place]]) -> bool:
         """Does it say something that a place does not show?
@@ -232,7 +241,8 @@ class Account:
             return "changed"
         about = [check for check in entry.checks if place in self._places(check)]
         if not about:
-            return "nothing" if self._draws[entry].edition == self._draw.edition else "unlooked"
+            here = self._draws[entry].edition == self._draw.edition and held.there != "unknown"
+            return "nothing" if here else "unlooked"
         if any((check, None, place) not in held.looked for check in about):
             return "unlooked"
         results = {each for check in about for each in held.looked.get((check, entry.invariant, place), ())}
@@ -243,7 +253,7 @@ class Account:
     def _places(self, id: str) -> set[Place]:
         """All that a whole run of a check would look at."""
         check = CHECKS.get(id)
-        if check is None or self._held.whole:
+        if check is None or self._held.there != "claimed":
             return {place for other, invariant, place in self._held.looked if other == id and invariant is None}
         if id not in self._held.places:
             self._held.places[id] = {
@@ -263,24 +273,38 @@ class Account:
         target = f"{self._held.info.name} {self._held.info.version}"
         return f"{where}: nothing of {entry.invariant} is judged there with {target}"
 
-    def _wide(self, entry: Entry) -> Iterator[Line]:
+    def _wide(self, entry: Entry) -> Iterator["Stale"]:
         failures = self._held.failures.get(entry, set())
         if len(failures) > MOST_FAILURES:
             why = f"it stands for {len(failures)} distinct failures, and {MOST_FAILURES} is the most"
-            yield self._stale(entry, "wide", f"{why}: {', '.join(sorted(failures))}")
+            yield Stale(entry, "wide", f"{why}: {', '.join(sorted(failures))}")
         for pattern in entry.where:
             under = {subject for subject, _ in self._held.shown.get(entry, ()) if fits(pattern, subject)}
             if len(under) > MOST_SUBJECTS:
                 why = f"{pattern!r} stands for {len(under)} subjects, and {MOST_SUBJECTS} is the most: name them"
-                yield self._stale(entry, "wide", why)
+                yield Stale(entry, "wide", why)
 
-    def _stale(self, entry: Entry, kind: str, why: str, places: set[Place] | None = None) -> Line:
+    def _line(self, stale: "Stale") -> Line:
         self.counts["stale"] += 1
-        told = told_of(entry)
+        entry = stale.entry
         return {
-            "kind": kind, "entry": entry.at, "why": why, "target": entry.target, "checks": list(entry.checks),
-            "invariant": entry.invariant, "where": where_of(places) if places else None, **told,
+            "kind": stale.kind, "entry": entry.at, "why": stale.why, "target": entry.target,
+            "checks": list(entry.checks), "invariant": entry.invariant,
+            "where": where_of(stale.places) if stale.places else None, **told_of(entry),
         }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """An entry that does not say what is, any more."""
+
+    entry: Entry
+    kind: str
+    """passes, changed, nothing, expired, wide or steady"""
+    why: str
+    places: frozenset[Place] = frozenset()
+    patterns: frozenset[str] = frozenset()
+    """Those keys of ``where`` that hold a wildcard, and hold nothing."""
 
 
 def told_of(entry: Entry) -> Line:

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 from conformance import profile
 from conformance.checks import CHECKS
 from conformance.core.edition import edition
-from conformance.core.known import Entry, Known, Place, fits
+from conformance.core.known import Entry, Known, Place, fits, versions_in
 from conformance.core.known_files import Wrong, overlaps, parse
 from conformance.targets.entries import roll
 from conformance.targets.roll import MINIATURE, PREFIXES
@@ -30,6 +31,29 @@ def load(names: Sequence[str], targets: Sequence[str], draft: bool = False) -> t
     if troubles:
         raise Wrong(troubles)
     return tuple(found)
+
+
+def everything(names: Sequence[str]) -> tuple[Known, ...]:
+    """``default`` are all files that come with kipcheck. Errors: ``Wrong``."""
+    return load([shown for name in names for shown in (_shipped() if name == DEFAULT else [name])], ())
+
+
+def _shipped() -> list[str]:
+    folder = files("conformance.targets") / "known"
+    with as_file(folder) as path:
+        return sorted(_brief(each) for each in path.glob("*.toml"))
+
+
+def row(entry: Entry) -> dict[str, Any]:
+    """As ``kipcheck known list --json`` shows it."""
+    where = {subject: versions_in(spans) for subject, spans in entry.where.items()}
+    return {
+        "kind": entry.kind, "entry": entry.at, "target": entry.target, "versions": entry.versions,
+        "checks": list(entry.checks), "invariant": entry.invariant,
+        "shape": list(entry.shape) if entry.shape is not None else None, "why": entry.why, "where": where,
+        "reason": entry.reason, "link": entry.link, "expires": str(entry.expires) if entry.expires else None,
+        "seldom": entry.seldom,
+    }  # fmt: skip
 
 
 def _read(path: Path) -> str:

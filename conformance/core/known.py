@@ -280,3 +280,9 @@ def numbers(spans: Sequence[Span]) -> list[int | None]:
     """Each version of spans that have an upper end; None alone for what has no versions."""
     found: list[int | None] = [n for low, high in spans for n in range(low, (low if high is None else high) + 1)]
     return found or [None]
+
+
+def versions_in(spans: Sequence[Span]) -> str:
+    """What ``places_in`` reads as these."""
+    ends = [f"{low}+" if high is None else str(low) if high == low else f"{low}-{high}" for low, high in spans]
+    return ", ".join(ends)
