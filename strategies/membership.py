@@ -7,7 +7,7 @@ that does. ``group_of`` makes a group of a value, and every value makes one.
 What is weighted high is mixed subscriptions with many owned by few, all of it consistent: there the severe defects are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -66,8 +66,10 @@ def group_of(value: Value) -> Group:
     for name, topic in zip(TOPICS, value["topics"], strict=True):
         if topic is None:
             continue
-        topics.append(Topic(name, sum(run["size"] for run in topic["runs"])))
         readers = present if topic["readers"] is None else [each for each in present if each in topic["readers"]]
+        if not readers:
+            continue  # leaders ask about no other topics than those of the group
+        topics.append(Topic(name, sum(run["size"] for run in topic["runs"])))
         for each in readers:
             reads[each].append(name)
         number = 0
@@ -93,8 +95,10 @@ def _next(letter: str, readers: list[str]) -> str | None:
 # Knobs: what is turned at a group, each as plain data beside it
 
 
-CLAIMS = Seq(record(by=_an_owner, topic=Pick((*TOPICS, GONE)), number=Integer(0, 12), size=Integer(1, 3)), 0, 4)
-"""More claims: to what others claim, to what the member does not subscribe to, to what does not exist."""
+CLAIMS = Seq(record(by=_an_owner, topic=Pick(TOPICS), number=Integer(0, 8), size=Integer(1, 3)), 0, 4)
+"""More claims, to what others claim and to what the member does not subscribe to."""
+GHOSTS = Seq(record(by=_an_owner, topic=Pick((*TOPICS, GONE)), size=Integer(1, 3)), 1, 3)
+"""Claims to what does not exist: of a topic that is gone, or that came back with fewer partitions."""
 STALE = Row((Pick(GENERATIONS),) * len(MEMBERS))
 """Of each member, the generation of its claims."""
 WISHES = Seq(_an_owner, 0, 2)
@@ -121,16 +125,26 @@ unsubscribes, a topic vanishes or comes back."""
 
 
 def with_claims(group: Group, claims: list[Value]) -> Group:
+    """Numbers past the last partition begin at 0 again."""
     more: dict[str, list[Partition]] = {}
     for each in claims:
-        numbers = range(each["number"], each["number"] + each["size"])
+        size = group.sizes.get(each["topic"], 0)
+        numbers = dict.fromkeys((each["number"] + index) % size for index in range(each["size"]) if size)
         more.setdefault(each["by"], []).extend((each["topic"], number) for number in numbers)
-    return _each(group, lambda one: _claiming(one, more.get(one.id, ())))
+    return _each(group, lambda one: _claiming(one, more.get(one.id, [])))
 
 
-def _claiming(member: Member, more: Any) -> Member:
+def with_ghosts(group: Group, ghosts: list[Value]) -> Group:
+    more: dict[str, list[Partition]] = {}
+    for each in ghosts:
+        size = group.sizes.get(each["topic"], 0)
+        more.setdefault(each["by"], []).extend((each["topic"], size + index) for index in range(each["size"]))
+    return _each(group, lambda one: _claiming(one, more.get(one.id, [])))
+
+
+def _claiming(member: Member, more: list[Partition]) -> Member:
     owned = tuple(dict.fromkeys((*member.owned, *more)))
-    return replace(member, owned=owned, generation=GENERATION if owned else NO_GENERATION)
+    return replace(member, owned=owned, generation=GENERATION) if more else member
 
 
 def with_generations(group: Group, generations: list[int]) -> Group:
@@ -191,8 +205,34 @@ def changed(value: Value, change: Value) -> Value:
     return {**value, "topics": topics}
 
 
-def _each(group: Group, change: Any) -> Group:
+def _each(group: Group, change: Callable[[Member], Member]) -> Group:
     return replace(group, members=tuple(map(change, group.members)))
+
+
+def renamed(groups: Iterable[Group]) -> list[Group]:
+    """The same groups with the first names that there are, in the same order, so that the least case looks like it."""
+    found = list(groups)
+    members = sorted({one.id for group in found for one in group.members})
+    claimed = {topic for group in found for one in group.members for topic, _ in one.owned}
+    topics = sorted({*(one.name for group in found for one in group.topics), *claimed} - {GONE})
+    return [
+        _renamed(each, dict(zip(members, MEMBERS, strict=False)), dict(zip(topics, TOPICS, strict=False)))
+        for each in found
+    ]
+
+
+def _renamed(group: Group, letters: Mapping[str, str], names: Mapping[str, str]) -> Group:
+    topics = tuple(replace(each, name=names[each.name]) for each in group.topics)
+    members = tuple(
+        replace(
+            each,
+            id=letters[each.id],
+            subscription=tuple(names.get(topic, topic) for topic in each.subscription),
+            owned=tuple((names.get(topic, topic), number) for topic, number in each.owned),
+        )
+        for each in group.members
+    )
+    return Group(topics, members)
 
 
 def stages(value: Value, changes: list[Value]) -> Iterator[Group]:
@@ -200,4 +240,3 @@ def stages(value: Value, changes: list[Value]) -> Iterator[Group]:
     for each in changes:
         value = changed(value, each)
         yield group_of(value)
-

@@ -1,6 +1,7 @@
 """What leaders are asked: groups drawn for each assignor, and the laws that their assignments keep."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -56,14 +57,14 @@ USUAL = record(group=groups.USUAL)
 
 
 def one_round(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    group = groups.group_of(value["group"])
+    (group,) = groups.renamed([groups.group_of(value["group"])])
     if group.members:
         yield Conversation((subject.assign(group),))
 
 
 def orders(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """The same group three times: as it is, from its end, and shuffled."""
-    group = groups.group_of(value["group"])
+    (group,) = groups.renamed([groups.group_of(value["group"])])
     if len(group.members) < 2:
         return
     around = Group(group.topics[::-1], tuple(_around(each) for each in group.members[::-1]))
@@ -77,38 +78,44 @@ def _around(member: Member) -> Member:
 
 def rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """From what is owned on, as the group changes: members come and go, topics grow, subscriptions change."""
-    first = groups.group_of(value["group"])
-    steps = [subject.assign(first)] if first.members else []
+    stages = groups.renamed([groups.group_of(value["group"]), *groups.stages(value["group"], value["changes"])])
     again = ROUNDS if subject.name == COOPERATIVE else 1
-    for group in groups.stages(value["group"], value["changes"]):
+    steps: list[Step] = []
+    for group in stages:
         if group.members:
-            steps += [subject.assign(group, rejoin=bool(steps))] * (1 + (again if steps else 0))
+            times = 1 + again if steps else 1
+            steps += [subject.assign(group, rejoin=bool(steps))] * times
     if steps:
         yield Conversation(tuple(steps))
 
 
 def claims(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """Claims of every sort, and the round that follows."""
+    """Claims that are stale, doubled or of what is no longer subscribed to, and the round that follows."""
     group = groups.with_claims(groups.group_of(value["group"]), value["claims"])
-    group = groups.with_wishes(groups.with_generations(group, value["generations"]), value["wishes"])
+    (group,) = groups.renamed([groups.with_generations(group, value["generations"])])
     if group.members:
         yield Conversation((subject.assign(group), subject.assign(group, rejoin=True)))
 
 
+def ghosts(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    """Claims and subscriptions to what does not exist."""
+    group = groups.with_ghosts(groups.group_of(value["group"]), value["ghosts"])
+    (group,) = groups.renamed([groups.with_wishes(group, value["wishes"])])
+    if group.members:
+        yield Conversation((subject.assign(group),))
+
+
 def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """What a member writes; and, of sticky, what it makes of what Kafka's own members write."""
-    group = groups.group_of(value["group"])
+    (group,) = groups.renamed([groups.group_of(value["group"])])
     owned = sticky(group)
-    members = tuple(
-        replace(each, owned=owned[each.id], generation=groups.GENERATION if owned[each.id] else -1)
-        for each in group.members
-    )
+    members = tuple(replace(each, owned=owned[each.id], generation=groups.GENERATION) for each in group.members)
     for each in members[:1]:
         body: dict[str, Any] = {
             "assignor": subject.name,
             "subscription": list(each.subscription),
             "owned": [list(partition) for partition in each.owned],
-            "generation": groups.GENERATION,
+            "generation": each.generation,
         }
         yield Conversation((step("member", "user-data", **body),), "written")
     if subject.name == STICKY and members:
@@ -119,7 +126,7 @@ def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conve
 
 def static(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """Some members are static; then they come back under other ids, which turn the order of ids around."""
-    group = groups.with_instances(groups.group_of(value["group"]), value["instances"])
+    (group,) = groups.renamed([groups.with_instances(groups.group_of(value["group"]), value["instances"])])
     if not any(each.instance for each in group.members):
         return
     back = (each if each.instance is None else replace(each, id=f"z{_mirrored(each.id)}") for each in group.members)
@@ -133,7 +140,7 @@ def _mirrored(letter: str) -> str:
 def racks(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     group = groups.with_racks(groups.group_of(value["group"]), value["replicas"], value["places"])
     if any(each.rack for each in group.members) and any(each.racks for each in group.topics):
-        yield Conversation((subject.assign(group),))
+        yield Conversation((subject.assign(*groups.renamed([group])),))
 
 
 COLUMNS = ["member", "subscribes to", "owned", "generation", "got"]
@@ -150,10 +157,8 @@ def shown(history: History, violation: Violation) -> list[Exhibit]:
 def _rows(op: Op, guilty: list[str]) -> Iterator[dict[str, Any]]:
     got: dict[str, str] = {}
     if isinstance(op.observation, Replied):
-        try:
+        with suppress(ValueError):
             got = {member: listed(partitions) for member, partitions in shares(op.observation)}
-        except ValueError:
-            pass
     for each in op.step["members"]:
         owned = listed((topic, number) for topic, number in each["owned"])
         cells = [
@@ -225,7 +230,7 @@ SMALL = OneOf((groups.EQUAL, groups.MIXED))
 ASSIGNMENT: tuple[Check[Assignor], ...] = (
     about_leaders(
         "assign/one-round",
-        "whatever members own, a round gives every partition to one of them, in balance, and moves no more than it must",
+        "whatever members own, a round gives every partition to one of them, in balance, and moves nothing in vain",
         one_round,
         values=600,
         invariants=(*KEEPING, *RULED, "assign/hand-over"),
@@ -249,7 +254,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     ),
     about_leaders(
         "assign/claims",
-        "stale claims, double ones and those to what does not exist do no harm",
+        "claims that are stale, doubled, or to what is no longer subscribed to do no harm",
         claims,
         values=200,
         invariants=("assign/newest-wins", "assign/hand-over"),
@@ -257,6 +262,15 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         about=is_sticky,
         claims=groups.CLAIMS,
         generations=groups.STALE,
+    ),
+    about_leaders(
+        "assign/ghosts",
+        "subscriptions and claims to what does not exist, or does no longer, do no harm",
+        ghosts,
+        values=60,
+        invariants=("assign/hand-over",),
+        usual=SMALL,
+        ghosts=groups.GHOSTS,
         wishes=groups.WISHES,
     ),
     about_leaders(

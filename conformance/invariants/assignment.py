@@ -128,8 +128,8 @@ def balance(history: History) -> Iterator[Violation]:
             for giver, receiver, partition in giveable(each, sizes, each.got):
                 yield _violation(
                     each,
-                    f"{giver} has {sizes[giver]} partitions and {receiver} has {sizes[receiver]}: {giver} could give it "
-                    f"{named(partition)}, for {receiver} subscribes to {partition[0]}",
+                    f"{giver} has {sizes[giver]} partitions and {receiver} has {sizes[receiver]}: {giver} could give "
+                    f"it {named(partition)}, for {receiver} subscribes to {partition[0]}",
                     ("unbalanced",), "nobody with two fewer to give one to", _sizes(each), giver, receiver,
                 )  # fmt: skip
                 break
@@ -221,7 +221,7 @@ def is_range_without_racks(case: Case, step: Step) -> bool:
 
 @invariant("assign/range-alike", "grp-18", role=Role.LEADER, concerns=is_range_without_racks)
 def range_alike(history: History) -> Iterator[Violation]:
-    """Range gives out topics alike that have as many partitions and the same subscribers, so that they can be joined."""
+    """Range gives out topics alike that have as many partitions and the same subscribers: so they can be joined."""
     for each in rounds(history, RANGE):
         if not is_range_without_racks(history.case, each.op.step) or not each.is_whole:
             continue
@@ -233,8 +233,8 @@ def range_alike(history: History) -> Iterator[Violation]:
                 if one != two:
                     yield _violation(
                         each,
-                        f"{named((other, number))} is assigned to {two} and {named((topic, number))} to {one}, though both "
-                        f"topics have {each.group.sizes[topic]} partitions and the same subscribers",
+                        f"{named((other, number))} is assigned to {two} and {named((topic, number))} to {one}, though "
+                        f"both topics have {each.group.sizes[topic]} partitions and the same subscribers",
                         ("not alike",), f"{two} for both", f"{two} and {one}", one, two,
                     )  # fmt: skip
                     return
@@ -266,8 +266,8 @@ def _changed_by_order(history: History, *assignors: str) -> Iterator[Violation]:
             if first.got[member] != each.got[member]:
                 yield _violation(
                     each,
-                    f"{member} is assigned {listed(first.got[member])} in {first.step} and {listed(each.got[member])} in "
-                    f"{each.step}, where the same group is listed in another order",
+                    f"{member} is assigned {listed(first.got[member])} in {first.step} and {listed(each.got[member])} "
+                    f"in {each.step}, where the same group is listed in another order",
                     ("another order",), listed(first.got[member]), listed(each.got[member]), member, before=first,
                 )  # fmt: skip
                 break

@@ -30,7 +30,8 @@ def hand_over(history: History) -> Iterator[Violation]:
                     f"{each.assignor}, {each.step}: {named(partition)} is assigned to {holder}, which {how}, while "
                     f"{other.id} claims it in generation {other.generation} and reads it until it hears that it "
                     "lost it",
-                    (each.index,), f"{named(partition)} held back for a round", f"{holder} has it", f"{other.id} {holder}",
+                    (each.index,), f"{named(partition)} held back for a round", f"{holder} has it",
+                    f"{other.id} {holder}",
                     shape=("handed over at once", "no claim" if own is None else "older claim"),
                 )  # fmt: skip
 

@@ -131,8 +131,8 @@ def no_exchange(history: History) -> Iterator[Violation]:
             back = seen.get((partition[0], new, old))
             if back is not None:
                 yield Violation(
-                    f"{each.assignor}, {each.step}: {named(partition)} goes from {old} to {new} and {named(back)} from {new} "
-                    f"to {old}: both could have stayed",
+                    f"{each.assignor}, {each.step}: {named(partition)} goes from {old} to {new} and {named(back)} from "
+                    f"{new} to {old}: both could have stayed",
                     (each.index,), "both stay", "both move", f"{old} {new}", shape=("moved", "exchanged"),
                 )  # fmt: skip
                 break
@@ -150,8 +150,8 @@ def no_needless_move(history: History) -> Iterator[Violation]:
             if is_balanced(each, back):
                 yield Violation(
                     f"{each.assignor}, {each.step}: {named(partition)} goes from {old}, which is left with "
-                    f"{len(each.got[old])}, to {new}, which comes to {len(each.got[new])}; if it stayed, nobody could give "
-                    "another to one that has two fewer",
+                    f"{len(each.got[old])}, to {new}, which comes to {len(each.got[new])}; if it stayed, nobody could "
+                    "give another to one that has two fewer",
                     (each.index,), f"{old} keeps {named(partition)}", f"{new} has it", f"{old} {new}",
                     shape=("moved", "without need"),
                 )  # fmt: skip
@@ -173,8 +173,8 @@ def newest_wins(history: History) -> Iterator[Violation]:
                 need = _room_for(each, rightful[0], stale[0])
                 if need is not None:
                     yield Violation(
-                        f"{each.assignor}, {each.step}: {rightful[0].id} claims {named(partition)} in generation {newest} "
-                        f"and {stale[0].id} in generation {stale[0].generation}; {stale[0].id} gets it, {need}",
+                        f"{each.assignor}, {each.step}: {rightful[0].id} claims {named(partition)} in generation "
+                        f"{newest} and {stale[0].id} in generation {stale[0].generation}; {stale[0].id} gets it, {need}",
                         (each.index,), f"{rightful[0].id} keeps it", f"{stale[0].id} has it",
                         f"{rightful[0].id} {stale[0].id}", shape=("stale claim wins",),
                     )  # fmt: skip
