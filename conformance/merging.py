@@ -1,0 +1,334 @@
+"""One ledger of many: the parts of a run, or runs of different targets or checks, made alike."""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.core import exits
+from conformance.core.ledger import NAME, Ledger, Line, Place, Writer, numbers, read, spans
+from conformance.core.part import Part
+
+ALIKE: Mapping[str, str] = {"edition": "--edition", "seed": "--seed", "cases": "--cases"}
+"""What has to be the same in all that is merged, and the option that says it."""
+
+
+class Unlike(Exception):
+    """What cannot be one ledger. Says which folders, what is not alike, and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    folder: Path
+    ledger: Ledger
+
+    @property
+    def options(self) -> Line:
+        return dict(self.ledger.header["options"])
+
+    @property
+    def part(self) -> Part | None:
+        part = self.ledger.header.get("part")
+        return Part(*part) if part else None
+
+    @property
+    def plan(self) -> tuple[Any, ...]:
+        """What the parts of one run have in common."""
+        return tuple(json.dumps(self.options[key]) for key in ("targets", "checks", "messages"))
+
+    @property
+    def codes(self) -> set[int]:
+        footer = self.ledger.footer
+        return {exits.UNDECIDED} if footer is None else set(footer.get("exits", ())) | {int(footer["exit"])}
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    ledger: Path
+    exit_code: int
+    missing: tuple[str, ...]
+    """Why it is incomplete, a line each; empty where it is complete."""
+
+
+def merge(folders: Sequence[Path], out: Path) -> Merged:
+    """Errors: ``Unlike``; OSError where ``out`` cannot be written."""
+    sources = [_source(folder) for folder in folders]
+    if out.resolve() in {each.folder.resolve() for each in sources}:
+        raise Unlike(f"--out {out} is one of what is merged: name a folder of its own")
+    _alike(sources)
+    missing = tuple(_missing(sources))
+    out.mkdir(parents=True, exist_ok=True)
+    for old in (out / "failures").glob("*.json"):
+        old.unlink()
+    with Writer(out / NAME) as writer:
+        code = _write(writer, sources, out, missing)
+    return Merged(out / NAME, code, missing)
+
+
+def _source(folder: Path) -> Source:
+    path = folder if folder.is_file() else folder / NAME
+    try:
+        return Source(path.parent, read(path))
+    except FileNotFoundError:
+        raise Unlike(f"{folder} holds no {NAME}: a folder is wanted that kipcheck run wrote with --out") from None
+    except (OSError, ValueError) as wrong:
+        raise Unlike(str(wrong)) from None
+
+
+# ---- may they be merged?
+
+
+def _alike(sources: Sequence[Source]) -> None:
+    one = sources[0]
+    for other in sources[1:]:
+        pairs = [("kipcheck", one.ledger.header["kipcheck"], other.ledger.header["kipcheck"])]
+        pairs += [(name, one.options.get(key), other.options.get(key)) for key, name in ALIKE.items()]
+        for name, here, there in pairs:
+            if here != there:
+                raise Unlike(
+                    f"{name} is {here} in {one.folder} and {there} in {other.folder}: run them alike, or apart"
+                )
+    versions: dict[str, tuple[str, Path]] = {}
+    places: dict[Place, Path] = {}
+    parts: dict[tuple[Any, ...], Source] = {}
+    for source in sources:
+        for line in source.ledger.targets:
+            version, where = versions.setdefault(line["target"], (line["version"], source.folder))
+            if version != line["version"]:
+                raise Unlike(
+                    f"{line['target']} is {version} in {where} and {line['version']} in {source.folder}: "
+                    "one of them is merged at a time"
+                )
+        if source.part is not None:
+            first = parts.setdefault((source.plan, source.part), source)
+            if first is not source:
+                raise Unlike(f"part {source.part} is in {first.folder} and in {source.folder}: leave one out")
+        for place in source.ledger.cases:
+            if place in places:
+                what = f"{place.check} on {place.subject} with {place.target}"
+                raise Unlike(f"{what} is in {places[place]} and in {source.folder}: leave one out")
+        places.update(dict.fromkeys(source.ledger.cases, source.folder))
+
+
+def _missing(sources: Sequence[Source]) -> Iterator[str]:
+    by_plan: dict[tuple[Any, ...], list[Part]] = {}
+    for source in sources:
+        if source.part is not None:
+            by_plan.setdefault((source.plan, source.part.of), []).append(source.part)
+    for (plan, of), parts in by_plan.items():
+        there = {each.number for each in parts}
+        for number in range(1, of + 1):
+            if number not in there:
+                yield f"part {number}/{of} of {', '.join(json.loads(plan[0]))} is missing"
+    for source in sources:
+        footer = source.ledger.footer
+        if footer is None:
+            yield f"{source.folder} was cut off"
+        elif not footer["complete"]:
+            yield f"{source.folder}: {footer['stopped_by']}"
+
+
+# ---- the one ledger
+
+
+def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequence[str]) -> int:
+    writer.write("header", _header(sources, out))
+    counts: dict[str, dict[str, Counter[str]]] = {}
+    for line in _verdicts(sources):
+        counts.setdefault(line["target"], {}).setdefault(line["check"], Counter())[line["result"]] += 1
+        writer.write("verdict", {key: each for key, each in line.items() if key != "type"})
+    failures = list(_failures(sources, out))
+    for kind, line in (*_others(sources, counts), *(("failure", each) for each in failures)):
+        writer.write(kind, {key: each for key, each in line.items() if key != "type"})
+    codes = {code for each in sources for code in each.codes - {exits.FAILED}} | (
+        {exits.UNDECIDED} if missing else set()
+    )
+    if any(map(_decides, failures)) or any(map(_otherwise_failed, sources)):
+        codes.add(exits.FAILED)
+    code = exits.first(codes)
+    footers = [each.ledger.footer for each in sources if each.ledger.footer is not None]
+    writer.write(
+        "footer",
+        {
+            "complete": not missing,
+            "stopped_by": "; ".join(missing) or None,
+            "exit": code,
+            "exits": sorted(codes - {exits.CONFORMANT}),
+            "meaning": exits.MEANINGS[code],
+            "counts": {name: {check: dict(c) for check, c in by.items()} for name, by in counts.items()},
+            "seconds": round(sum(float(each["seconds"]) for each in footers), 1),
+        },
+    )
+    return code
+
+
+def _decides(failure: Line) -> bool:
+    return failure["grade"] == "MUST" and not failure.get("known")
+
+
+def _otherwise_failed(source: Source) -> bool:
+    """Did it fail by something else than a failure?"""
+    return exits.FAILED in source.codes and not any(map(_decides, source.ledger.failures))
+
+
+def _header(sources: Sequence[Source], out: Path) -> Line:
+    first = dict(sources[0].ledger.header)
+    options = sources[0].options
+    for key in ("targets", "checks", "messages"):
+        options[key] = list(dict.fromkeys(name for each in sources for name in each.options[key]))
+    held: dict[str, Line] = {}
+    requirements: dict[str, Line] = {}
+    for source in sources:
+        for id, about in source.ledger.header["invariants"].items():
+            kept = held.setdefault(id, {**about, "checks": [], "besides": {}})
+            kept["checks"] = list(dict.fromkeys([*kept["checks"], *about["checks"]]))
+            kept["besides"].update(about["besides"])
+        for id, about in source.ledger.header["requirements"].items():
+            if len(about) > len(requirements.get(id, ())):
+                requirements[id] = about  # in full, where a run could break it
+    return {
+        **{key: each for key, each in first.items() if key != "type"},
+        "begun": min(str(each.ledger.header["begun"]) for each in sources),
+        "options": {**options, "out": str(out), "part": None},
+        "part": None,
+        "merged": [
+            {"folder": str(each.folder), "part": each.part, "complete": each.ledger.complete} for each in sources
+        ],
+        "invariants": held,
+        "requirements": requirements,
+    }
+
+
+def _verdicts(sources: Sequence[Source]) -> Iterator[Line]:
+    """Target by target, check by check and subject by subject, as a run has them."""
+    targets = {name: number for number, name in enumerate(_targets(sources))}
+    checks = {id: number for number, id in enumerate(sources[0].ledger.header["checks"])}
+
+    def order(line: Line) -> tuple[int, int, str]:
+        return targets[line["target"]], checks.get(line["check"], len(checks)), line["subject"]
+
+    yield from sorted((line for each in sources for line in each.ledger.verdicts()), key=order)
+
+
+def _targets(sources: Sequence[Source]) -> list[str]:
+    asked = [name for each in sources for name in each.options["targets"]]
+    held = [place.target for each in sources for place in each.ledger.cases]
+    return list(dict.fromkeys([*asked, *held]))
+
+
+MINE = frozenset({"failure", "footer", "begin", "check", "skip"})
+
+
+def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, Line]]:
+    """All other lines, each once; what one part skipped and another held was held."""
+    told: set[str] = set()
+    checks: dict[tuple[str, str], Line] = {}
+    for source in sources:
+        for kind, lines in source.ledger.lines.items():
+            for line in lines:
+                held = kind == "skip" and line["check"] in counts.get(line["target"], {})
+                text = json.dumps(line, sort_keys=True)
+                if held or text in told or (kind in MINE and kind != "skip"):
+                    continue
+                told.add(text)
+                yield kind, line
+        for line in source.ledger.lines.get("check", ()):
+            found = checks.setdefault(
+                (line["target"], line["check"]), {**line, "units": 0, "seconds": 0.0, "counts": {}}
+            )
+            found["units"] += line["units"]
+            found["seconds"] = round(found["seconds"] + line["seconds"], 3)
+            found["counts"] = dict(Counter(found["counts"]) + Counter(line["counts"]))
+    yield from (("check", line) for line in checks.values())
+
+
+# ---- failures
+
+
+def _failures(sources: Sequence[Source], out: Path) -> Iterator[Line]:
+    by_id: dict[str, list[tuple[Line, Line | None]]] = {}
+    for source in sources:
+        for line in source.ledger.failures:
+            by_id.setdefault(line["id"], []).append((line, _filed(source.folder, line["id"])))
+    merged = _gathered(by_id)
+    for members in merged:
+        line, filed = min(members, key=lambda each: _least(*each))
+        lines = [each for each, _ in members]
+        line = {**line, **_together(lines)}
+        path = (out / "failures" / f"{line['id']}.json").absolute()
+        line["reproduce"] = f"kipcheck replay {shlex.quote(str(path))}"
+        if filed is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(
+                {**filed, **{key: each for key, each in line.items() if key != "type"}}, indent=1, ensure_ascii=False
+            )
+            path.write_text(text + "\n", "utf-8", errors="backslashreplace")
+        yield line
+
+
+def _filed(folder: Path, id: str) -> Line | None:
+    """The file with the case; None where it is not there any more."""
+    try:
+        found = json.loads((folder / "failures" / f"{id}.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+Members = list[tuple[Line, Line | None]]
+
+
+def _gathered(by_id: Mapping[str, Members]) -> list[Members]:
+    """What was not shrunk goes, as in one run, to what was and breaks the same invariant as far as it tells."""
+    whole = {id: members for id, members in by_id.items() if any(line["shrunk"] for line, _ in members)}
+    found = {id: list(members) for id, members in whole.items()}
+    for id, members in by_id.items():
+        if id in whole:
+            continue
+        line = members[0][0]
+        alike = [(other[0][0]["shape"], key) for key, other in whole.items() if _goes_to(line, other[0][0])]
+        found.setdefault(min(alike)[1] if alike else id, []).extend(members)
+    return list(found.values())
+
+
+def _goes_to(line: Line, other: Line) -> bool:
+    same = (line["target"], line["invariant"]) == (other["target"], other["invariant"])
+    return same and other["shape"][: len(line["shape"])] == line["shape"]
+
+
+def _least(line: Line, filed: Line | None) -> tuple[int, int, str]:
+    """The one with the least case, as ``evidence`` has it; of what was not shrunk the one that a run meets first."""
+    if not line["shrunk"]:
+        return -len(line["shape"]), 0, line["subject"]
+    steps = filed["case"]["steps"] if filed is not None else []
+    size = sum(len(json.dumps(step["body"])) for step in steps) if steps else 1 << 40
+    return -len(line["shape"]), size, line["case_id"]
+
+
+def _together(lines: Sequence[Line]) -> Line:
+    """What a failure is in all: cases and places of all, and whether all of it is expected."""
+    found: Line = {
+        "cases": sum(each["cases"] for each in lines),
+        "checks": sorted({check for each in lines for check in each["checks"]}),
+        "shrunk": any(each["shrunk"] for each in lines),
+        "where": _where(each["where"] for each in lines),
+    }
+    expected = [each.get("known") or each.get("beyond") for each in lines]
+    if any(expected) and not all(each.get("known") for each in lines):
+        beyond = [
+            each["beyond"]["where"] if each.get("beyond") else each["where"] for each in lines if not each.get("known")
+        ]
+        reason = next(each for each in expected if each)
+        found |= {"known": None, "beyond": {**reason, "where": _where(beyond)}}
+    return found
+
+
+def _where(each: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    found: dict[str, set[int]] = {}
+    for where in each:
+        for subject, versions in where.items():
+            found.setdefault(subject, set()).update(numbers(versions))
+    return {subject: spans(versions) for subject, versions in sorted(found.items())}
