@@ -24,7 +24,7 @@ from conformance.invariants.readings import Disagreement
 from conformance.progress import Progress
 from conformance.selection import Misused, Options, Selection
 from conformance.targets.protocol import Broken, NotPlayed, Target, TargetInfo, Unavailable, Unstable
-from conformance.targets.roll import target as target_of
+from conformance.targets.roll import is_shared, target as target_of
 from conformance.work import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
 
 __all__ = ["MEANINGS", "Options", "Outcome", "run"]
@@ -260,7 +260,7 @@ class _Run:
         return len(units)
 
     def _results(self, worker: Worker) -> AbstractContextManager[Results]:
-        if self.options.workers > 1:
+        if self.options.workers > 1 and is_shared(worker.name):
             return shared(self.options.workers)
         return nullcontext(
             lambda units, left: (worker.hold(unit) if left() else UnitResult(unit, unreached=LATE) for unit in units)

@@ -16,14 +16,27 @@ from conformance.targets.protocol import Adapter, Target, Unavailable
 from conformance.targets.testee import Limits, Testee
 
 MINIATURE = "miniature/"
-PREFIXES: Mapping[str, str] = {"java": "conformance.targets.java_target"}
+PREFIXES: Mapping[str, str] = {
+    "cmd": "conformance.targets.command",
+    "java": "conformance.targets.java_target",
+    "tcp": "conformance.targets.tcp",
+}
 """Prefix -> a module with ``target(name, rest, limits)``, whose errors are LookupError with what would do and
 ``Unavailable``, and ``rows()`` for the table of targets, of what is there without fetching anything.
 """
-KINDS: Mapping[str, str] = {}
+KINDS: Mapping[str, str] = {"go": "conformance.targets.go", "node": "conformance.targets.node"}
 """Of an entry that is no Python client -> a module with ``target(name, entry, version, limits)``, where no version asks
 for the default, and ``rows(name, entry)``; errors likewise.
 """
+
+
+UNSHARED = ("tcp",)
+"""Prefixes of targets of which there is one only, started by somebody else."""
+
+
+def is_shared(name: str) -> bool:
+    """Can several processes have one each?"""
+    return name.partition(":")[0] not in UNSHARED
 
 
 def target(name: str, limits: Limits | None = None) -> Target:

@@ -1,0 +1,35 @@
+"""One of our own testees for others to talk to: testee."""
+
+import argparse
+
+from conformance.commands.declared import NOT_STARTED, OK, USAGE, Commands, complain
+
+ABOUT = "be a testee: on stdin and stdout, or on a port of this machine, to be tested as tcp:127.0.0.1:PORT"
+
+
+def add(commands: Commands) -> None:
+    made = commands.add("testee", _testee, ABOUT)
+    made.add_argument("name", metavar="T", help="reference, kafka-python, miniature/forgets-the-sign, ...")
+    made.add_argument(
+        "--listen", type=int, metavar="PORT",
+        help="answer on 127.0.0.1, one connection after another, and run Python clients in this very process, so that "
+        "a debugger can be attached to it; 0 takes any port that is free",
+    )  # fmt: skip
+
+
+def _testee(options: argparse.Namespace) -> int:
+    from conformance.targets import listening
+    from conformance.targets.protocol import Unavailable
+
+    try:
+        if options.listen is None:
+            return listening.speak(options.name)
+        return listening.listen(options.name, options.listen)
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    except Unavailable as missing:
+        return complain(missing, NOT_STARTED)
+    except OSError as denied:
+        return complain(denied, USAGE)
+    except KeyboardInterrupt:
+        return OK
