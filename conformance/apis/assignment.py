@@ -43,16 +43,27 @@ def user_data(owned: Iterable[Partition], generation: int, version: int = 1) -> 
     return layout("apache", "StickyAssignorUserData", version).encode(value)
 
 
-@lru_cache(maxsize=512)
 def read_user_data(data: bytes) -> tuple[tuple[Partition, ...], int] | None:
     """Partitions and generation; with the generation, else without one, else it says nothing (StickyAssignor)."""
+    read = _user_data(data)
+    return None if read is None else read[:2]
+
+
+def user_data_version(data: bytes) -> int | None:
+    """Of the layout in which it is read."""
+    read = _user_data(data)
+    return None if read is None else read[2]
+
+
+@lru_cache(maxsize=512)
+def _user_data(data: bytes) -> tuple[tuple[Partition, ...], int, int] | None:
     for version in (1, 0):
         try:
             value = layout("apache", "StickyAssignorUserData", version).decode(data)
         except Refused:
             continue
         owned = tuple((each["topic"], number) for each in value["previousAssignment"] for number in each["partitions"])
-        return owned, value.get("generation", NO_GENERATION)
+        return owned, value.get("generation", NO_GENERATION), version
     return None
 
 

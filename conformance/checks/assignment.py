@@ -138,9 +138,9 @@ def _mirrored(letter: str) -> str:
 
 
 def racks(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    group = groups.with_racks(groups.group_of(value["group"]), value["replicas"], value["places"])
+    (group,) = groups.renamed([groups.with_racks(groups.group_of(value["group"]), value["replicas"], value["places"])])
     if any(each.rack for each in group.members) and any(each.racks for each in group.topics):
-        yield Conversation((subject.assign(*groups.renamed([group])),))
+        yield Conversation((subject.assign(group),))
 
 
 COLUMNS = ["member", "subscribes to", "owned", "generation", "got"]
@@ -200,7 +200,7 @@ ALWAYS = (
 )
 KEEPING = ("assign/stays", "assign/keeps-most", "assign/no-exchange", "assign/no-needless-move")
 RULED = ("assign/by-rule", "assign/range-alike")
-COOPERATING = ("assign/hand-over", "assign/converges")
+COOPERATING = ("assign/hand-over", "assign/hand-over-older")
 
 
 def about_leaders(
@@ -233,7 +233,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "whatever members own, a round gives every partition to one of them, in balance, and moves nothing in vain",
         one_round,
         values=600,
-        invariants=(*KEEPING, *RULED, "assign/hand-over"),
+        invariants=(*KEEPING, *RULED, *COOPERATING),
     ),
     about_leaders(
         "assign/order",
@@ -248,7 +248,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "as members come and go and topics grow, round follows upon round without a loss, and comes to rest",
         rounds,
         values=80,
-        invariants=(*KEEPING, *COOPERATING),
+        invariants=(*KEEPING, *COOPERATING, "assign/converges"),
         about=is_sticky,
         changes=groups.CHANGES,
     ),
@@ -257,7 +257,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "claims that are stale, doubled, or to what is no longer subscribed to do no harm",
         claims,
         values=200,
-        invariants=("assign/newest-wins", "assign/hand-over"),
+        invariants=("assign/newest-wins", *COOPERATING),
         usual=SMALL,
         about=is_sticky,
         claims=groups.CLAIMS,
@@ -268,7 +268,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "subscriptions and claims to what does not exist, or does no longer, do no harm",
         ghosts,
         values=60,
-        invariants=("assign/hand-over",),
+        invariants=COOPERATING,
         usual=SMALL,
         ghosts=groups.GHOSTS,
         wishes=groups.WISHES,
@@ -278,7 +278,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "what a sticky member says that it owns is written and read as Kafka writes and reads it",
         user_data,
         values=40,
-        invariants=("assign/writes-user-data", "assign/reads-user-data"),
+        invariants=("assign/writes-user-data", "assign/reads-user-data", "assign/reads-old-user-data"),
         usual=SMALL,
         about=is_sticky,
     ),
@@ -296,7 +296,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "racks, known of some or of all, cost nobody a partition",
         racks,
         values=60,
-        invariants=("assign/hand-over",),
+        invariants=COOPERATING,
         usual=SMALL,
         replicas=groups.REPLICAS,
         places=groups.PLACES,

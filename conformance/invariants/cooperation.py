@@ -1,13 +1,13 @@
 """What a cooperative assignor owes to members that read on while they rebalance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from conformance.core.case import Role
 from conformance.core.history import History
-from conformance.core.verdict import Violation
+from conformance.core.verdict import Grade, Violation
 from conformance.invariants.registry import invariant
 from conformance.invariants.rounds import Round, is_balanced, listed, named, of_assignors, rounds
-from conformance.models.assignment import COOPERATIVE, Member
+from conformance.models.assignment import COOPERATIVE, Member, Partition
 
 ROUNDS = 3
 """So many further rounds of an unchanged group are enough (Kafka's own takes two)."""
@@ -16,31 +16,40 @@ is_cooperative = of_assignors(COOPERATIVE)
 
 @invariant("assign/hand-over", "429-05", "429-16", role=Role.LEADER, concerns=is_cooperative)
 def hand_over(history: History) -> Iterator[Violation]:
-    """Nothing goes to a new owner while another member claims it."""
+    """Nothing goes to a member that does not claim it while another one does."""
+    for each, partition, holder, claiming in _handed(history):
+        if claiming and all(one.id != holder for one in claiming):
+            yield _robbery(each, partition, holder, claiming, "does not claim it", "no claim")
+
+
+@invariant("assign/hand-over-older", "429-16", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_cooperative)
+def hand_over_older(history: History) -> Iterator[Violation]:
+    """Nothing goes to a member that claims it only in an older generation than another one does."""
+    for each, partition, holder, claiming in _handed(history):
+        own = max((one.generation for one in claiming if one.id == holder), default=None)
+        newer = [] if own is None else [one for one in claiming if one.id != holder and one.generation > own]
+        if newer:
+            yield _robbery(each, partition, holder, newer, f"claims it only in generation {own}", "older claim")
+
+
+def _handed(history: History) -> Iterator[tuple[Round, Partition, str, Sequence[Member]]]:
+    """Round, partition, new owner, and whoever claims the partition."""
     for each in rounds(history, COOPERATIVE):
         for partition, holders in sorted(each.holders.items()):
-            claiming = each.group.claims.get(partition, ())
             for holder in sorted(set(holders) & each.members.keys()):
-                found = _robbed(claiming, holder)
-                if found is None:
-                    continue
-                other, own = found
-                how = "does not claim it" if own is None else f"claims it only in generation {own}"
-                yield Violation(
-                    f"{each.assignor}, {each.step}: {named(partition)} is assigned to {holder}, which {how}, while "
-                    f"{other.id} claims it in generation {other.generation} and reads it until it hears that it "
-                    "lost it",
-                    (each.index,), f"{named(partition)} held back for a round", f"{holder} has it",
-                    f"{other.id} {holder}",
-                    shape=("handed over at once", "no claim" if own is None else "older claim"),
-                )  # fmt: skip
+                yield each, partition, holder, each.group.claims.get(partition, ())
 
 
-def _robbed(claiming: tuple[Member, ...], holder: str) -> tuple[Member, int | None] | None:
-    """Who else claims it by a better right, and the generation in which the new owner claims it, if it does."""
-    own = max((one.generation for one in claiming if one.id == holder), default=None)
-    others = [one for one in claiming if one.id != holder and (own is None or one.generation > own)]
-    return (max(others, key=lambda one: one.generation), own) if others else None
+def _robbery(
+    each: Round, partition: Partition, holder: str, claiming: Sequence[Member], how: str, shape: str
+) -> Violation:
+    other = max(claiming, key=lambda one: one.generation)
+    return Violation(
+        f"{each.assignor}, {each.step}: {named(partition)} is assigned to {holder}, which {how}, while {other.id} "
+        f"claims it in generation {other.generation} and reads it until it hears that it lost it",
+        (each.index,), f"{named(partition)} held back for a round", f"{holder} has it", f"{other.id} {holder}",
+        shape=("handed over at once", shape),
+    )  # fmt: skip
 
 
 @invariant("assign/converges", "grp-19", role=Role.LEADER, concerns=is_cooperative)

@@ -6,7 +6,7 @@ partition near than where it was.
 
 from collections.abc import Iterator, Mapping
 
-from conformance.apis.assignment import read_user_data
+from conformance.apis.assignment import read_user_data, user_data_version
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import History, Replied
 from conformance.core.verdict import Grade, Violation
@@ -18,15 +18,23 @@ from conformance.wire.errors import Refused
 
 
 def is_sticky(case: Case, step: Step) -> bool:
-    return of_assignors(*STICKIES)(case, step) and not _has_user_data(step)
+    return of_assignors(*STICKIES)(case, step) and not _user_data(step)
 
 
 def is_given_user_data(case: Case, step: Step) -> bool:
-    return of_assignors(STICKY)(case, step) and _has_user_data(step)
+    """As members from 2.3 on write it."""
+    return of_assignors(STICKY)(case, step) and 1 in _user_data(step) and 0 not in _user_data(step)
 
 
-def _has_user_data(step: Step) -> bool:
-    return any(each.get("userData") is not None for each in step["members"])
+def is_given_old_user_data(case: Case, step: Step) -> bool:
+    """Without a generation, as members up to 2.2 write it."""
+    return of_assignors(STICKY)(case, step) and 0 in _user_data(step)
+
+
+def _user_data(step: Step) -> set[int | None]:
+    """The versions in which what is given can be read."""
+    given = (each.get("userData") for each in step["members"])
+    return {user_data_version(bytes.fromhex(each)) for each in given if each is not None}
 
 
 def agreed(each: Round) -> Mapping[Partition, str] | None:
@@ -70,15 +78,26 @@ def stays(history: History) -> Iterator[Violation]:
 
 @invariant("assign/reads-user-data", "grp-20", role=Role.LEADER, concerns=is_given_user_data)
 def reads_user_data(history: History) -> Iterator[Violation]:
-    """What Kafka's StickyAssignor writes about what a member owns is read, with a generation or without."""
+    """What Kafka's StickyAssignor writes about what a member owns is read."""
     for each in rounds(history, STICKY):
         if is_given_user_data(history.case, each.op.step):
             why = "the user data, as Kafka writes it, says that everything is owned and in balance"
             yield from _restless(each, why, ("moved", "user data"))
 
 
+@invariant(
+    "assign/reads-old-user-data", "grp-20", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_given_old_user_data
+)  # fmt: skip
+def reads_old_user_data(history: History) -> Iterator[Violation]:
+    """What StickyAssignors up to 2.2 write, without a generation, is read too."""
+    for each in rounds(history, STICKY):
+        if is_given_old_user_data(history.case, each.op.step):
+            why = "the user data, as Kafka up to 2.2 writes it, says that everything is owned and in balance"
+            yield from _restless(each, why, ("moved", "old user data"))
+
+
 def _restless(each: Round, because: str, shape: tuple[str, ...]) -> Iterator[Violation]:
-    owners = settled(each)
+    owners = settled(each) if each.is_whole or each.assignor == COOPERATIVE else None
     for member in sorted(each.members) if owners is not None else ():
         owned = frozenset(each.members[member].owned)
         if not owned <= each.got[member]:
@@ -174,7 +193,8 @@ def newest_wins(history: History) -> Iterator[Violation]:
                 if need is not None:
                     yield Violation(
                         f"{each.assignor}, {each.step}: {rightful[0].id} claims {named(partition)} in generation "
-                        f"{newest} and {stale[0].id} in generation {stale[0].generation}; {stale[0].id} gets it, {need}",
+                        f"{newest} and {stale[0].id} in generation {stale[0].generation}; {stale[0].id} gets it, "
+                        f"{need}",
                         (each.index,), f"{rightful[0].id} keeps it", f"{stale[0].id} has it",
                         f"{rightful[0].id} {stale[0].id}", shape=("stale claim wins",),
                     )  # fmt: skip
@@ -226,7 +246,7 @@ def _misread(assignor: str, owned: frozenset[Partition], generation: int, data: 
         return f"writes {data[:64]}, which Kafka's StickyAssignor cannot read", "unreadable"
     if frozenset(read[0]) != owned:
         return f"writes {data[:64]}, in which Kafka's StickyAssignor reads {listed(read[0])}", "other partitions"
-    if read[1] != generation:
+    if owned and read[1] != generation:
         return f"writes {data[:64]}, in which Kafka's StickyAssignor reads generation {read[1]}", "other generation"
     return None
 
