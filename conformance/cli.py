@@ -4,10 +4,21 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from conformance.commands import assign, golden, looking, run as running, vices, workbench
+from conformance.commands import (
+    assign,
+    corpus,
+    export,
+    golden,
+    known,
+    looking,
+    reports as telling,
+    run as running,
+    vices,
+    workbench,
+)
 from conformance.commands.declared import EXIT_CODES, OK, Commands
 
-GROUPS = (running, workbench, assign, golden, looking, vices)
+GROUPS = (running, known, telling, workbench, assign, golden, looking, vices, export, corpus)
 """In the order of ``kipcheck --help``."""
 
 

@@ -1,0 +1,54 @@
+"""Failures taken along: export."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain
+
+ABOUT = "a stored failure as a program, a test, a packet capture or bytes"
+FORMS = ("pytest", "script", "pcap", "hex")
+EPILOG = """\
+pytest  a test file          script  a program that leaves with 1 while it fails
+pcap    for Wireshark        hex     the bytes of each step
+
+The first two ask a testee: the one with which the failure was found, or the one that the environment's KIPCHECK_TESTEE
+starts. Where more than one answer is right, as of an assignment, the test needs kipcheck, and there is no script.
+
+exit codes: 0 done, 1 the form has no place for this failure, 2 usage"""
+
+
+def add(commands: Commands) -> None:
+    taken = commands.add("export", _export, ABOUT, EPILOG)
+    taken.add_argument("failure", metavar="ID|FILE", help="failures/ID.json of a run, or the ID in a run's --out")
+    taken.add_argument("--as", dest="form", choices=FORMS, default="script", help="default script")
+    taken.add_argument("--to", type=Path, metavar="PATH", help="a file, or a folder; default standard output")
+    taken.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+
+
+def _export(options: argparse.Namespace) -> int:
+    from conformance import exporting
+
+    named = Path(options.failure)
+    by_id = options.out / "failures" / f"{options.failure}.json"
+    try:
+        stored = exporting.load(by_id if by_id.is_file() and not named.is_file() else named)
+    except OSError as missing:
+        return complain(f"{missing.filename} cannot be read: {missing.strerror}", USAGE)
+    except (ValueError, LookupError) as wrong:
+        return complain(wrong.args[0], USAGE)
+    made, name = exporting.FORMS[options.form]
+    try:
+        data = made(stored)
+    except exporting.Impossible as why:
+        return complain(f"{stored.id} as {options.form}: {why}", FAILED)
+    if options.to is None:
+        sys.stdout.buffer.write(data)
+        return OK
+    path = options.to / name.format(stored.id) if options.to.is_dir() else options.to
+    try:
+        path.write_bytes(data)
+    except OSError as denied:
+        return complain(f"{path} cannot be written: {denied.strerror}", USAGE)
+    print(path)
+    return OK

@@ -1,0 +1,100 @@
+"""The program that an exported failure becomes: ``exporting`` writes the constants anew and keeps the rest.
+
+It speaks the testee protocol by itself and needs the standard library only, besides the testee that it asks.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+COMMAND: list[str] = []
+ROLE = "codec"
+EDITION = "apache"
+STEPS: list[dict[str, object]] = []
+GUILTY = 0
+WANTED: dict[str, object] = {"status": "accepted"}
+# ---- from here on as it stands
+
+SECONDS = 60
+
+
+def ask(command: list[str]) -> list[dict[str, object]]:
+    """The answers of a testee to all steps. One that dies, hangs or speaks garbage answers no more."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as testee:
+        cases = [{"n": n, "case": 0, **step} for n, step in enumerate(STEPS)]
+        asked = (
+            {"type": "hello", "protocol": 1, "run": "exported"},
+            {"type": "configure", "role": ROLE, "edition": EDITION, "framing": "lines"},
+            {"type": "batch", "id": 1, "deadline_ms": SECONDS * 1000, "cpu_ms": 10_000, "cases": cases},
+            {"type": "bye"},
+        )
+        try:
+            said, _ = testee.communicate("".join(json.dumps(each) + "\n" for each in asked).encode(), SECONDS)
+        except subprocess.TimeoutExpired:
+            testee.kill()
+            return [{"status": "died", "cause": "timeout"}] * len(STEPS)
+    lines = [line for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+    told = [json.loads(line) for line in lines]
+    for each in told:
+        for key in ("unavailable", "unsupported"):
+            if key in each:
+                raise SystemExit(f"the testee cannot be asked: {each[key]}")
+    results: list[dict[str, object]] = next((each["results"] for each in told if each.get("type") == "results"), [])
+    by_number = {each["n"]: each for each in results}
+    return [by_number.get(n, {"status": "died", "cause": "crashed"}) for n in range(len(STEPS))]
+
+
+def bare(value: object) -> object:
+    """Without the tagged fields that nobody knows: to keep them is a matter of its own."""
+    if isinstance(value, dict):
+        return {key: bare(each) for key, each in value.items() if key != "_unknownTaggedFields"}
+    return [bare(each) for each in value] if isinstance(value, list) else value
+
+
+def trouble(answers: list[dict[str, object]]) -> str | None:
+    """What is wrong with the answer to the guilty step; None: nothing any more."""
+    got = answers[GUILTY]
+    seen = {key: each for key, each in got.items() if key != "n"}
+    if got["status"] in ("died", "internal"):
+        return f"wanted an answer, got {seen}"
+    if WANTED.get("any"):
+        return None
+    if "same_as" in WANTED:
+        first = answers[int(str(WANTED["same_as"]))]
+        same = {key: each for key, each in first.items() if key != "n"} == seen
+        return None if same else f"wanted the same answer as before, {first}, got {seen}"
+    for key, wanted in WANTED.items():
+        found = got.get(key)
+        # As text: to Python true is 1, and 1.0 too.
+        if json.dumps(bare(found), sort_keys=True) != json.dumps(bare(wanted), sort_keys=True):
+            return f"wanted {key} {json.dumps(wanted)}, got {json.dumps(found)}: {seen}"
+    return None
+
+
+def command() -> list[str]:
+    """Of the testee: arguments, else the environment's KIPCHECK_TESTEE, else the one with which it was found."""
+    given = sys.argv[1:] if __name__ == "__main__" else []
+    found = given or shlex.split(os.environ.get("KIPCHECK_TESTEE", "")) or COMMAND
+    if not found:
+        raise SystemExit("no testee: name its command in KIPCHECK_TESTEE")
+    return [sys.executable, *found[1:]] if found[0] == "python" else found
+
+
+def test_it_fails_no_more() -> None:
+    found = trouble(ask(command()))
+    assert found is None, found
+
+
+def main() -> int:
+    answers = ask(command())
+    for number, (step, answer) in enumerate(zip(STEPS, answers, strict=True)):
+        print(f"{'>' if number == GUILTY else ' '} {json.dumps(step)}\n    {json.dumps(answer)}")
+    found = trouble(answers)
+    print(f"fails: {found}" if found else "gone")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
