@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from conformance.core.case import Case, Role, Step
 from conformance.core.edition import edition
-from conformance.core.history import Observation, Replied, Unsupported
+from conformance.core.history import Observation, Refused, Replied, Unsupported
 from conformance.core.release import Release, releases
 from conformance.targets.protocol import Session, Target, TargetInfo
-from conformance.targets.settled import settled
-from conformance.wire.errors import Refused
+from conformance.targets.settled import crowded, settled
+from conformance.wire.errors import Refused as Illegal
 from conformance.wire.schema import Layout, Slot, spec
 
 TAGS: Final = "_unknownTaggedFields"
@@ -38,8 +38,17 @@ OF_SETS: Final = {
 Value = dict[str, Any]
 
 
+FIELDS: Final = "fields"
+VALUES: Final = "values"
+"""The limits that the program tells of."""
+
+
 class Inexpressible(Exception):
-    """A value, or an answer, for which the release has no words."""
+    """A value, or an answer, for which the release has no words; and the limit that this falls under."""
+
+    def __init__(self, why: str, limit: str) -> None:
+        super().__init__(why)
+        self.limit = limit
 
 
 class Translated:
@@ -103,7 +112,7 @@ class _Session:
                 yield planned
                 continue
             answer = next(waiting)
-            if not isinstance(answer, Replied) or step.verb not in CODEC_OPS:
+            if not isinstance(answer, Replied | Refused) or step.verb not in CODEC_OPS:
                 yield answer
                 continue
             try:
@@ -129,16 +138,16 @@ class Words:
         if verb != "encode" or layout is None:
             return dict(body)
         if self._of_sets(body["message"]) and (beyond := [key for key in body["value"] if key not in layout.names]):
-            raise Inexpressible(f"its class has no place for {beyond[0]} in this version")
+            raise Inexpressible(f"its class has no place for {beyond[0]} in this version", FIELDS)
         theirs = self._theirs(body)
         return dict(body) if theirs is None else {**body, "value": _given(layout, theirs, body["value"])}
 
-    def told(self, verb: str, body: Mapping[str, Any], answer: Replied) -> Replied:
+    def told(self, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> Replied | Refused:
         """What came back. Errors: ``Inexpressible``."""
         layout = _layout(self._edition, body["message"], body["version"])
         if layout is None:
             return answer
-        if verb == "decode":
+        if verb == "decode" and isinstance(answer, Replied):
             answer = self._shown(layout, body, answer)
         if self._of_sets(body["message"]):
             self._keepable(layout, verb, body, answer)
@@ -153,23 +162,26 @@ class Words:
             shown = value if theirs is None else _renamed(layout, theirs, value)
         return Replied(tuple((key, shown if key == "value" else each) for key, each in answer.payload))
 
-    def _keepable(self, layout: Layout, verb: str, body: Mapping[str, Any], answer: Replied) -> None:
-        """Errors: ``Inexpressible`` where only that differs which its sets and maps do not keep."""
+    def _keepable(self, layout: Layout, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> None:
+        """Errors: ``Inexpressible`` where only that is wrong which its sets and maps do not keep."""
         try:
-            if verb == "decode":
-                given = layout.codec.to_json(layout.decode(bytes.fromhex(body["hex"]), lenient=True))
-                found, differs = answer["value"], answer["value"] != given
+            value = layout.codec.from_json(body["value"]) if verb == "encode" else _leniently(layout, body["hex"])
+            given = layout.codec.to_json(value)
+            if isinstance(answer, Refused):
+                lost = crowded(given)
+            elif verb == "decode":
+                found = answer["value"]
+                lost = found != given and (crowded(given) or _settled_alike(layout, given, found))
             else:
-                value = layout.codec.from_json(body["value"]) if verb == "encode" else None
-                data = layout.encode(value) if value is not None else bytes.fromhex(body["hex"])
-                given = layout.codec.to_json(value if value is not None else layout.decode(data))
-                differs = answer["hex"] != data.hex()
-                found = layout.codec.to_json(layout.decode(bytes.fromhex(answer["hex"]))) if differs else given
-            lost = differs and settled(layout.message, given) == settled(layout.message, found)
-        except (Refused, LookupError, TypeError):
+                wanted = layout.encode(value) if verb == "encode" else bytes.fromhex(body["hex"])
+                lost = answer["hex"] != wanted.hex() and (
+                    crowded(given)
+                    or _settled_alike(layout, given, layout.codec.to_json(_strictly(layout, answer["hex"])))
+                )
+        except (Illegal, LookupError, TypeError):
             return  # bytes or values that have no meaning to compare
         if lost:
-            raise Inexpressible("its class keeps sets and maps here, and no order of elements")
+            raise Inexpressible("its class keeps sets, maps and strings here", VALUES)
 
     def _in_rows(self, message: str) -> bool:
         wire = message.endswith(("Request", "Response", "Header"))
@@ -181,6 +193,18 @@ class Words:
     def _theirs(self, body: Mapping[str, Any]) -> Layout | None:
         """As the release declares it; None where it has no other words."""
         return _other(self._edition, str(self._release), body["message"], body["version"])
+
+
+def _leniently(layout: Layout, data: str) -> Value:
+    return layout.decode(bytes.fromhex(data), lenient=True)
+
+
+def _strictly(layout: Layout, data: str) -> Value:
+    return layout.decode(bytes.fromhex(data))
+
+
+def _settled_alike(layout: Layout, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return settled(layout.message, one) == settled(layout.message, other)
 
 
 @lru_cache(maxsize=512)
@@ -226,7 +250,7 @@ def _given(ours: Layout, theirs: Layout, value: Mapping[str, Any]) -> Value:
         elif other is not None:
             given[other.name] = _inner(slot, other, each, _given)
         elif each != _default(ours, slot):
-            raise Inexpressible(f"this release does not know {key}")
+            raise Inexpressible(f"this release does not know {key}", FIELDS)
     return given
 
 
@@ -241,7 +265,7 @@ def _renamed(ours: Layout, theirs: Layout, value: Any) -> Any:
             if slot.tag is None:
                 continue
             if slot.tag in unknown:
-                raise Inexpressible(f"of {slot.name} this release knows the bytes only")
+                raise Inexpressible(f"of {slot.name} this release knows the bytes only", FIELDS)
             shown[slot.name] = _default(ours, slot)
         elif other.name in left:
             shown[slot.name] = _inner(slot, other, left.pop(other.name), _renamed)
@@ -262,7 +286,7 @@ def _inner(slot: Slot, other: Slot, value: Any, turned: Any) -> Any:
 def _row(layout: Layout, value: Mapping[str, Any]) -> list[Any]:
     """Errors: ``Inexpressible`` for a field that the version lacks."""
     if beyond := [key for key in value if key not in layout.names]:
-        raise Inexpressible(f"its structs have no field {beyond[0]} in this version")
+        raise Inexpressible(f"its structs have no field {beyond[0]} in this version", FIELDS)
     row: list[Any] = []
     for slot in layout.slots:
         each = value[slot.name] if slot.name in value else _default(layout, slot)

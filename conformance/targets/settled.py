@@ -16,6 +16,45 @@ def settled(message: str, value: Value) -> dict[str, Any]:
     return _SETTLE[message](value)
 
 
+def crowded(value: Value) -> bool:
+    """Is there something in a value, in the form of JSON, that no such class can hold?
+
+    The same key twice, the number of a topic that the dictionary lacks, a name that is no text.
+    """
+    topics = value.get("topics")
+    if topics and isinstance(topics[0], Mapping) and (_twice(topics, "index") or _twice(topics, "topic")):
+        return True
+    indices = {each["index"] for each in topics or () if isinstance(each, Mapping)}
+    standby = value.get("standbyTasks", ())
+    hosts = [each for field in ("partitionsByHost", "standbyPartitionsByHost") for each in value.get(field, ())]
+    inner = [each.get("partitions", ()) for each in (*standby, *hosts)]
+    return (
+        any(_twice(value.get(field, ()), *TASK) for field in ("prevTasks", "standbyTasks"))
+        or any(
+            _twice(value.get(field, ()), "host", "port") for field in ("partitionsByHost", "standbyPartitionsByHost")
+        )
+        or any(_twice(some, "topic", "topicIndex", "partition") for some in inner)
+        or any("topicIndex" in one and one["topicIndex"] not in indices for some in inner for one in some)
+        or not _text(value.get("userEndPoint", ""))
+    )
+
+
+TASK: Final = ("topicGroupId", "partition", "namedTopology")
+
+
+def _twice(elements: Iterable[Value], *keys: str) -> bool:
+    seen = [tuple(each.get(key) for key in keys) for each in elements]
+    return len(seen) != len(set(seen))
+
+
+def _text(data: str) -> bool:
+    try:
+        bytes.fromhex(data).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _subscription_info(value: Value) -> dict[str, Any]:
     out = dict(value)
     for field in ("prevTasks", "standbyTasks", "clientTags"):

@@ -19,7 +19,12 @@ final class Claims {
         "CooperativeStickyAssignorUserData", "org/apache/kafka/clients/consumer/CooperativeStickyAssignor",
     };
 
+    /** The limits, as a result names them. */
+    static final String FIELDS = "fields";
+    static final String VALUES = "values";
+
     private final Map<String, Object> messages = new TreeMap<>();
+    private final Map<String, Object> missing = new TreeMap<>();
     private final List<String> assignors = new ArrayList<>();
 
     Claims(Library library) {
@@ -54,6 +59,15 @@ final class Claims {
             for (String each : library.rows.schemas().keySet()) {
                 int[] versions = library.rows.versions(each);
                 messages.put(each, List.of(versions[0], versions[1]));
+                List<Integer> gaps = new ArrayList<>();
+                for (int version = versions[0]; version < versions[1]; version++) {
+                    if (!library.rows.schemas().get(each).containsKey(version)) {
+                        gaps.add(version);
+                    }
+                }
+                if (!gaps.isEmpty()) {
+                    missing.put(each, gaps);
+                }
             }
         } catch (Throwable unlike) {
             throw new IllegalStateException(library.release.name + " keeps its schemas elsewhere", unlike);
@@ -74,6 +88,18 @@ final class Claims {
 
     Map<String, Object> messages() {
         return messages;
+    }
+
+    Map<String, String> limits() {
+        Map<String, String> limits = new TreeMap<>();
+        limits.put(FIELDS, "its classes have no place for fields that this release does not know");
+        limits.put(VALUES, "classes of sets, maps and strings keep no order, no element twice, and no bytes that are no text");
+        return limits;
+    }
+
+    /** Of some messages those versions in between that are not there. */
+    Map<String, Object> missing() {
+        return missing;
     }
 
     List<String> assignors() {

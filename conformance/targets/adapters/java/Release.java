@@ -219,8 +219,16 @@ final class Release {
     static final class Unsupported extends RuntimeException {
         private static final long serialVersionUID = 1L;
 
+        /** Which of the limits that hello tells of; null where it is none, and nothing that was claimed. */
+        final String limit;
+
         Unsupported(String why) {
+            this(why, null);
+        }
+
+        Unsupported(String why, String limit) {
             super(why);
+            this.limit = limit;
         }
     }
 }

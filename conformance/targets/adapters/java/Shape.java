@@ -63,7 +63,7 @@ final class Shape {
             }
             Member member = members.get(entry.getKey());
             if (member == null) {
-                throw new Release.Unsupported(type.getSimpleName() + " has no field " + entry.getKey());
+                throw new Release.Unsupported(type.getSimpleName() + " has no field " + entry.getKey(), Claims.FIELDS);
             }
             Release.invoke(member.setter, made, member.read(entry.getValue()));
         }

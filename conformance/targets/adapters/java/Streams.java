@@ -281,7 +281,7 @@ final class Streams implements Codec {
             Map<String, Object> one = Values.object(each);
             String topic = one.containsKey("topicIndex") ? topics.get(one.get("topicIndex")) : Values.text(one.get("topic"));
             if (topic == null) {
-                throw new Release.Unsupported("a topic that is not among the topics");
+                throw new Release.Unsupported("a topic that is not among the topics", Claims.VALUES);
             }
             Object partition = Release.create(release.need("org.apache.kafka.common.TopicPartition"),
                 topic, Values.int32(one.get("partition")));
@@ -363,6 +363,9 @@ final class Streams implements Codec {
 
     private Object task(Object group, Object partition, String topology) throws Throwable {
         Class<?> type = release.need("org.apache.kafka.streams.processor.TaskId");
+        if (topology != null && !topology.isEmpty() && !Release.has(type, "topologyName")) {
+            throw new Release.Unsupported("TaskId has no field namedTopology", Claims.FIELDS);
+        }
         return topology == null || topology.isEmpty()
             ? Release.create(type, Values.int32(group), Values.int32(partition))
             : Release.create(type, Values.int32(group), Values.int32(partition), topology);
@@ -395,13 +398,13 @@ final class Streams implements Codec {
         try {
             return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
         } catch (CharacterCodingException wrong) {
-            throw new Release.Unsupported("bytes that are no UTF-8 cannot be given to the public classes");
+            throw new Release.Unsupported("bytes that are no UTF-8 cannot be given to these classes", Claims.VALUES);
         }
     }
 
     private static void once(Object before) {
         if (before != null) {
-            throw new Release.Unsupported("an element that is there twice cannot be in a set");
+            throw new Release.Unsupported("an element that is there twice cannot be in a set", Claims.VALUES);
         }
     }
 }

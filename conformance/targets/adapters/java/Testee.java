@@ -1,12 +1,8 @@
 package kipcheck;
 
-import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -38,17 +34,18 @@ public final class Testee {
 
     public static void main(String[] releases) throws IOException {
         // Whatever a jar prints must not garble the protocol.
-        PrintStream out = new PrintStream(System.out, false, "US-ASCII");
+        Talk talk = new Talk(System.in, System.out);
         System.setOut(System.err);
         Testee testee = new Testee(releases);
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            Map<String, Object> answer = testee.answer(Values.object(Json.parse(line)));
-            out.print(Json.print(answer));
-            out.print('\n');
-            out.flush();
+        for (String text = talk.hear(); text != null; text = talk.hear()) {
+            Map<String, Object> order = Values.object(Json.parse(text));
+            Map<String, Object> answer = testee.answer(order);
+            talk.say(Json.print(answer));
             if (answer.get("type").equals("bye")) {
                 break;
+            }
+            if (answer.containsKey("ok")) {
+                talk.framed("frames".equals(order.get("framing")));
             }
         }
         // Threads of the jars must not keep the process.
@@ -77,7 +74,7 @@ public final class Testee {
             case "bye":
                 break;
             default:
-                answer.put("type", "error");
+                answer.put("type", "unsupported");
                 answer.put("message", "no message is called " + type);
         }
         return answer;
@@ -96,7 +93,10 @@ public final class Testee {
         answer.put("issues", "https://issues.apache.org/jira/projects/KAFKA");
         answer.put("roles", claims.roles());
         answer.put("capabilities", claims.messages());
+        answer.put("missing", claims.missing());
         answer.put("assignors", claims.assignors());
+        answer.put("limits", claims.limits());
+        answer.put("framing", List.of("frames", "lines"));
         answer.put("dump_signal", "SIGQUIT");
     }
 
@@ -129,6 +129,9 @@ public final class Testee {
         } catch (Release.Unsupported cannot) {
             result.put("status", "unsupported");
             result.put("message", cannot.getMessage());
+            if (cannot.limit != null) {
+                result.put("capability", cannot.limit);
+            }
         } catch (OutOfMemoryError exhausted) {
             result.put("status", "internal");
             // As the protocol calls it, whatever the language.
