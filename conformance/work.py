@@ -227,7 +227,21 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     if check.again is not None:
         fails(finding.value)  # the least place in the value itself
     reduce(check.declaration(subject), finding.value, fails)
+    best = _with_fewest_steps(worker, best, invariant)
     return replace(best, shape=(*wanted, *check.family.remains(subject, best.value, wanted)))
+
+
+def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
+    """Without what comes after the failure, and then without any step that is not needed for it."""
+    last = max(best.violation.at) + 1
+    for kept in (range(last), *([n for n in range(last) if n != left_out] for left_out in reversed(range(last)))):
+        here = [n for n in kept if n < len(best.case.steps)]
+        if 0 < len(here) < len(best.case.steps):
+            case = replace(best.case, steps=tuple(best.case.steps[n] for n in here))
+            found = worker.violation(case, invariant)
+            if found is not None and found[1].shape == best.violation.shape:
+                best = replace(best, history=found[0], violation=found[1])
+    return best
 
 
 Results: TypeAlias = Callable[[Iterable[Unit], Callable[[], bool]], Iterator[UnitResult]]
