@@ -198,6 +198,7 @@ class _Run:
     def _all_targets(self, selection: Selection) -> None:
         targets = _targets(self.options, self.find)
         self.account = account(self.options)
+        self._stale(self.account.strangers())
         judged = False
         for name, made in targets.items():
             try:
@@ -205,7 +206,6 @@ class _Run:
                     judged |= self._hold(worker, selection)
             except (Unavailable, Broken) as gone:
                 self._gone(name, gone, alone=len(targets) == 1)
-        self._stale(self.account.strangers())
         if not judged and not self.exits:
             raise Misused(NOTHING)
 
