@@ -166,7 +166,7 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
 
 
 def _decides(failure: Line) -> bool:
-    return failure["grade"] == "MUST" and not failure.get("known")
+    return failure["grade"] == "MUST" and not failure.get("known") and not failure.get("changed")
 
 
 def _otherwise_failed(source: Source) -> bool:
@@ -283,7 +283,7 @@ Members = list[tuple[Line, Line | None]]
 
 def _gathered(by_id: Mapping[str, Members]) -> list[Members]:
     """What was not shrunk goes, as in one run, to what was and breaks the same invariant as far as it tells."""
-    whole = {id: members for id, members in by_id.items() if any(line["shrunk"] for line, _ in members)}
+    whole = {id: members for id, members in by_id.items() if any(line.get("shrunk", True) for line, _ in members)}
     found = {id: list(members) for id, members in whole.items()}
     for id, members in by_id.items():
         if id in whole:
@@ -301,7 +301,7 @@ def _goes_to(line: Line, other: Line) -> bool:
 
 def _least(line: Line, filed: Line | None) -> tuple[int, int, str]:
     """The one with the least case, as ``evidence`` has it; of what was not shrunk the one that a run meets first."""
-    if not line["shrunk"]:
+    if not line.get("shrunk", True):
         return -len(line["shape"]), 0, line["subject"]
     steps = filed["case"]["steps"] if filed is not None else []
     size = sum(len(json.dumps(step["body"])) for step in steps) if steps else 1 << 40
@@ -313,7 +313,7 @@ def _together(lines: Sequence[Line]) -> Line:
     found: Line = {
         "cases": sum(each["cases"] for each in lines),
         "checks": sorted({check for each in lines for check in each["checks"]}),
-        "shrunk": any(each["shrunk"] for each in lines),
+        "shrunk": any(each.get("shrunk", True) for each in lines),
         "where": _where(each["where"] for each in lines),
     }
     expected = [each.get("known") or each.get("beyond") for each in lines]

@@ -10,7 +10,7 @@ from conformance.core.ledger import Line
 from reports.html_failures import failures
 from reports.html_tables import by_subject, coverage, differences, overview
 from reports.markup import Safe, joined, link, tag
-from reports.summary import Summary
+from reports.summary import Summary, reason
 
 TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6: "unknown", 70: "fail"}
 """How the outcome looks, by exit code."""
@@ -113,13 +113,12 @@ def command(options: Line) -> str:
     if not options.get("targets"):
         return ""
     words = ["kipcheck", "run"]
-    for name, key in (("--target", "targets"), ("--check", "checks"), ("--message", "messages")):
+    several = {"--target": "targets", "--check": "checks", "--message": "messages"}
+    for name, key in {**several, "--known": "known", "--profile": "profiles"}.items():
         words += [word for each in options.get(key, ()) if each != "*" for word in (name, each)]
-    for name, default in (("edition", "apache"), ("seed", 0), ("cases", None), ("known", None)):
-        value = options.get(name, default)
-        if value not in (default, (), []):
-            values = value if isinstance(value, list) else [value]
-            words += [word for each in values for word in (f"--{name}", str(each))]
+    for name, default in (("edition", "apache"), ("seed", 0), ("cases", None)):
+        if options.get(name, default) != default:
+            words += [f"--{name}", str(options[name])]
     return shlex.join(words)
 
 
@@ -131,6 +130,8 @@ def _sections(found: Summary) -> Iterator[tuple[str, str, int, Safe]]:
     if found.ledger.troubles or found.unexplained:
         troubles = list(_troubles(found))
         yield "troubles", "Troubles", len(troubles), joined(tag("h2", "Troubles"), tag("ul", troubles, class_="list"))
+    if found.stale or found.flaky:
+        yield "lists", "Lists", len(found.stale) + len(found.flaky), _lists(found)
     yield "results", "Results", 0, overview(found)
     yield "failures", "Failures", len(found.failures), failures(found)
     if found.cells:
@@ -157,6 +158,24 @@ def _troubles(found: Summary) -> Iterator[Safe]:
         yield tag("li", tag("b", each["target"]), ": ", first, tag("pre", rest) if rest.strip() else None)
     for (target, check), cases in found.unexplained.items():
         yield tag("li", tag("b", target), f": {check}: {cases} failed and were not looked into before the run ended")
+
+
+def _lists(found: Summary) -> Safe:
+    stale = (tag("li", tag("b", each["entry"]), ": ", each["why"]) for each in found.stale)
+    flaky = (
+        tag(
+            "li",
+            tag("b", f"{each['target']}, {each['check']}"),
+            f": {each['why']}; alone it {each['alone']}. ",
+            reason(each),
+        )
+        for each in found.flaky
+    )
+    return joined(
+        tag("h2", "Lists of known deviations"),
+        (tag("h3", "Stale entries"), tag("ul", stale, class_="list")) if found.stale else None,
+        (tag("h3", "What comes and goes"), tag("ul", flaky, class_="list")) if found.flaky else None,
+    )
 
 
 def _skips(found: Summary) -> Safe:

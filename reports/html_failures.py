@@ -1,13 +1,12 @@
 """The failures of the page: the sentence broken, its clauses, why it is wrong, exhibits, how to see it again."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from conformance.core.ledger import Line
 from reports.diagram import sequence
 from reports.html_tables import word
 from reports.markup import Child, Safe, joined, link, tag
-from reports.summary import KNOWN, WORDS, Summary, asked, where
+from reports.summary import KNOWN, WORDS, Summary, asked, expected, where
 from reports.text import around
 
 OPEN = 12
@@ -63,15 +62,14 @@ def _cases(failure: Line) -> str:
 
 
 def _told(found: Summary, failure: Line) -> Iterator[Child]:
-    known = failure.get("known")
-    if known:
-        yield _known(known)
+    if expected(failure):
+        yield _listed(failure)
     yield tag("h4", "What is broken"), tag("p", failure["sentence"], class_="rule")
     yield tag("ul", (_clause(found, each) for each in failure["requirements"]), class_="clauses")
     yield tag("h4", "Why it is wrong"), tag("p", failure["why"])
     yield _versus(failure)
     shown = [_exhibit(each, failure) for each in failure["exhibits"]]
-    if not any(each["kind"] == "sequence" for each in failure["exhibits"]):
+    if failure["steps"] and not any(each["kind"] == "sequence" for each in failure["exhibits"]):
         yield tag("h4", "What was asked"), tag("ol", _steps(failure), class_="steps")
     yield shown
     yield tag("h4", "To see it again"), tag("pre", tag("code", failure["reproduce"]), class_="command")
@@ -80,33 +78,25 @@ def _told(found: Summary, failure: Line) -> Iterator[Child]:
         yield tag("p", tag("span", (tag("span", each) for each in failure["tags"]), class_="tags"))
 
 
-def _known(known: Any) -> Safe:
-    if not isinstance(known, Mapping):
-        return tag("p", tag("b", "A known deviation: "), str(known))
-    address = known.get("link")
-    rest = [
-        f"{key}: {each}" for key, each in known.items() if key not in ("reason", "link") and each not in (None, "", [])
-    ]
-    return tag(
-        "p",
-        tag("b", "A known deviation: "),
-        str(known.get("reason", "")),
-        " ",
-        link(address, str(address)) if address else None,
-        tag("span", f" ({'; '.join(rest)})", class_="small") if rest else None,
-    )
+def _listed(failure: Line) -> Safe:
+    """What the lists of known deviations say of it, with the page where it is discussed."""
+    entry = next(failure[key] for key in ("known", "beyond", "changed") if failure.get(key))
+    said, address = expected(failure), str(entry.get("link") or "")
+    before, found, after = said.partition(address) if address else (said, "", "")
+    until = f", to be looked at again by {entry['expires']}" if entry.get("expires") else ""
+    at = tag("span", f" ({entry.get('file')}:{entry.get('line')}{until})", class_="small")
+    return tag("p", tag("b", "Listed: "), before, link(address, address) if found else None, after, at)
 
 
 def _clause(found: Summary, requirement: Line) -> Safe:
     about = found.header.get("requirements", {}).get(requirement["id"], {})
-    name = (tag("b", requirement["id"]), " ", requirement["clause"])
     remedy = [
         tag("p", tag("b", f"{label}: "), str(about[key]))
         for key, label in (("means", "In plain words"), ("fix", "How to mend it"))
         if about.get(key)
     ]
-    text = tag("details", tag("summary", "text"), tag("p", requirement["text"]), remedy, class_="more")
-    return tag("li", name, text)
+    name = tag("summary", tag("b", requirement["id"]), " ", requirement["clause"])
+    return tag("li", tag("details", name, tag("p", requirement["text"]), remedy, class_="more"))
 
 
 def _versus(failure: Line) -> Safe | None:
@@ -115,21 +105,18 @@ def _versus(failure: Line) -> Safe | None:
     ]
     rows += [(name, failure[name]) for name in ("expected", "observed") if failure[name]]
     cells = (
-        (tag("dt", name), tag("dd", tag("code", _long(str(value)), class_="mark" if name == "observed" else None)))
+        (tag("dt", name), tag("dd", tag("code", _long(str(value)), class_="bad" if name == "observed" else None)))
         for name, value in rows
     )
     return tag("dl", cells, class_="versus") if rows else None
 
 
 def _where(failure: Line) -> Child:
-    filed = tag("a", f"failures/{failure['id']}.json", href=f"failures/{failure['id']}.json")
-    return (
-        f"Seen in {_cases(failure)}: {where(failure)}. The least of them is case ",
-        tag("code", failure["case_id"]),
-        ", in ",
-        filed,
-        ".",
-    )
+    if not failure["case_id"]:
+        return f"About {where(failure)}."
+    filed = f"failures/{failure['id']}.json"
+    seen = f"Seen in {_cases(failure)}: {where(failure)}. The least of them is case "
+    return seen, tag("code", failure["case_id"]), ", in ", tag("a", filed, href=filed), "."
 
 
 def _steps(failure: Line) -> Iterator[Safe]:
@@ -182,7 +169,7 @@ def _bytes(rows: Sequence[Line], failure: Line) -> Child:
             if row["guilty"] and (failure["expected"] or failure["observed"]):
                 versus = f"expected {failure['expected'] or 'nothing'}; observed {failure['observed'] or 'nothing'}"
                 yield tag(
-                    "tr", tag("td"), tag("td", tag("span", _brief(versus), class_="mark"), colspan=5), class_="guilty"
+                    "tr", tag("td"), tag("td", tag("span", _brief(versus), class_="bad"), colspan=5), class_="guilty"
                 )
 
     def part(some: Sequence[Line]) -> Safe:

@@ -12,6 +12,7 @@ MEANT = {
     "PASS": "kept",
     "FAIL": "a MUST is broken",
     "KNOWN": "broken, as is known and expected",
+    "FLAKY": "failed, but not when run alone",
     "WARN": "a SHOULD is broken",
     "NOTE": "observed, decides nothing",
     "UNKNOWN": "undecided: no pass",

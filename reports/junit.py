@@ -5,12 +5,17 @@ each suite; a decimal for each time) is kept everywhere.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from conformance.core.ledger import Line
 from reports.markup import Safe, clean, tag
-from reports.summary import KNOWN, Cell, Summary
+from reports.summary import FLAKY, KNOWN, Cell, Summary
 from reports.text import block
 
+Test: TypeAlias = tuple[str, Safe | None]
+"""Name and outcome; None: passed."""
+Suite: TypeAlias = tuple[str, str, list[Test]]
+"""Target, check, tests."""
 TIME = "0.000"
 """Cases run in batches: nobody knows what one took."""
 
@@ -22,15 +27,13 @@ def render(found: Summary) -> str:
         for check, by in found.table.items()
         if target in by
     ]
-    suites = [*suites, *_skipped(found), ("kipcheck", "run", list(_run(found)))]
+    suites = [*suites, *_elsewhere(found), *_skipped(found), ("kipcheck", "run", list(_run(found)))]
     told: set[str] = set()
     shown = (_suite(found, number, *suite, told) for number, suite in enumerate(suites))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tag("testsuites", shown)}\n'
 
 
-def _suite(
-    found: Summary, number: int, target: str, check: str, tests: list[tuple[str, Safe | None]], told: set[str]
-) -> Safe:
+def _suite(found: Summary, number: int, target: str, check: str, tests: list[Test], told: set[str]) -> Safe:
     kinds = [str(outcome)[1:].split(" ", 1)[0] if outcome is not None else "" for _, outcome in tests]
     version = found.versions.get(target, "")
     properties = {
@@ -86,7 +89,7 @@ def _seconds(found: Summary, target: str, check: str) -> str:
     return f"{taken:.3f}"
 
 
-def _tests(found: Summary, target: str, check: str) -> Iterator[tuple[str, Safe | None]]:
+def _tests(found: Summary, target: str, check: str) -> Iterator[Test]:
     for subject, by in found.cells[check].items():
         if target in by:
             yield subject, _outcome(by[target], found.breaches(target, check, subject))
@@ -97,18 +100,36 @@ def _outcome(cell: Cell, breaches: Sequence[Line]) -> Safe | None:
     text = "\n\n".join("\n".join(block(each, told)) for each in breaches if each["grade"] == "MUST")
     broken = [each for each in breaches if each["grade"] == "MUST" and not each.get("known")]
     if cell.word == "FAIL":
-        why = (
-            "; ".join(each["why"] for each in broken) or f"{cell.counts['FAIL']} cases failed and were not looked into"
-        )
-        kind = broken[0]["invariant"] if broken else "not-looked-into"
-        return tag("failure", text, message=_brief(why), type=kind)
+        if not broken:
+            return tag(
+                "failure", message=f"{cell.counts['FAIL']} cases failed and were not looked into", type="cut-off"
+            )
+        return _failed(broken, text)
     if cell.word == "UNKNOWN":
         return tag("error", message=f"undecided: {cell.counts['UNKNOWN']} of {cell.cases} cases", type="UNKNOWN")
     if cell.word == KNOWN and cell.counts["FAIL"]:
         return tag("skipped", text, message=_brief("known deviation: " + "; ".join(each["why"] for each in breaches)))
+    if cell.word == FLAKY:
+        return tag(
+            "skipped", message=f"{cell.counts['FAIL'] + cell.counts['WARN']} cases failed, and alone they do not"
+        )
     if cell.word == "SKIP":
         return tag("skipped", message="the target does not support it")
     return None
+
+
+def _failed(broken: Sequence[Line], text: str) -> Safe:
+    return tag("failure", text, message=_brief("; ".join(each["why"] for each in broken)), type=broken[0]["invariant"])
+
+
+def _elsewhere(found: Summary) -> Iterator[Suite]:
+    """What no case shows: a suite for each target and check all the same."""
+    suites: dict[tuple[str, str], list[Test]] = {}
+    for each in found.elsewhere:
+        text = "\n".join(block(each, set()))
+        outcome = _failed([each], text) if not each.get("known") else tag("skipped", text, message="known deviation")
+        suites.setdefault((each["target"], each["check"]), []).append((each["subject"], outcome))
+    yield from ((*key, tests) for key, tests in suites.items())
 
 
 def _brief(text: str) -> str:
@@ -116,18 +137,20 @@ def _brief(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:299]}…"
 
 
-def _skipped(found: Summary) -> Iterator[tuple[str, str, list[tuple[str, Safe | None]]]]:
+def _skipped(found: Summary) -> Iterator[Suite]:
     for each in found.ledger.skips:
         yield each["target"], each["check"], [("all of it", tag("skipped", message=_brief(each["why"])))]
 
 
-def _run(found: Summary) -> Iterator[tuple[str, Safe | None]]:
+def _run(found: Summary) -> Iterator[Test]:
     """What concerns no check: an importer shows only tests."""
     error = None if found.complete else tag("error", message=_brief(found.state), type="INCOMPLETE")
     yield "the run is complete", error
     for number, each in enumerate(found.ledger.troubles, 1):
         why = str(each["why"])
         yield f"trouble {number}: {each['target']}", tag("error", why, message=_brief(why), type="trouble")
-    explained = {each["grade"] for each in found.failures} & {"MUST"} or found.ledger.troubles
+    for each in found.stale:
+        yield f"stale entry {each['entry']}", tag("error", message=_brief(each["why"]), type="stale")
+    explained = {each["grade"] for each in found.failures} & {"MUST"} or found.ledger.troubles or found.stale
     if found.exit and found.complete and not explained:
         yield f"exit {found.exit}", tag("error", message=_brief(found.meaning), type=f"exit-{found.exit}")

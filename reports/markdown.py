@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from conformance.core.ledger import Line
 from reports.markup import clean
-from reports.summary import KNOWN, WORDS, Cell, Summary
+from reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary
 from reports.text import block
 
 MOST = 900_000
@@ -18,6 +18,7 @@ MARKS = {
     "NOTE": "ℹ️ note",
     "UNKNOWN": "❔ unknown",
     "SKIP": "➖ skip",
+    FLAKY: "🎲 flaky",
 }
 SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$^=:])")
 
@@ -83,12 +84,17 @@ def _known(found: Summary) -> Iterator[str]:
     known = [each for each in found.failures if each.get("known")]
     if known:
         lines = [f"{each['id']}  {each['target']}  {each['check']}: {each['why']}" for each in known]
-        yield f"<details><summary>{len(known)} known deviations</summary>\n\n{_cut(fenced(lines), 100_000)}\n\n</details>\n"
+        listed = fenced([_cut(line, 400) for line in lines[:200]])
+        yield f"<details><summary>{len(known)} known deviations</summary>\n\n{listed}\n\n</details>\n"
 
 
 def _troubles(found: Summary) -> Iterator[str]:
     for each in found.ledger.troubles:
         yield f"**trouble** {plain(each['target'])}: {plain(str(each['why'])[:2000])}\n"
+    for each in found.stale:
+        yield f"**stale** {plain(each['entry'])}: {plain(each['why'])}\n"
+    for each in found.flaky:
+        yield f"**flaky** {plain(each['target'])}: {plain(each['check'])}: {plain(each['why'])}\n"
     for (target, check), cases in found.unexplained.items():
         left = f"{cases} failed and were not looked into before the run ended"
         yield f"**trouble** {plain(target)}: {plain(check)}: {left}\n"

@@ -22,7 +22,7 @@ Child: TypeAlias = "str | Iterable[Child] | None"
 
 
 def clean(text: str) -> str:
-    """What cannot be shown, or would do harm where it is shown, as ``\\x1b`` or ``\\ud800``. Keeps tab and line feed."""
+    """What cannot be shown, or does harm where it is shown, as ``\\x1b`` or ``\\ud800``. Keeps tab and line feed."""
     return UNSEEN.sub(lambda found: _escape(ord(found[0])), text)
 
 

@@ -29,6 +29,8 @@ def render(found: Summary) -> str:
             "requirements": [_requirement(each) for each in found.coverage],
             "skips": [_untyped(each) for each in found.ledger.skips],
             "troubles": [_untyped(each) for each in found.ledger.troubles],
+            "stale": [_untyped(each) for each in found.stale],
+            "flaky": [_untyped(each) for each in found.flaky],
             "footer": {
                 "complete": found.complete,
                 "stopped_by": None if found.complete else found.state,

@@ -6,7 +6,7 @@ from typing import Any
 from conformance.core.ledger import Line
 from reports.markup import clean
 from reports.results import dumped
-from reports.summary import Summary, named, where
+from reports.summary import Summary, named, reason, where
 
 LEVELS = {"MUST": "error", "SHOULD": "warning", "INFO": "note"}
 
@@ -52,6 +52,7 @@ def _invocation(found: Summary) -> dict[str, Any]:
     """Did the tool do its work? Failures of a target are its work."""
     notes = [
         *(f"{each['target']}: {each['why']}" for each in found.ledger.troubles),
+        *(f"{each['entry']}: {each['why']}" for each in found.stale),
         *([] if found.complete else [found.state]),
     ]
     told = {"exitCode": found.exit, "exitCodeDescription": found.meaning} if found.exit is not None else {}
@@ -98,7 +99,12 @@ def _requirements(found: Summary, about: Line, line: Line | None) -> dict[str, A
 
 
 def _artifact(failure: Line) -> dict[str, Any]:
-    return {"location": {"uri": f"failures/{failure['id']}.json"}, "mimeType": "application/json"}
+    return {"location": {"uri": _file(failure)}, "mimeType": "application/json"}
+
+
+def _file(failure: Line) -> str:
+    """With its least case; the ledger, where no case shows it."""
+    return f"failures/{failure['id']}.json" if failure["case_id"] else "ledger.jsonl"
 
 
 def _result(failure: Line, rule: int, artifact: int) -> dict[str, Any]:
@@ -109,7 +115,7 @@ def _result(failure: Line, rule: int, artifact: int) -> dict[str, Any]:
     words.append(f"Again: {failure['reproduce']}")
     place = {
         "physicalLocation": {
-            "artifactLocation": {"uri": f"failures/{failure['id']}.json", "index": artifact},
+            "artifactLocation": {"uri": _file(failure), "index": artifact},
             "region": {"startLine": 1},
         },
         "logicalLocations": [
@@ -123,7 +129,6 @@ def _result(failure: Line, rule: int, artifact: int) -> dict[str, Any]:
         ],
     }
     known = failure.get("known")
-    reason = known.get("reason", "") if isinstance(known, dict) else str(known)
     return {
         "ruleId": clean(failure["invariant"]),
         "ruleIndex": rule,
@@ -134,7 +139,7 @@ def _result(failure: Line, rule: int, artifact: int) -> dict[str, Any]:
         "partialFingerprints": {"kipcheckFailure/v1": failure["id"]},
         "occurrenceCount": failure["cases"],
         **(
-            {"suppressions": [{"kind": "external", "status": "accepted", "justification": clean(reason)}]}
+            {"suppressions": [{"kind": "external", "status": "accepted", "justification": clean(reason(known))}]}
             if known
             else {}
         ),

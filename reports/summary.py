@@ -13,6 +13,8 @@ SEVERITY = ("FAIL", "UNKNOWN", "WARN", "NOTE", "PASS", "SKIP")
 """What a cell with several results is called: the first of them that it has."""
 KNOWN = "KNOWN"
 """What FAIL and WARN are called where every failure behind them is a known deviation."""
+FLAKY = "FLAKY"
+"""What they are called where none is behind them, in a whole run: alone, the cases do not fail every time."""
 GRADES: Mapping[str, int] = {"MUST": 0, "SHOULD": 1, "INFO": 2}
 WORDS: Mapping[str, str] = {"MUST": "FAIL", "SHOULD": "WARN", "INFO": "NOTE"}
 """What a breach is called, by the grade of what it breaks."""
@@ -26,8 +28,8 @@ class Cell:
     counts: Counter[str] = field(default_factory=Counter)
     versions: dict[str, Versions] = field(default_factory=dict)
     """Result -> the versions in which it was seen; empty for what has no versions."""
-    known: bool = False
-    """Is everything that fails here a known deviation?"""
+    called: str = ""
+    """KNOWN or FLAKY, where what fails here is that."""
 
     def add(self, version: int | None, counts: Mapping[str, int]) -> None:
         self.counts.update(counts)
@@ -38,7 +40,7 @@ class Cell:
     @property
     def word(self) -> str:
         worst = next((each for each in SEVERITY if self.counts[each]), "SKIP")
-        return KNOWN if self.known and worst in ("FAIL", "WARN") else worst
+        return self.called if self.called and worst in ("FAIL", "WARN") else worst
 
     @property
     def cases(self) -> int:
@@ -129,7 +131,7 @@ class Summary:
         for check, subjects in found.items():
             for subject, by in subjects.items():
                 for target, cell in by.items():
-                    cell.known = self._known(target, check, subject)
+                    cell.called = self._called(target, check, subject)
         return {check: subjects for check, subjects in found.items() if subjects}
 
     @cached_property
@@ -141,7 +143,7 @@ class Summary:
                 for target, cell in by.items():
                     found.setdefault(check, {}).setdefault(target, Cell()).counts.update(cell.counts)
             for target, cell in found[check].items():
-                cell.known = self._known(target, check)
+                cell.called = self._called(target, check)
         return found
 
     @cached_property
@@ -149,7 +151,8 @@ class Summary:
         found: dict[tuple[str, str], list[Line]] = {}
         for each in self.ledger.failures:
             if each["grade"] != "INFO":
-                found.setdefault((each["target"], each["check"]), []).append(each)
+                for check in each["checks"]:
+                    found.setdefault((each["target"], check), []).append(each)
         return found
 
     def breaches(self, target: str, check: str, subject: str | None = None) -> list[Line]:
@@ -157,19 +160,40 @@ class Summary:
         there = self._breaches.get((target, check), [])
         return [each for each in there if subject is None or subject in each["where"]]
 
-    def _known(self, target: str, check: str, subject: str | None = None) -> bool:
+    def _called(self, target: str, check: str, subject: str | None = None) -> str:
         there = self.breaches(target, check, subject)
-        return bool(there) and all(each.get("known") for each in there)
+        if not there:
+            return FLAKY if self.complete else ""
+        return KNOWN if all(each.get("known") for each in there) else ""
+
+    @property
+    def stale(self) -> Sequence[Line]:
+        """Entries of known deviations that do not say what is, any more."""
+        return self.ledger.lines.get("stale", ())
+
+    @property
+    def flaky(self) -> Sequence[Line]:
+        """What is listed as coming and going, and did."""
+        return self.ledger.lines.get("flaky", ())
+
+    @property
+    def elsewhere(self) -> Iterable[Line]:
+        """Failures that no case shows: what a profile asks for and is not there."""
+        return (each for each in self.failures if not any(check in self.table for check in each["checks"]))
 
     @cached_property
     def unexplained(self) -> Mapping[tuple[str, str], int]:
         """(target, check) -> failed cases of which no failure tells: the run ended before it looked into them."""
-        return {
-            (target, check): cell.counts["FAIL"] + cell.counts["WARN"]
-            for check, by in self.table.items()
-            for target, cell in by.items()
-            if cell.counts["FAIL"] + cell.counts["WARN"] and not self.breaches(target, check)
-        }
+        return (
+            {}
+            if self.complete
+            else {
+                (target, check): cell.counts["FAIL"] + cell.counts["WARN"]
+                for check, by in self.table.items()
+                for target, cell in by.items()
+                if cell.counts["FAIL"] + cell.counts["WARN"] and not self.breaches(target, check)
+            }
+        )
 
     # ---- coverage
 
@@ -251,7 +275,9 @@ class Summary:
         should = sum(each["grade"] == "SHOULD" for each in new)
         known = len(self.failures) - len(new)
         told = [f"{must} distinct {_some(must, 'failure')}", f"{should} {_some(should, 'warning')}"]
-        return ", ".join([*told, *([f"{known} known {_some(known, 'deviation')}"] if known else [])])
+        told += [f"{known} known {_some(known, 'deviation')}"] if known else []
+        stale = len(self.stale)
+        return ", ".join([*told, *([f"{stale} stale {'entry' if stale == 1 else 'entries'}"] if stale else [])])
 
     @property
     def verdict(self) -> str:
@@ -272,6 +298,23 @@ def _some(number: int, what: str) -> str:
 def where(failure: Line) -> str:
     """``HeartbeatResponse v0-4; range``"""
     return "; ".join(named(subject, versions) for subject, versions in failure["where"].items())
+
+
+def reason(entry: Any) -> str:
+    """Why a deviation is expected, and where that is discussed."""
+    return " ".join(str(entry[key]) for key in ("reason", "link") if entry.get(key))
+
+
+def expected(failure: Line) -> str:
+    """What the lists of known deviations say of a failure; empty where they say nothing."""
+    if known := failure.get("known"):
+        return f"a known deviation: {reason(known)}"
+    if beyond := failure.get("beyond"):
+        more = f" It is not expected on {where(beyond)}." if beyond.get("where") else ""
+        return f"in part a known deviation: {reason(beyond)}.{more}"
+    if changed := failure.get("changed"):
+        return f"not as {changed.get('file')}:{changed.get('line')} expects it: {reason(changed)}"
+    return ""
 
 
 def named(subject: str, versions: str | int | None) -> str:

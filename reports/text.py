@@ -2,11 +2,10 @@
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from conformance.core.ledger import Line
 from reports.markup import clean
-from reports.summary import RESULTS, WORDS, Summary, asked, named, ways_to_differ, where
+from reports.summary import RESULTS, WORDS, Summary, asked, expected, named, reason, ways_to_differ, where
 
 WIDTH = 110
 DIFFERENCES = 40
@@ -25,6 +24,7 @@ def render(found: Summary) -> str:
     lines += _known(known)
     lines += _table(found)
     lines += _differences(found)
+    lines += _lists(found)
     lines += [f"{each['target']}: {each['check']} skipped: {each['why']}" for each in found.ledger.skips]
     lines += [f"{each['target']}: {each['why']}" for each in found.ledger.troubles]
     for (target, check), cases in found.unexplained.items():
@@ -55,16 +55,11 @@ def block(failure: Line, told: set[str]) -> Iterator[str]:
     for exhibit in failure["exhibits"]:
         yield from _exhibit(exhibit)
     yield from _wrapped("seen", f"{failure['cases']} {'case' if failure['cases'] == 1 else 'cases'}: {where(failure)}")
-    if failure.get("known"):
-        yield from _wrapped("known", _reason(failure["known"]))
+    if expected(failure):
+        yield from _wrapped("listed", expected(failure))
     if failure.get("tags"):
         yield from _wrapped("tags", ", ".join(failure["tags"]))
     yield f"  {'again':<9} {failure['reproduce']}"
-
-
-def _reason(known: Any) -> str:
-    """Why a deviation is expected, and where that is discussed."""
-    return " ".join(str(known[key]) for key in ("reason", "link") if known.get(key))
 
 
 def _wrapped(label: str, text: str) -> list[str]:
@@ -80,8 +75,17 @@ def _known(failures: Sequence[Line]) -> Iterator[str]:
     yield "known deviations"
     for each in failures:
         head = f"{each['id']}  {each['target']}  {each['check']}"
-        yield from (f"  {line}" for line in textwrap.wrap(f"{head}: {_reason(each['known'])}", WIDTH - 2)[:2])
+        yield from (f"  {line}" for line in textwrap.wrap(f"{head}: {reason(each['known'])}", WIDTH - 2)[:2])
     yield ""
+
+
+def _lists(found: Summary) -> Iterator[str]:
+    """What there is to do about the lists of known deviations."""
+    for each in found.stale:
+        yield f"stale: {each['entry']}: {each['why']}"
+    for each in found.flaky:
+        what = f"{each['target']}: {each['check']} on {named(each['subject'], each['version'])}"
+        yield f"flaky: {what}: {each['why']}; alone it {each['alone']} ({reason(each)})"
 
 
 def _exhibit(exhibit: Line) -> Iterator[str]:
