@@ -1,0 +1,9 @@
+"""The gate as pytest sees it: ``pytest --pyargs conformance.suite --kipcheck-target kafka-python``.
+
+Or in a test suite of one's own, with the targets in the ini file (``kipcheck_target = cmd:./my-testee``)::
+
+    def test_conformance(kipcheck_item):
+        kipcheck_item.hold()
+
+One item for each target, check and subject (a message at all its versions, an assignor, a machine).
+"""

@@ -1,0 +1,111 @@
+"""Options and fixtures of the gate under pytest. It is loaded with every pytest, so it imports what it needs late."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conformance.suite.held import Item, Kept
+    from conformance.targets.protocol import Target
+
+ITEM, TARGET = "kipcheck_item", "kipcheck_target"
+LISTS = {
+    "target": "what to test, as kipcheck run has it; may be repeated",
+    "check": "default all; may be repeated",
+    "message": "messages, assignors, machines; default all; may be repeated",
+    "known": "known deviations: a file, or default for what comes with kipcheck; may be repeated",
+}
+KEPT = pytest.StashKey["Kept"]()
+TOLD = pytest.StashKey[str]()
+
+
+class KipcheckWarning(UserWarning):
+    """A breach of a SHOULD."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("kipcheck", "conformance with Kafka's protocols (pytest --pyargs conformance.suite)")
+    for name, about in LISTS.items():
+        metavar = {"target": "T", "known": "FILE"}.get(name, "GLOB")
+        group.addoption(f"--kipcheck-{name}", action="append", default=[], metavar=metavar, help=about)
+        parser.addini(f"kipcheck_{name}", about, type="linelist")
+    group.addoption("--kipcheck-edition", metavar="E", help="default apache")
+    parser.addini("kipcheck_edition", "whose text is the truth", default="apache")
+    group.addoption("--kipcheck-seed", type=int, default=0, metavar="N")
+    group.addoption("--kipcheck-cases", type=int, metavar="N", help="values drawn for each check and subject")
+    group.addoption(
+        "--kipcheck-out", type=Path, default=Path("kipcheck-out"), metavar="DIR",
+        help="where ledger, reports and failures go (default kipcheck-out)",
+    )  # fmt: skip
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if ITEM in metafunc.fixturenames:
+        items = _kept(metafunc.config).items()
+        metafunc.parametrize(ITEM, items, ids=[item.id for item in items], indirect=True)
+    elif TARGET in metafunc.fixturenames:
+        metafunc.parametrize(TARGET, _kept(metafunc.config).names(), indirect=True, scope="session")
+
+
+@pytest.fixture
+def kipcheck_item(request: pytest.FixtureRequest) -> "Item":
+    """A check on a subject with a target: ``hold`` fails with what a run of kipcheck would tell."""
+    item: Item = request.param
+    return item
+
+
+@pytest.fixture(scope="session")
+def kipcheck_target(request: pytest.FixtureRequest) -> "Target":
+    """A target of ``--kipcheck-target``: ``open`` gives a session, which holds cases. Its process is kept for all."""
+    found = _kept(request.config).find(request.param)
+    return found
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if _tells(session.config):
+        from conformance.suite.gathered import forget
+
+        forget(session.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not _tells(session.config):
+        return
+    from conformance.suite.gathered import gathered
+
+    told = gathered(session.config)
+    if told is not None:
+        session.config.stash[TOLD] = told.line
+        # What no item alone shows, as an entry of known deviations that matches nothing.
+        if told.exit_code and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _tells(config: pytest.Config) -> bool:
+    """Is this the process that tells of all items? Not where pytest-xdist started it, nor where nothing is named."""
+    named = config.getoption("--kipcheck-target") or config.getini("kipcheck_target")
+    return bool(named) and not config.option.collectonly and not hasattr(config, "workerinput")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    line = config.stash.get(TOLD, "")
+    if line:
+        terminalreporter.section("kipcheck")
+        terminalreporter.line(line)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    kept = config.stash.get(KEPT, None)
+    if kept is not None:
+        kept.close()
+
+
+def _kept(config: pytest.Config) -> "Kept":
+    """The targets at work, and what is asked of them."""
+    if KEPT not in config.stash:
+        from conformance.suite.held import Kept
+
+        config.stash[KEPT] = Kept(config)
+    return config.stash[KEPT]
