@@ -1,0 +1,211 @@
+// Testee protocol 1 over standard input and output, for franz-go: its messages and its group balancers.
+//
+// It observes and never judges. The folder with Kafka's message definitions, which lend their names to franz-go's
+// fields, is its first argument. Cases are held by a second process of the same program, since a loop without end can
+// be stopped in no other way, and a fatal error is not to be recovered from; when that one goes down, it is known in
+// which case, and another one goes on with the next.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+const (
+	library = "github.com/twmb/franz-go"
+	// worker is the second argument of the process that holds the cases.
+	worker = "worker"
+	frames = "frames"
+	most   = 16 << 20
+)
+
+type object = map[string]any
+
+// limits are what it cannot express; what is unsupported names one of them.
+var limits = object{
+	"null":    "what is no pointer and no list in Go is never null",
+	"utf-8":   "a text that is no UTF-8 is kept as it is, and JSON has no form for it",
+	"place":   "a field, or a value, for which a struct of this release has no place",
+	"version": "the version of sticky user data is not chosen: it is 0 where the generation is -1, else 1",
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: testee FOLDER-OF-DEFINITIONS")
+		os.Exit(2)
+	}
+	messages, err := lined(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	in, out := bufio.NewReaderSize(os.Stdin, 1<<20), bufio.NewWriterSize(os.Stdout, 1<<20)
+	// What the library prints must not mix with what we say.
+	os.Stdout = os.Stderr
+	if len(os.Args) > 2 && os.Args[2] == worker {
+		work(messages, in, out)
+		return
+	}
+	atWork := &supervised{}
+	framed := false
+	for {
+		text, err := heard(in, framed)
+		if err != nil {
+			return
+		}
+		order, err := parsed(text)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "not JSON:", err)
+			os.Exit(2)
+		}
+		answer := reply(messages, atWork, order)
+		say(out, framed, printed(answer))
+		if order["type"] == "bye" {
+			return
+		}
+		if answer["ok"] == true && order["framing"] != nil {
+			framed = order["framing"] == frames
+		}
+	}
+}
+
+func reply(messages map[string]*message, atWork *supervised, order object) object {
+	switch order["type"] {
+	case "hello":
+		capabilities := object{}
+		for name, each := range messages {
+			capabilities[name] = []int16{each.low, each.high}
+		}
+		return object{
+			"type": "hello", "protocol": 1, "name": "franz-go", "version": version(), "language": runtime.Version(),
+			"issues": "https://github.com/twmb/franz-go/issues", "roles": []string{"codec", "leader"},
+			"capabilities": capabilities, "assignors": assignors(), "limits": limits,
+			"framing": []string{"lines", frames},
+		}
+	case "configure":
+		edition, _ := order["edition"].(string)
+		if name, _, _ := strings.Cut(edition, "@"); name != "apache" {
+			return object{"type": "configure", "unsupported": "franz-go knows no edition " + edition}
+		}
+		if role := order["role"]; role != "codec" && role != "leader" {
+			return object{"type": "configure", "unsupported": fmt.Sprintf("franz-go does not play the role %v", role)}
+		}
+		return object{"type": "configure", "ok": true}
+	case "batch":
+		limit := 2 * time.Second
+		if given, err := number(order["cpu_ms"]); err == nil && given > 0 {
+			limit = time.Duration(given) * time.Millisecond
+		}
+		results := []any{}
+		for _, each := range list(order["cases"]) {
+			op, _ := each.(object)
+			results = append(results, atWork.result(op, limit))
+		}
+		return object{"type": "results", "id": order["id"], "results": results}
+	case "bye":
+		return object{"type": "bye"}
+	}
+	return object{"type": "unsupported", "message": fmt.Sprintf("no message is called %v", order["type"])}
+}
+
+func perform(messages map[string]*message, op object) object {
+	name, _ := op["op"].(string)
+	switch name {
+	case "assign":
+		return assign(op)
+	case "user-data":
+		return userData(op)
+	}
+	called, _ := op["message"].(string)
+	found := messages[called]
+	if found == nil {
+		return object{"status": "unsupported", "message": "no message is called " + called}
+	}
+	return found.perform(name, op)
+}
+
+func accepted(key string, value any) object {
+	return object{"status": "accepted", key: value}
+}
+
+func rejected(err error) object {
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", err), "*")
+	return object{"status": "rejected", "class": kind, "message": err.Error()}
+}
+
+func unsupported(limit inexpressible) object {
+	return object{"status": "unsupported", "capability": limit.name, "message": limit.why}
+}
+
+func died(cause, why, evidence string) object {
+	return object{"status": "died", "cause": cause, "message": why, "evidence": evidence}
+}
+
+// version is the release of the library that this program was built with.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, each := range info.Deps {
+			if each.Path == library {
+				return strings.TrimPrefix(each.Version, "v")
+			}
+		}
+	}
+	return "unknown"
+}
+
+// heard is the next message: a line, or what is behind its length.
+func heard(in *bufio.Reader, framed bool) ([]byte, error) {
+	if !framed {
+		return in.ReadBytes('\n')
+	}
+	var length [4]byte
+	if _, err := io.ReadFull(in, length[:]); err != nil {
+		return nil, err
+	}
+	size := binary.BigEndian.Uint32(length[:])
+	if size > most {
+		return nil, fmt.Errorf("a frame of %d bytes", size)
+	}
+	text := make([]byte, size)
+	_, err := io.ReadFull(in, text)
+	return text, err
+}
+
+func say(out *bufio.Writer, framed bool, text []byte) {
+	if framed {
+		out.Write(binary.BigEndian.AppendUint32(nil, uint32(len(text))))
+		out.Write(text)
+	} else {
+		out.Write(text)
+		out.WriteByte('\n')
+	}
+	out.Flush()
+}
+
+func parsed(text []byte) (object, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // an int64 is no float
+	var order object
+	err := decoder.Decode(&order)
+	return order, err
+}
+
+func printed(answer any) []byte {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(answer); err != nil {
+		fmt.Fprintln(os.Stderr, "no JSON:", err)
+		os.Exit(2)
+	}
+	return bytes.TrimSpace(text.Bytes())
+}

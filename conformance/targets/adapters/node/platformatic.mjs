@@ -1,0 +1,261 @@
+// @platformatic/kafka: requests are written by its ``createRequest``, responses read by its ``parseResponse``.
+//
+// Parameters are found by their names, which are those of the definitions; what a client never does (to read a request,
+// to write a response) it has no code for.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { fresh } from './definitions.mjs'
+import { Limit, spans } from './library.mjs'
+
+const TAGS = '_unknownTaggedFields'
+// The user data of its own members, in the versions of the protocol that they use.
+const OWN = null
+const LIMITS = {
+  requests: 'requests are written and never read',
+  responses: 'responses are read and never written',
+  tags: 'it has no place for tagged fields that it does not know',
+  place: 'a field, or a value, for which it has no place',
+  order: 'consumer protocol data is written in an order of its own, and without topics that have no partitions'
+}
+
+export async function load(folder, definitions) {
+  const root = join(folder, 'node_modules', '@platformatic', 'kafka')
+  const from = path => import(pathToFileURL(join(root, 'dist', path)).href)
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const one = new Platformatic(version, definitions)
+  one.reader = (await from('protocol/reader.js')).Reader
+  for (const area of ['admin', 'consumer', 'metadata']) {
+    for (const file of readdirSync(join(root, 'dist', 'apis', area))) {
+      if (/-v\d+\.js$/.test(file)) one.take(await from(`apis/${area}/${file}`))
+    }
+  }
+  one.assigners = await from('clients/consumer/partitions-assigners.js')
+  // Before 2.12 this is private to its consumer.
+  one.protocol = await from('clients/consumer/consumer-protocol.js').catch(() => null)
+  return one.ready()
+}
+
+class Platformatic {
+  name = 'platformatic-kafka'
+  issues = 'https://github.com/platformatic/kafka/issues'
+  limits = LIMITS
+  #apis = {}
+
+  constructor(version, definitions) {
+    this.version = version
+    this.definitions = definitions
+    this.named = {}
+    for (const each of Object.values(definitions)) {
+      if (each.apiKey !== undefined) this.named[`${each.apiKey} ${each.type}`] = each.name
+    }
+  }
+
+  // A module of an API in one version, if its parameters are the fields of that version.
+  take({ api, createRequest, parseResponse }) {
+    const request = this.definitions[this.named[`${api.key} request`]]
+    const response = this.definitions[this.named[`${api.key} response`]]
+    if (!request || !response) return
+    const parameters = parametersOf(createRequest)
+    const wanted = request.fields.filter(each => each.known(api.version) && !each.tagged)
+    const known = new Set(request.fields.map(each => each.name))
+    if (parameters.every(each => known.has(each)) && wanted.every(each => parameters.includes(each.name))) {
+      this.#put(request.name, api, { encode: value => this.#write(request, createRequest, parameters, value) })
+    }
+    this.#put(response.name, api, { decode: data => this.#read(response, parseResponse, api, data) })
+  }
+
+  #put(message, { version }, operations) {
+    (this.#apis[message] ??= {})[version] = operations
+  }
+
+  ready() {
+    if (this.protocol) {
+      const { encodeConsumerProtocolSubscription: writeSubscription, decodeConsumerProtocolSubscription: readSubscription } = this.protocol
+      const { encodeConsumerProtocolAssignment: writeAssignment, decodeConsumerProtocolAssignment: readAssignment } = this.protocol
+      const highest = this.protocol.CONSUMER_PROTOCOL_HIGHEST_VERSION
+      for (let version = this.protocol.CONSUMER_PROTOCOL_LOWEST_VERSION; version <= highest; version++) {
+        this.#put('ConsumerProtocolSubscription', { version }, this.#data('ConsumerProtocolSubscription', version, writeSubscription, readSubscription))
+        this.#put('ConsumerProtocolAssignment', { version }, this.#data('ConsumerProtocolAssignment', version, writeAssignment, readAssignment))
+      }
+    }
+    Object.assign(this, spans(Object.fromEntries(
+      Object.entries(this.#apis).map(([message, versions]) => [message, Object.keys(versions).map(Number)])
+    )))
+    this.assignors = ['roundrobin', ...(this.assigners.cooperativeStickyAssigner ? ['cooperative-sticky'] : [])]
+    return this
+  }
+
+  async answer(op) {
+    if (op.op === 'assign') return this.#assign(op)
+    if (op.op === 'user-data') return this.#assigner(op.assignor) && { hex: OWN }
+    const operations = this.#apis[op.message]?.[op.version]
+    if (!operations) throw new Limit(undefined, `no version ${op.version} of ${op.message}`)
+    if (op.op === 'encode') {
+      if (!operations.encode) throw new Limit('responses', LIMITS.responses)
+      return { hex: operations.encode(op.value).toString('hex') }
+    }
+    if (!operations.decode || (op.op === 'recode' && !operations.encode)) {
+      throw new Limit(operations.decode ? 'responses' : 'requests', operations.decode ? LIMITS.responses : LIMITS.requests)
+    }
+    const found = operations.decode(Buffer.from(op.hex, 'hex'))
+    return op.op === 'decode' ? { value: found } : { hex: operations.encode(found).toString('hex') }
+  }
+
+  #write(request, createRequest, parameters, value) {
+    const given = taken(request.fields, value)
+    for (const name of Object.keys(given)) {
+      if (!parameters.includes(name)) throw new Limit('place', `it has no parameter for ${name}`)
+    }
+    if (request.name === 'MetadataRequest' && given.topics) given.topics = given.topics.map(each => topic(each, createRequest))
+    return createRequest(...parameters.map(name => given[name])).buffer
+  }
+
+  #read(response, parseResponse, { key, version }, data) {
+    let found
+    try {
+      found = parseResponse(0, key, version, this.reader.from(data))
+    } catch (error) {
+      if (error?.code !== 'PLT_KFK_RESPONSE') throw error
+      found = error.response // what it read; that it throws at an error code is how it tells of one
+    }
+    return shown(response.fields, found, version)
+  }
+
+  #data(message, version, write, read) {
+    const { fields } = this.definitions[message]
+    const encode = value => {
+      const given = taken(fields, value)
+      for (const list of [given.ownedPartitions, given.assignedPartitions]) if (list) inOrder(list, each => each.topic, (a, b) => a.localeCompare(b))
+      if (given.topics) inOrder(given.topics, each => each)
+      for (const { partitions } of [...given.ownedPartitions ?? [], ...given.assignedPartitions ?? []]) {
+        if (!partitions.length) throw new Limit('order', LIMITS.order)
+        inOrder(partitions, each => each, (a, b) => a - b)
+      }
+      return write({ ...given, version })
+    }
+    return { encode, decode: data => shown(fields, read(data), version) }
+  }
+
+  // The first member leads: only the topics that it subscribes to are known to it.
+  #assign({ assignor, topics, members }) {
+    const assigner = this.#assigner(assignor)
+    const known = new Map(topics.map(each => [each.name, { partitionsCount: each.partitions }]))
+    const group = new Map(members.map(each => [each.id, this.#member(assignor, each)]))
+    const leader = members[0]
+    const plan = leader ? assigner(leader.id, group, new Set(leader.subscription), { topics: known }) : []
+    return {
+      assignment: plan.map(({ memberId, assignments }) => {
+        const { partitions, userData } = this.#share(assignor, [...assignments.values()])
+        return { id: memberId, partitions, userData }
+      })
+    }
+  }
+
+  #assigner(name) {
+    if (!this.assignors.includes(name)) throw new Limit(undefined, `no assignor is called ${name}`)
+    return { roundrobin: this.assigners.roundRobinAssigner, 'cooperative-sticky': this.assigners.cooperativeStickyAssigner }[name]
+  }
+
+  // As the leader has it from the bytes that the member's own client wrote.
+  #member(assignor, { id, subscription, owned, generation, rack, userData }) {
+    const metadata = userData === null ? OWN : Buffer.from(userData, 'hex')
+    if (!this.protocol) return { memberId: id, version: 1, topics: subscription, metadata }
+    const cooperative = assignor === 'cooperative-sticky'
+    const before = cooperative ? ownedOf(subscription, owned) : []
+    const found = this.protocol.decodeConsumerProtocolSubscription(this.protocol.encodeConsumerProtocolSubscription({
+      version: cooperative ? this.protocol.CONSUMER_PROTOCOL_HIGHEST_VERSION : 1,
+      topics: subscription,
+      userData: metadata,
+      ownedPartitions: before,
+      generationId: cooperative && before.length ? generation : -1,
+      rackId: cooperative ? rack : null
+    }))
+    return { ...found, memberId: id, metadata: found.userData }
+  }
+
+  #share(assignor, assignments) {
+    const flat = all => all.flatMap(({ topic, partitions }) => partitions.map(each => [topic, each]))
+    if (!this.protocol) return { partitions: flat(assignments), userData: '' }
+    const bytes = this.protocol.encodeConsumerProtocolAssignment({
+      version: assignor === 'cooperative-sticky' ? this.protocol.CONSUMER_PROTOCOL_HIGHEST_VERSION : 0,
+      assignedPartitions: assignments,
+      userData: null
+    })
+    return { partitions: flat(this.protocol.decodeConsumerProtocolAssignment(bytes).assignedPartitions), userData: null }
+  }
+}
+
+function parametersOf(method) {
+  const [, list] = /\(([^)]*)\)/.exec(method.toString())
+  return list.split(',').map(each => each.replace(/=.*/s, '').trim().replace(/^_/, '')).filter(Boolean)
+}
+
+// A topic of a metadata request is its name; with an id, where releases take one.
+function topic({ topicId, name }, createRequest) {
+  if (topicId === undefined || topicId === fresh({ type: 'uuid' })) return name
+  if (createRequest.toString().includes('topicId')) return { topicId, name }
+  throw new Limit('place', 'topics have names and no ids')
+}
+
+function ownedOf(subscription, owned) {
+  const found = new Map()
+  for (const [topic, partition] of owned) {
+    if (!subscription.includes(topic)) continue
+    if (!found.has(topic)) found.set(topic, { topic, partitions: [] })
+    found.get(topic).partitions.push(partition)
+  }
+  return [...found.values()]
+}
+
+function inOrder(list, key, compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0)) {
+  for (let i = 1; i < list.length; i++) {
+    if (compare(key(list[i - 1]), key(list[i])) > 0) throw new Limit('order', LIMITS.order)
+  }
+}
+
+// A value of the protocol's as its users would give it.
+function taken(fields, value) {
+  const out = {}
+  for (const [key, each] of Object.entries(value)) {
+    if (key === TAGS) throw new Limit('tags', LIMITS.tags)
+    const field = fields.find(one => one.name === key)
+    if (!field) throw new Limit('place', `it has no field ${key}`)
+    out[key] = each !== null && field.list ? each.map(one => take(field, one)) : take(field, each)
+  }
+  return out
+}
+
+function take(field, value) {
+  if (value === null) return null
+  if (field.inner) return taken(field.inner, value)
+  switch (field.type) {
+    case 'bytes':
+    case 'records':
+      return Buffer.from(value, 'hex')
+    case 'int64':
+      return BigInt(value)
+  }
+  return value
+}
+
+// What it read, as far as the version has it; a tagged field that it does not know is at its default.
+function shown(fields, found, version) {
+  const out = {}
+  for (const field of fields) {
+    if (!field.known(version)) continue
+    if (found[field.name] === undefined) {
+      if (field.tagged) out[field.name] = fresh(field)
+      continue
+    }
+    const each = found[field.name]
+    out[field.name] = each !== null && field.list ? each.map(one => show(field, one, version)) : show(field, each, version)
+  }
+  return out
+}
+
+function show(field, value, version) {
+  if (value === null || value === undefined) return null
+  if (field.inner) return shown(field.inner, value, version)
+  return Buffer.isBuffer(value) ? value.toString('hex') : value
+}

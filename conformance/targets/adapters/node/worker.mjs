@@ -1,0 +1,20 @@
+// Holds one operation at a time, and tells its result.
+import { parentPort, workerData } from 'node:worker_threads'
+import { library, Limit } from './library.mjs'
+
+const player = await library(...workerData)
+
+parentPort.on('message', async op => {
+  parentPort.postMessage(await result(op))
+})
+
+async function result(op) {
+  try {
+    return { status: 'accepted', ...await player.answer(op) }
+  } catch (error) {
+    if (error instanceof Limit) {
+      return { status: 'unsupported', capability: error.capability, message: error.message }
+    }
+    return { status: 'rejected', class: error?.constructor?.name ?? typeof error, message: String(error?.message ?? error).slice(0, 300) }
+  }
+}
