@@ -5,7 +5,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from conformance.checks import CHECKS, Check
+from conformance.core.remedy import remedies
 from conformance.core.requirement import Requirement, requirements
+from conformance.core.tags import Tags, vocabulary
 from conformance.invariants.registry import Invariant, all_invariants
 
 
@@ -22,12 +24,17 @@ def checks_table() -> list[dict[str, Any]]:
                     "statement": each.statement,
                     "grade": each.grade.value,
                     "requirements": sorted(_covered(each)),
+                    "tags": _tags(vocabulary().invariants[each.id]),
                 }
                 for each in _shown(check)
             ],
         }
         for check in CHECKS.values()
     ]
+
+
+def _tags(tags: Tags) -> dict[str, Any]:
+    return {"class": tags.bug, "effects": list(tags.effects), "links": list(tags.links)}
 
 
 def requirements_table() -> list[dict[str, Any]]:
@@ -58,6 +65,8 @@ def _row(found: Requirement, coverage: list[tuple[str, str, str]]) -> dict[str, 
         "role": found.role,
         "grade": found.grade.value,
         "text": found.text,
+        "means": remedies()[found.id].means,
+        "fix": remedies()[found.id].fix,
         "checks": list(dict.fromkeys(check for id, check, _ in coverage if id == found.id)),
         "invariants": sorted({each for id, _, each in coverage if id == found.id}),
     }

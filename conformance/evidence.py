@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.checks import CHECKS
 from conformance.core.case import Case, Step
+from conformance.core.history import Died
 from conformance.core.ledger import spans
 from conformance.core.requirement import requirements
+from conformance.core.tags import tags_of
 from conformance.invariants.registry import all_invariants
 from conformance.targets.protocol import TargetInfo
 
@@ -41,6 +43,7 @@ def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[s
             {"id": each.id, "clause": each.clause, "text": each.text}
             for each in map(requirements().__getitem__, invariant.covers(shown.unit.edition, shown.unit.subject))
         ],
+        "tags": tags_of(invariant.id),
         "edition": shown.unit.edition,
         "subject": shown.unit.subject,
         "subject_version": shown.unit.version,
@@ -59,9 +62,15 @@ def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[s
         "reproduce": f"kipcheck replay {shlex.quote(str(path))}",
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    filed = {"format": 1, **line, "case": shown.case.plain}
+    filed = {"format": 1, **line, "case": shown.case.plain, **_told(shown)}
     path.write_text(json.dumps(filed, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return line
+
+
+def _told(shown: "Finding") -> dict[str, str]:
+    """What a target that went down wrote to stderr: where it hung, if it told that."""
+    observation = shown.history.ops[shown.violation.at[-1]].observation
+    return {"stderr": observation.evidence} if isinstance(observation, Died) and observation.evidence else {}
 
 
 def _id(info: TargetInfo, finding: "Finding") -> str:

@@ -8,8 +8,8 @@ from conformance.checks.declared import Check, Family
 from conformance.checks.features import FEATURE_CHECKS
 from conformance.checks.wire import WIRE
 
-__all__ = ["CHECKS", "FAMILIES", "Check", "Family"]
+__all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family"]
 
-_ALL: tuple[Check[Any], ...] = (*WIRE, *ASSIGNMENT, *FEATURE_CHECKS)
-CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in _ALL}
+LISTED: tuple[Check[Any], ...] = (*WIRE, *ASSIGNMENT, *FEATURE_CHECKS)
+CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}
 FAMILIES: tuple[Family[Any], ...] = tuple({each.role: each.family for each in CHECKS.values()}.values())

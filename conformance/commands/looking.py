@@ -8,6 +8,9 @@ from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain,
 def add(commands: Commands) -> None:
     listed = commands.add("checks", _checks, "what is checked, against which requirements")
     listed.add_argument("--json", action="store_true")
+    listed.add_argument(
+        "--lint", action="store_true", help="is what checks, invariants and requirements say of each other in order?"
+    )
     wanted = commands.add("requirements", _requirements, "every normative statement, and the checks that cover it")
     wanted.add_argument("id", nargs="?", metavar="ID", help="one of them, with its clause and text")
     wanted.add_argument("--json", action="store_true")
@@ -27,6 +30,8 @@ def add(commands: Commands) -> None:
 def _checks(options: argparse.Namespace) -> int:
     from conformance.catalogue import checks_table
 
+    if options.lint:
+        return _lint()
     rows = checks_table()
     if options.json:
         return say_json({"checks": rows})
@@ -35,6 +40,20 @@ def _checks(options: argparse.Namespace) -> int:
         for each in row["invariants"]:
             print(f"    {each['grade']:<6} {each['id']}: {each['statement']}  [{', '.join(each['requirements'])}]")
     return OK
+
+
+def _lint() -> int:
+    from conformance import lint
+
+    found = lint.here()
+    troubles = list(lint.troubles(found))
+    for each in troubles:
+        complain(each, FAILED)
+    print(f"{len(found.checks)} checks, {len(found.invariants)} invariants, {len(found.requirements)} requirements")
+    for role, grade, covered, there in lint.numbers(found):
+        idle = "" if role in lint.played() else "  (no check plays this role)"
+        print(f"{role:<13} {grade:<6} {covered:>3} of {there:>3} covered{idle}")
+    return FAILED if troubles else OK
 
 
 def _requirements(options: argparse.Namespace) -> int:
@@ -53,7 +72,10 @@ def _requirements(options: argparse.Namespace) -> int:
         covered = ", ".join(row["checks"]) or "not covered yet"
         print(f"{row['id']:<8} {row['grade']:<6} {row['edition']:<8} {row['role']:<13} {covered}")
         if options.id:
-            print(f"\n{row['clause']}\n{row['text']}\n\ninvariants: {', '.join(row['invariants']) or 'none'}")
+            print(f"\n{row['clause']}\n{row['text']}")
+            if row["means"]:
+                print(f"\nIn plain words: {row['means']}")
+            print(f"\nHow to mend a breach: {row['fix']}\n\ninvariants: {', '.join(row['invariants']) or 'none'}")
             print(f"releases: {row['releases'] or 'none, a draft'}")
     if not options.id:
         print(f"{sum(bool(row['checks']) for row in rows)} of {len(rows)} covered")

@@ -1,0 +1,144 @@
+"""Is what checks, invariants and requirements say of each other well formed and complete?"""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from conformance.checks import CHECKS, LISTED, Check
+from conformance.core.case import Role
+from conformance.core.edition import edition
+from conformance.core.remedy import Remedy, remedies
+from conformance.core.requirement import Requirement, requirements
+from conformance.core.tags import Vocabulary, vocabulary
+from conformance.core.verdict import Grade
+from conformance.invariants.registry import Invariant, all_invariants
+
+CHECK = re.compile(r"[a-z]+/[a-z0-9]+(-[a-z0-9]+)*")
+INVARIANT = re.compile(r"([a-z]+/)?[a-z0-9]+(-[a-z0-9]+)*")
+REQUIREMENT = re.compile(r"([0-9]{3}|grp|card)-[0-9]{2}")
+LINK = re.compile(r"(KAFKA|KIP)-[1-9][0-9]*|CVE-[0-9]{4}-[0-9]{4,}|CWE-[1-9][0-9]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """What is linted; a test brings its own."""
+
+    checks: Sequence[Check[Any]]
+    invariants: Sequence[Invariant]
+    requirements: Mapping[str, Requirement]
+    remedies: Mapping[str, Remedy]
+    tags: Vocabulary
+
+
+def here() -> Subjects:
+    invariants = {each.id: each for role in Role for each in all_invariants(role)}
+    return Subjects(LISTED, tuple(invariants.values()), requirements(), remedies(), vocabulary())
+
+
+def troubles(of: Subjects) -> Iterator[str]:
+    """Each with the id of what is wrong."""
+    yield from _twice("as a check", (each.id for each in of.checks))
+    yield from _twice("as an invariant", (each.id for each in of.invariants))
+    yield from _twice("as a requirement", _ids())
+    known = {each.id: each for each in of.invariants}
+    held = {id for each in of.checks for id in each.invariants}
+    for check in of.checks:
+        yield from _check(check, known)
+    for invariant in of.invariants:
+        yield from _invariant(invariant, of)
+        if invariant.role is not None and invariant.id not in held:
+            yield f"{invariant.id}: no check holds its cases to it"
+    for id in of.requirements:
+        if not REQUIREMENT.fullmatch(id):
+            yield f"{id}: no id of a requirement: grp-05 would be one"
+        if of.requirements[id].role not in {each.value for each in Role}:
+            yield f"{id}: there is no role {of.requirements[id].role!r}"
+        if id not in of.remedies:
+            yield f"{id}: nobody says how it is mended"
+    yield from (f"{id}: a remedy for no requirement" for id in of.remedies if id not in of.requirements)
+    yield from _tags(of)
+
+
+def _twice(what: str, ids: Iterable[str]) -> Iterator[str]:
+    for id, times in Counter(ids).items():
+        if times > 1:
+            yield f"{id}: {times} times named, {what}"
+
+
+def _ids() -> Iterator[str]:
+    """As the file has them, before a mapping makes one of two."""
+    text = (files("conformance") / "requirements.toml").read_text("utf-8")
+    return (each["id"] for each in tomllib.loads(text)["requirement"])
+
+
+def _check(check: Check[Any], known: Mapping[str, Invariant]) -> Iterator[str]:
+    if not CHECK.fullmatch(check.id):
+        yield f"{check.id}: no id of a check: wire/round-trip would be one"
+    if not check.sentence or check.sentence.endswith(".") or check.sentence != check.sentence.strip():
+        yield f"{check.id}: its sentence is one without a full stop, and is there"
+    if not check.invariants:
+        yield f"{check.id}: its cases are held to nothing"
+    yield from _twice(f"by {check.id}", check.invariants)
+    for id in check.invariants:
+        if id not in known:
+            yield f"{check.id}: there is no invariant {id!r}"
+        elif known[id].role not in (check.role, None):
+            yield f"{check.id}: {id} binds another role than {check.role.value}"
+
+
+def _invariant(invariant: Invariant, of: Subjects) -> Iterator[str]:
+    if not INVARIANT.fullmatch(invariant.id):
+        yield f"{invariant.id}: no id of an invariant: wire/encodes would be one"
+    if not invariant.statement.endswith("."):
+        yield f"{invariant.id}: its statement is a sentence"
+    if not invariant.requirements:
+        yield f"{invariant.id}: it covers no requirement"
+    for id in (*invariant.requirements, *(id for ids in invariant.besides.values() for id in ids)):
+        if id not in of.requirements:
+            yield f"{invariant.id}: there is no requirement {id!r}"
+    for name, _ in invariant.besides:
+        try:
+            edition(name)
+        except LookupError:
+            yield f"{invariant.id}: there is no edition {name!r}"
+
+
+def _tags(of: Subjects) -> Iterator[str]:
+    listed = {each.id for each in of.invariants}
+    yield from (f"{id}: it has no tags" for id in sorted(listed - of.tags.invariants.keys()))
+    for id, tags in of.tags.invariants.items():
+        if id not in listed:
+            yield f"{id}: tags for an invariant that there is not"
+        if tags.bug not in of.tags.classes:
+            yield f"{id}: {tags.bug!r} is no class of mistakes"
+        if not tags.effects:
+            yield f"{id}: nobody says what comes of it"
+        yield from (f"{id}: {each!r} is no effect" for each in tags.effects if each not in of.tags.effects)
+        yield from (f"{id}: {each!r} is no link" for each in tags.links if not LINK.fullmatch(each))
+    used = {word for each in of.tags.invariants.values() for word in (each.bug, *each.effects)}
+    yield from (f"{word}: a tag that nothing has" for word in (*of.tags.classes, *of.tags.effects) if word not in used)
+
+
+def numbers(of: Subjects) -> Iterator[tuple[str, str, int, int]]:
+    """Role, grade, how many requirements of it the checks cover, and how many there are."""
+    known = {each.id: each for each in of.invariants}
+    covered = {
+        id
+        for check in of.checks
+        for each in (known[id] for id in check.invariants if id in known)
+        for id in (*each.requirements, *(id for ids in each.besides.values() for id in ids))
+    }
+    for role in Role:
+        for grade in Grade:
+            there = [id for id, each in of.requirements.items() if (each.role, each.grade) == (role.value, grade)]
+            if there:
+                yield role.value, grade.value, len(covered & set(there)), len(there)
+
+
+def played() -> set[str]:
+    """The roles that checks are about."""
+    return {each.role.value for each in CHECKS.values()}
