@@ -34,4 +34,6 @@ def survives(history: History) -> Iterator[Violation]:
 def _seen(died: Died) -> str:
     seen = f"{died.cause}: {died.detail}".rstrip(": ")
     said = died.evidence.strip()[-WORDS:]
+    if died.cause == "timeout":  # where it was when it was stopped is another place each time
+        return f"{seen}; what it told of that is in the failure's file" if said else seen
     return f"{seen}; its stderr ends in: {said}" if said else seen

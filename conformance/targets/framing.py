@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, final
@@ -92,6 +93,22 @@ def understood(text: bytes) -> dict[str, Any]:
         raise Unreadable(f"not JSON: {text[:SHOWN]!r} ({why})") from None
     if not isinstance(found, dict):
         raise Unreadable(f"no object: {text[:SHOWN]!r}")
+    return _whole(found) if HALF.search(text) else found
+
+
+HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+"""How half of a pair of surrogates is written, or the whole pair."""
+
+
+def _whole(found: Any) -> Any:
+    """With a sign in the place of half characters, which nobody could write down anywhere."""
+    match found:
+        case str():
+            return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_whole(each) for each in found]
+        case dict():
+            return {_whole(key): _whole(each) for key, each in found.items()}
     return found
 
 

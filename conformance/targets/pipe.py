@@ -27,6 +27,8 @@ DUMP_BYTES: Final = 64 << 10
 """So much of it is read."""
 GRACE: Final = 5.0
 """Seconds to answer bye; to end after it; to end after SIGTERM."""
+LINGER = 2.0
+"""Seconds between the end of its stdout and its own, so that it is known how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class Pipe:
         if cause == "timeout" and self.dump_signal is not None:
             self._dump(signal.Signals[self.dump_signal])
         if cause == "crashed":
-            code = self._left(GRACE)
+            code = self._left(LINGER)
             if code is None:
                 detail = "closed its stdout and lived on"
             elif code == -signal.SIGPROF:

@@ -30,8 +30,6 @@ from conformance.targets.talk import Ended
 
 HEAVY: Final = 256 << 10
 """A batch carries no more hex digits than this, unless one case alone has more."""
-IN_A_ROW: Final = 10
-"""So many cases, each alone and each answered with garbage: then it is not the cases."""
 UNASKED: Final = 3
 """So often it may speak unasked."""
 SLOW: Final = 0.7
@@ -81,10 +79,11 @@ class Conversation:
     def __init__(self, name: str, begin: Callable[[], Link], limits: Limits, edition: str, role: Role) -> None:
         self._name, self._begin, self._limits = name, begin, limits
         self._edition, self._role = edition, role
-        self._restarts = self._deaths = self._unasked = self._garbled = 0
+        self._restarts = self._deaths = self._unasked = 0
         self._hung = 0.0
         self._together = limits.together
-        self._batches = self._numbers = self._cases = 0
+        self._batches = self._in_life = self._numbers = self._cases = 0
+        self._probed: set[str] = set()
         self._given_up: Unstable | Broken | None = None
         self.troubles: list[str] = []
         self.breaches: list[str] = []
@@ -173,8 +172,8 @@ class Conversation:
 
     def _blame(self, case: Case, death: Ended) -> tuple[Observation, ...]:
         """The step that brings it down, those before it with their answers, those after it lost."""
+        self._probe(death)
         if death.cause == "garbled":
-            self._garbled += 1
             self.breaches.append(f"{self._name} broke the protocol at case {case.id}: {death.detail}")
         died = Died(death.cause, death.detail, death.evidence)
         before: tuple[Observation, ...] = ()
@@ -201,11 +200,20 @@ class Conversation:
                     raise
                 self._spoke_unasked(death)  # what was asked before is guilty of that, so these are asked once more
             else:
-                self._garbled = 0
                 return found
+
+    def _probe(self, death: Ended) -> None:
+        """No case is to blame where it ends with none at all. Errors: ``Broken``."""
+        if death.cause not in self._probed:
+            self._probed.add(death.cause)
+            try:
+                self._ask([])
+            except Ended as same:
+                raise Broken(f"{self._name} ended at a batch without cases too: {same}") from None
 
     def _asked(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
         self._batches += 1
+        self._in_life += 1
         # Numbers are never used twice: a late answer does not fit, and a testee with a state sees each case begin.
         operations = [
             {"case": k, **operation(step)} for k, case in enumerate(batch, self._cases) for step in case.steps
@@ -235,17 +243,27 @@ class Conversation:
         try:
             return answers.results(reply, self._batches, asked)
         except Wrong as wrong:
-            earlier = reply.get("type") == "results" and reply.get("id") in range(1, self._batches)
-            raise self._link.garbled(str(wrong), unasked=earlier) from None
+            raise self._link.garbled(str(wrong), unasked=self._is_late(reply, min(asked, default=0))) from None
+
+    def _is_late(self, reply: Mapping[str, Any], first: int) -> bool:
+        """Does it speak of what was asked before, in this life? Then what was asked now is not to blame."""
+        if self._in_life == 1 or reply.get("type") != "results":
+            return False
+        results = reply.get("results")
+        numbers = [each.get("n") for each in results if isinstance(each, Mapping)] if isinstance(results, list) else []
+        return reply.get("id") in range(1, self._batches) or any(
+            isinstance(each, int) and not isinstance(each, bool) and 0 <= each < first for each in numbers
+        )
 
     def _spoke_unasked(self, death: Ended) -> None:
         self._unasked += 1
-        why = f"{self._name} spoke unasked after batch {self._batches - 1}: {death.detail}"
+        why = f"{self._name} spoke of what it was not asked, after batch {self._batches - 1}: {death.detail}"
         if self._unasked == UNASKED:
             raise Broken(why)
         self.breaches.append(why)
 
     def _start(self) -> tuple[Link, Hello]:
+        self._in_life = 0
         try:
             link = self._begin()
         except OSError as missing:
@@ -282,8 +300,6 @@ class Conversation:
             raise Unstable(f"{self._name} went down {self._restarts} times")
         if self._hung > self._limits.hung_s:
             raise Unstable(f"{self._name} hung for {self._hung:.0f} s altogether")
-        if self._garbled >= IN_A_ROW:
-            raise Broken(f"{self._name} broke the protocol at {self._garbled} cases in a row, each asked alone")
         try:
             self._link, hello = self._start()
         except Unavailable as gone:

@@ -145,19 +145,28 @@ def test_every_status_is_an_observation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        "reply['id'] = 999",
         "reply['results'] = reply['results'][:-1]",
         "reply['results'] = reply['results'] + reply['results'][:1]",
-        "reply['results'] = 'all is well'",
-        "reply['type'] = 'result'",
-        "reply.pop('results')",
     ],
 )
 def test_results_that_do_not_fit_their_batch_are_garbage(tmp_path: Path, reply: str) -> None:
     with scripted(tmp_path, reply=f"if 'results' in reply:\n    {reply}") as session:
         (died,) = one(session.hold([decode("00")]))
+        assert len(session.breaches) == 1
     assert isinstance(died, Died)
     assert died.cause == "garbled"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["reply['id'] = 999", "reply['results'] = 'all is well'", "reply['type'] = 'result'", "reply.pop('results')"],
+)
+def test_where_no_case_is_needed_for_garbage_none_is_blamed(tmp_path: Path, reply: str) -> None:
+    with scripted(tmp_path, reply=f"if 'results' in reply:\n    {reply}") as session:
+        (lost,) = one(session.hold([decode("00")]))
+        with pytest.raises(Broken, match="at a batch without cases too"):
+            session.hold([decode("00")])
+    assert isinstance(lost, Lost)
 
 
 def test_a_second_answer_to_one_batch_is_noticed(tmp_path: Path) -> None:

@@ -1,0 +1,597 @@
+"""Testees with one vice each, behind the real protocol: ``python broken_testees.py VICE``.
+
+Their codec, of HeartbeatResponse v0, is right; where a vice has one guilty case it is error code 1. Nothing of kipcheck
+is imported, so that one starts in no time.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+Said = dict[str, Any]
+GUILTY = 1
+"""An error code."""
+FOREVER = 3600
+
+
+class Healthy:
+    """Has no vice."""
+
+    framing = "lines"
+    claims: Any = (0, 0)
+
+    def __init__(self) -> None:
+        self.framed = False
+        self.heard = sys.stdin.buffer
+        self.raw = sys.stdout.buffer
+
+    def run(self) -> None:
+        while (message := self.hear()) is not None:
+            self.say(self.reply(message))
+            if message["type"] == "configure":
+                self.framed = message.get("framing") == "frames"
+            if message["type"] == "bye":
+                return
+
+    def hear(self) -> Said | None:
+        size = int.from_bytes(self.heard.read(4), "big") if self.framed else None
+        text = self.heard.readline() if size is None else self.heard.read(size)
+        return json.loads(text) if text else None
+
+    def say(self, message: Said) -> None:
+        self.shout(self.packed(json.dumps(message).encode()))
+
+    def packed(self, text: bytes) -> bytes:
+        return len(text).to_bytes(4, "big") + text if self.framed else text + b"\n"
+
+    def shout(self, data: bytes) -> None:
+        self.raw.write(data)
+        self.raw.flush()
+
+    def reply(self, message: Said) -> Said:
+        match message["type"]:
+            case "hello":
+                return self.hello()
+            case "configure":
+                return {"type": "configure", "ok": True}
+            case "batch":
+                return self.results(message)
+        return {"type": message["type"]}
+
+    def hello(self) -> Said:
+        return {
+            "type": "hello", "protocol": 1, "name": "broken", "version": "1", "language": "python", "issues": "",
+            "roles": ["codec"], "capabilities": {"HeartbeatResponse": self.claims}, "framing": [self.framing],
+        }  # fmt: skip
+
+    def results(self, batch: Said) -> Said:
+        results = [{"n": each["n"], **self.result(each)} for each in batch["cases"]]
+        return {"type": "results", "id": batch["id"], "results": results}
+
+    def result(self, op: Said) -> Said:
+        read = op["op"] != "encode"
+        code = int.from_bytes(bytes.fromhex(op["hex"]), "big", signed=True) if read else op["value"]["errorCode"]
+        return self.guilty(op, code) if code == GUILTY else self.right(op, code)
+
+    def right(self, op: Said, code: int) -> Said:
+        if op["op"] == "decode":
+            return {"status": "accepted", "value": {"errorCode": code}}
+        return {"status": "accepted", "hex": code.to_bytes(2, "big", signed=True).hex()}
+
+    def guilty(self, op: Said, code: int) -> Said:
+        return self.right(op, code)
+
+
+def is_guilty(batch: Said) -> bool:
+    return any(each.get("hex") == "0001" or each.get("value") == {"errorCode": 1} for each in batch["cases"])
+
+
+# ---- at the start
+
+
+class CrashesAtOnce(Healthy):
+    def run(self) -> None:
+        sys.exit("no library")
+
+
+class HangsAtHello(Healthy):
+    def hello(self) -> Said:
+        time.sleep(FOREVER)
+        return {}
+
+
+class GreetsPeople(Healthy):
+    """A banner before the protocol."""
+
+    def run(self) -> None:
+        self.shout(b"Welcome!\n")
+        super().run()
+
+
+class SpeaksBeforeItIsAsked(Healthy):
+    def run(self) -> None:
+        self.say(self.hello())
+        time.sleep(0.2)
+        super().run()
+
+
+class SaysHelloTwice(Healthy):
+    def hello(self) -> Said:
+        self.say(super().hello())
+        return super().hello()
+
+
+class SpeaksAnotherVersion(Healthy):
+    def hello(self) -> Said:
+        return {**super().hello(), "protocol": 2}
+
+
+class LeavesOutItsVersion(Healthy):
+    def hello(self) -> Said:
+        hello = super().hello()
+        del hello["version"]
+        return hello
+
+
+class PlaysTheWizard(Healthy):
+    def hello(self) -> Said:
+        return {**super().hello(), "roles": ["codec", "wizard"]}
+
+
+class ClaimsUpsideDown(Healthy):
+    claims = (4, 0)
+
+
+class ClaimsInWords(Healthy):
+    claims = "0-4"
+
+
+class RunsAway(Healthy):
+    """Goes into the background: what was started ends, and its child holds the streams."""
+
+    def run(self) -> None:
+        if os.fork():
+            os._exit(0)
+        time.sleep(FOREVER)
+
+
+class SaysNeitherYesNorNo(Healthy):
+    def reply(self, message: Said) -> Said:
+        return {"type": "configure"} if message["type"] == "configure" else super().reply(message)
+
+
+# ---- in one case
+
+
+class Crashes(Healthy):
+    def guilty(self, op: Said, code: int) -> Said:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return {}
+
+
+class LeavesInTheMiddle(Healthy):
+    def guilty(self, op: Said, code: int) -> Said:
+        sys.stderr.write("the last words\n")
+        sys.stderr.flush()
+        os._exit(0)
+
+
+class Hangs(Healthy):
+    def guilty(self, op: Said, code: int) -> Said:
+        time.sleep(FOREVER)
+        return {}
+
+
+class HangsAndTells(Hangs):
+    """It writes where it hangs when it is asked to."""
+
+    def run(self) -> None:
+        import faulthandler
+
+        faulthandler.register(signal.SIGUSR1)
+        super().run()
+
+    def hello(self) -> Said:
+        return {**super().hello(), "dump_signal": "SIGUSR1"}
+
+
+class Stops(Healthy):
+    """As a debugger stops it: no signal but one reaches it."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return {}
+
+
+class Drips(Healthy):
+    """A byte now and then is no answer."""
+
+    def results(self, batch: Said) -> Said:
+        if is_guilty(batch):
+            for _ in range(FOREVER):
+                self.shout(b" ")
+                time.sleep(0.05)
+        return super().results(batch)
+
+
+class ClosesItsStdout(Healthy):
+    def guilty(self, op: Said, code: int) -> Said:
+        os.close(1)
+        time.sleep(FOREVER)
+        return {}
+
+
+class LeavesAGrandchild(Healthy):
+    """What it started holds all its streams, in a session of its own, when it is gone."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        import subprocess
+
+        subprocess.Popen(["/bin/sleep", "20"], start_new_session=True)
+        os.abort()
+
+
+class Prints(Healthy):
+    """As a library does that is asked to debug."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        print("debug: 1", flush=True)
+        return super().guilty(op, code)
+
+
+class SaysHalf(Healthy):
+    def guilty(self, op: Said, code: int) -> Said:
+        self.shout(b'{"type": "resu')
+        os._exit(0)
+
+
+class Floods(Healthy):
+    """A line without an end."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        while True:
+            self.shout(b"x" * 65536)
+
+
+class FloodsWithLines(Healthy):
+    def guilty(self, op: Said, code: int) -> Said:
+        while True:
+            self.shout(b"warning\n" * 8192)
+
+
+class AnswersInLatin1(Healthy):
+    def results(self, batch: Said) -> Said:
+        if is_guilty(batch):
+            self.shout(self.packed('{"type": "grüße"}'.encode("latin-1")))
+        return super().results(batch)
+
+
+class AnswersWithNan(Healthy):
+    def guilty(self, op: Said, code: int) -> Said:
+        return {"status": "accepted", "value": {"errorCode": float("nan")}}
+
+
+class AnswersPastAllNumbers(Healthy):
+    def results(self, batch: Said) -> Said:
+        if is_guilty(batch):
+            self.shout(self.packed(b'{"type": "results", "id": 1e999, "results": []}'))
+        return super().results(batch)
+
+
+class AnswersWithAHugeNumber(Healthy):
+    """Legal JSON, and no error code."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        return {"status": "accepted", "value": {"errorCode": 10**400}}
+
+
+class AnswersWithHalfACharacter(Healthy):
+    """Legal JSON, and no text that could be written anywhere."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        return {"status": "rejected", "class": "\ud800", "message": "\udfff"}
+
+
+class AnswersDeeply(Healthy):
+    def results(self, batch: Said) -> Said:
+        if is_guilty(batch):
+            self.shout(self.packed(b'{"a":' * 100_000))
+        return super().results(batch)
+
+
+class AnswersWithAList(Healthy):
+    def results(self, batch: Said) -> Said:
+        if is_guilty(batch):
+            self.shout(self.packed(b"[]"))
+        return super().results(batch)
+
+
+class InventsAStatus(Healthy):
+    def guilty(self, op: Said, code: int) -> Said:
+        return {"status": "splendid"}
+
+
+class ForgetsTheBytes(Healthy):
+    def guilty(self, op: Said, code: int) -> Said:
+        return {"status": "accepted", "hex": "0", "value": None}
+
+
+class NumbersItself(Healthy):
+    """Another n than was asked."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        return {**self.right(op, code), "n": 1 << 40}
+
+
+class NumbersWithTruth(Healthy):
+    """In Python true is 1."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        return {**self.right(op, code), "n": True}
+
+
+class Repeats(Healthy):
+    """Two results of one case."""
+
+    def results(self, batch: Said) -> Said:
+        found = super().results(batch)
+        if is_guilty(batch):
+            found["results"].append(found["results"][0])
+        return found
+
+
+class Omits(Healthy):
+    def results(self, batch: Said) -> Said:
+        found = super().results(batch)
+        if is_guilty(batch):
+            del found["results"][-1]
+        return found
+
+
+class Adds(Healthy):
+    """A result of a case that nobody asked for."""
+
+    def results(self, batch: Said) -> Said:
+        found = super().results(batch)
+        if is_guilty(batch):
+            found["results"].append({"n": batch["cases"][-1]["n"] + 1, "status": "accepted", "hex": "0000"})
+        return found
+
+
+class MistakesTheBatch(Healthy):
+    def results(self, batch: Said) -> Said:
+        return {**super().results(batch), "id": batch["id"] + is_guilty(batch)}
+
+
+# ---- in company, and from batch to batch
+
+
+class CrashesInCompany(Healthy):
+    def results(self, batch: Said) -> Said:
+        if len({each["case"] for each in batch["cases"]}) > 2:
+            os.abort()
+        return super().results(batch)
+
+
+class HangsInCompany(Healthy):
+    def results(self, batch: Said) -> Said:
+        if len({each["case"] for each in batch["cases"]}) > 1:
+            time.sleep(FOREVER)
+        return super().results(batch)
+
+
+class CrashesOnce(Healthy):
+    """By chance, or so it seems."""
+
+    def results(self, batch: Said) -> Said:
+        try:
+            os.close(os.open(os.environ["BROKEN_TESTEE_FLAG"], os.O_CREAT | os.O_EXCL))
+            os.abort()
+        except FileExistsError:
+            return super().results(batch)
+
+
+class AnswersTwice(Healthy):
+    def results(self, batch: Said) -> Said:
+        self.say(super().results(batch))
+        return super().results(batch)
+
+
+class AnswersTwiceOnce(Healthy):
+    """One batch of all, so that the next one must not be blamed."""
+
+    def results(self, batch: Said) -> Said:
+        if batch["id"] == 1:
+            self.say(super().results(batch))
+        return super().results(batch)
+
+
+class AnswersTheBatchBefore(Healthy):
+    """Always one behind, under the number of the batch that was asked."""
+
+    before: list[Said] | None = None
+
+    def results(self, batch: Said) -> Said:
+        found = super().results(batch)
+        late, self.before = self.before, found["results"]
+        return found if late is None else {**found, "results": late}
+
+
+class MistakesAllBatches(Healthy):
+    def results(self, batch: Said) -> Said:
+        return {**super().results(batch), "id": -1}
+
+
+class Leaks(Healthy):
+    """What it read stays for the cases after it."""
+
+    left_by: int | None = None
+
+    def right(self, op: Said, code: int) -> Said:
+        left = code == 0 and self.left_by not in (None, op["case"])
+        return super().right(op, code + left)
+
+    def guilty(self, op: Said, code: int) -> Said:
+        self.left_by = op["case"]
+        return super().guilty(op, code)
+
+
+class CrashesAlways(Healthy):
+    def right(self, op: Said, code: int) -> Said:
+        os.abort()
+
+
+class ChangesWithEachLife(Healthy):
+    """Another version of itself after a crash."""
+
+    def hello(self) -> Said:
+        return {**super().hello(), "version": str(os.getpid())}
+
+    def guilty(self, op: Said, code: int) -> Said:
+        os.abort()
+
+
+class AnswersOtherwiseInEachLife(Healthy):
+    """What a life answers depends on how many there were before it."""
+
+    def run(self) -> None:
+        with open(os.environ["BROKEN_TESTEE_FLAG"], "a+") as lives:
+            lives.write("+")
+            self.lives = lives.tell()
+        super().run()
+
+    def guilty(self, op: Said, code: int) -> Said:
+        return super().right(op, code + (self.lives == 1))
+
+
+# ---- lies
+
+
+class ClaimsWhatItDoesNotDo(Healthy):
+    claims = (0, 1)
+
+    def result(self, op: Said) -> Said:
+        return {"status": "unsupported", "message": "v1?"} if op["version"] else super().result(op)
+
+
+class SparesItself(Healthy):
+    """Turns away what it does not like, and never told that it would."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        return {"status": "unsupported", "capability": "bad days", "message": "not today"}
+
+
+class ToldOfItsLimits(Healthy):
+    """As it should be."""
+
+    def hello(self) -> Said:
+        return {**super().hello(), "limits": {"ones": "it cannot count to one"}}
+
+    def guilty(self, op: Said, code: int) -> Said:
+        return {"status": "unsupported", "capability": "ones"}
+
+
+# ---- frames
+
+
+class HealthyFrames(Healthy):
+    framing = "frames"
+
+
+class ForgetsToFrame(HealthyFrames):
+    """It agreed to frames, and goes on with lines."""
+
+    def packed(self, text: bytes) -> bytes:
+        return text + b"\n"
+
+
+class FramesShort(HealthyFrames):
+    """The frame ends before its length says."""
+
+    def guilty(self, op: Said, code: int) -> Said:
+        self.shout((100).to_bytes(4, "big") + b"{}")
+        os._exit(0)
+
+
+class FramesTooLittle(HealthyFrames):
+    """The length says less than there is."""
+
+    def results(self, batch: Said) -> Said:
+        if is_guilty(batch):
+            self.shout((5).to_bytes(4, "big") + b'{"type": "results"}')
+        return super().results(batch)
+
+
+class FramesTooMuch(HealthyFrames):
+    def guilty(self, op: Said, code: int) -> Said:
+        self.shout(((16 << 20) + 1).to_bytes(4, "big"))
+        time.sleep(FOREVER)
+        return {}
+
+
+class FramesBelowZero(HealthyFrames):
+    def guilty(self, op: Said, code: int) -> Said:
+        self.shout((-1).to_bytes(4, "big", signed=True))
+        time.sleep(FOREVER)
+        return {}
+
+
+class FramesNothing(HealthyFrames):
+    def guilty(self, op: Said, code: int) -> Said:
+        self.shout(bytes(4))
+        return super().guilty(op, code)
+
+
+# ---- noise, and the end
+
+
+class IsLoud(Healthy):
+    """More on stderr than a pipe holds, in every case."""
+
+    def right(self, op: Said, code: int) -> Said:
+        sys.stderr.write("warning\n" * 20_000)
+        return super().right(op, code)
+
+
+class IgnoresBye(Healthy):
+    def reply(self, message: Said) -> Said:
+        if message["type"] == "bye":
+            time.sleep(FOREVER)
+        return super().reply(message)
+
+
+class IgnoresTheEnd(Healthy):
+    """Neither bye nor SIGTERM."""
+
+    def run(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        super().run()
+        time.sleep(FOREVER)
+
+
+class AnswersOutOfOrder(Healthy):
+    """As it may."""
+
+    def results(self, batch: Said) -> Said:
+        found = super().results(batch)
+        return {**found, "results": found["results"][::-1]}
+
+
+class KnowsMoreKeys(Healthy):
+    """As it may: what is not known is passed over."""
+
+    def right(self, op: Said, code: int) -> Said:
+        return {**super().right(op, code), "took_ms": time.monotonic()}
+
+
+TESTEES: dict[str, type[Healthy]] = {
+    "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-"): found
+    for name, found in list(globals().items())
+    if isinstance(found, type) and issubclass(found, Healthy)
+}
+
+if __name__ == "__main__":
+    TESTEES[sys.argv[1]]().run()
