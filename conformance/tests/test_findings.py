@@ -1,18 +1,26 @@
 """Every page about a finding still says what is so: its reproduction is run, and prints what the page says."""
 
+import os
 import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from conformance import artifacts
 from conformance.core.requirement import requirements
+from conformance.targets.java import tool
 
 FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
 PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")
-REPRODUCTION = re.compile(r"^```python\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+REPRODUCTION = re.compile(
+    r"^```(python|java)\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL
+)
+SLF4J = "org.slf4j:slf4j-api:1.7.36"
+"""What the Java client logs with."""
 
 
 def row(page: str, name: str) -> str:
@@ -21,11 +29,26 @@ def row(page: str, name: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(path: Path) -> None:
+def is_java(path: Path) -> bool:
+    return "\n```java\n" in path.read_text("utf-8")
+
+
+def pages() -> list[Any]:
+    return [pytest.param(path, id=path.stem, marks=[pytest.mark.jars] if is_java(path) else []) for path in PAGES]
+
+
+@pytest.mark.parametrize("path", pages())
+def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
     page = path.read_text("utf-8")
     name, release = row(page, "target").split()
-    ((code, printed),) = REPRODUCTION.findall(page)
+    ((language, code, printed),) = REPRODUCTION.findall(page)
+    command = python(code, name, release) if language == "python" else java(code, name, release, tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ends = int(row(page, "ends with")) if "| ends with |" in page else 0
+    assert (done.returncode, done.stdout) == (ends, printed), done.stderr
+
+
+def python(code: str, name: str, release: str) -> list[str]:
     imported = re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)
     assert {*imported} - sys.stdlib_module_names == {{"kafka-python": "kafka"}.get(name, name)}
     try:
@@ -34,9 +57,18 @@ def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(pat
         pytest.skip(f"{name} is not installed")
     if installed != release:
         pytest.skip(f"{name} {installed} is installed, the page is about {release}")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    ends = int(row(page, "ends with")) if "| ends with |" in page else 0
-    assert (done.returncode, done.stdout) == (ends, printed), done.stderr
+    return [sys.executable, "-c", code]
+
+
+def java(code: str, name: str, release: str, place: Path) -> list[str]:
+    imported = re.findall(r"^import ([\w.]+?)\.(?:\*|[A-Z])", code, re.MULTILINE)
+    assert {each for each in imported if not each.startswith("java.")} <= {
+        "org.apache.kafka.clients.consumer", "org.apache.kafka.common",
+    }  # fmt: skip
+    program = place / "Reproduction.java"
+    program.write_text(code, "utf-8")
+    jars = artifacts.fetch([f"org.apache.kafka:{name}:{release}", SLF4J])
+    return [tool("java"), "-cp", os.pathsep.join(map(str, jars.values())), str(program)]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
