@@ -1,7 +1,7 @@
 """What a run makes of the known deviations that it was given: which failures are expected, which entries are stale."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
@@ -104,7 +104,7 @@ class Account:
         for each in self._profiles:
             for line in lines:
                 profile.raised(each, line)
-        told = [(line, _failure(line)) for line in lines]
+        told = [(line, Failure.of(line)) for line in lines]
         matched: dict[str, dict[Place, Entry]] = {}
         for _, failure in told:
             by_place = matched.setdefault(failure.id, {})
@@ -242,7 +242,7 @@ class Account:
         about = [check for check in entry.checks if place in self._places(check)]
         if not about:
             here = self._draws[entry].edition == self._draw.edition and held.there != "unknown"
-            return "nothing" if here else "unlooked"
+            return "nothing" if here and CHECKS.keys() & entry.checks else "unlooked"  # else profiles, not asked for
         if any((check, None, place) not in held.looked for check in about):
             return "unlooked"
         results = {each for check in about for each in held.looked.get((check, entry.invariant, place), ())}
@@ -325,11 +325,6 @@ def where_of(places: Iterable[Place]) -> dict[str, str]:
 
 def in_words(where: Mapping[str, str]) -> str:
     return "; ".join(f"{subject} v{versions}" if versions else subject for subject, versions in where.items())
-
-
-def _failure(line: Line) -> Failure:
-    failure = Failure.of(line)
-    return replace(failure, whole=any(id not in CHECKS or CHECKS[id].shrinks for id in failure.checks))
 
 
 def fails_alone(worker: Worker, finding: Finding) -> int:

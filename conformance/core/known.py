@@ -54,7 +54,7 @@ class Failure:
         }
         shape = tuple(map(str, line["shape"]))
         about = line["id"], line["target"], line["version"], tuple(line["checks"]), line["invariant"]
-        return cls(*about, shape, line["why"], frozenset(places))
+        return cls(*about, shape, line["why"], frozenset(places), line["shrunk"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

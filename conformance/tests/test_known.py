@@ -63,7 +63,7 @@ def entry(**changes: Any) -> Entry:
 def failure(**changes: Any) -> Failure:
     line = {
         "id": "f1", "target": "some-client", "version": "3.0.12", "checks": ["wire/prefixes"],
-        "invariant": "wire/refuses", "shape": ["accepted", "truncated", "bytes"],
+        "invariant": "wire/refuses", "shrunk": True, "shape": ["accepted", "truncated", "bytes"],
         "why": "HeartbeatRequest v3 / groupId at byte 2: cut off; it was accepted",
         "where": {"HeartbeatRequest": "0-1, 4", "JoinGroupRequest": "6"},
     }  # fmt: skip
