@@ -101,7 +101,7 @@ class _Session:
         try:
             return replace(step, body=self._words.asked(step.verb, step.body)) if step.verb in CODEC_OPS else step
         except Inexpressible as why:
-            return Unsupported(str(why), "types")
+            return Unsupported(str(why), why.limit)
 
     def _told(
         self, case: Case, plan: Sequence[Step | Unsupported], answers: Sequence[Observation]
@@ -118,7 +118,7 @@ class _Session:
             try:
                 yield self._words.told(step.verb, step.body, answer)
             except Inexpressible as why:
-                yield Unsupported(str(why), "types")
+                yield Unsupported(str(why), why.limit)
 
 
 class Words:

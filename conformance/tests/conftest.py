@@ -9,6 +9,7 @@ import pytest
 
 from conformance.artifacts import Unavailable
 from conformance.targets.java import JavaCodec, java_judge
+from conformance.targets.protocol import Unavailable as Missing
 
 REQUIRE = "KIPCHECK_REQUIRE"
 """Words with commas between them, ``jars``, ``index``, ``go``, ``node``: a test that cannot have what it needs of it
@@ -50,7 +51,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def _skipped_without_its_needs(item: pytest.Item) -> Generator[None, None, None]:
     try:
         yield
-    except Unavailable as why:
+    except (Unavailable, Missing) as why:
         needs = {word for marker, word in NEEDS.items() if item.get_closest_marker(marker)}
         if not needs or needs & set(os.environ.get(REQUIRE, "").split(",")):
             raise

@@ -1,5 +1,6 @@
 package kipcheck;
 
+import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.util.ArrayList;
@@ -13,19 +14,19 @@ import java.util.function.Function;
  * Cases one after the other in a thread of their own, each with a limit on processor time and on wall time.
  *
  * <p>A case past its limit is answered for, with the stack of its thread as evidence, and the next ones go to a new
- * thread. The old one is stopped where the machine still can (up to Java 19); where it cannot, it is left to spin, and the
- * process ends when too many do.
+ * thread. The old one is stopped where the machine still can (up to Java 19). Where it cannot, it is left to spin, and
+ * when there is more than one of these the process ends as one that took too much processor time.
  */
 final class Bounded {
-    /** For whoever starts this again: it ended on purpose. */
-    static final int HUNG = 86;
-    private static final int ABANDONED = 2;
+    /** Where no signal can be sent. */
+    private static final int HUNG = 86;
+    private static final int SPINNING = 1;
     private static final long LOOK_MILLISECONDS = 20;
-    private static final long STOP_MILLISECONDS = 1_000;
+    private static final long STOP_MILLISECONDS = 300;
     private static final int EVIDENCE = 6_000;
 
     private final ThreadMXBean clock = ManagementFactory.getThreadMXBean();
-    private int abandoned;
+    private final List<Thread> abandoned = new ArrayList<>();
 
     /** One result for each case. */
     List<Object> results(
@@ -83,11 +84,24 @@ final class Bounded {
         } catch (ReflectiveOperationException cannot) {
             spinning.setPriority(Thread.MIN_PRIORITY);
         }
-        if (spinning.isAlive() && ++abandoned > ABANDONED) {
-            System.err.println(abandoned + " cases have passed their deadline, and their threads cannot be stopped");
+        abandoned.add(spinning);
+        abandoned.removeIf(each -> !each.isAlive());
+        if (abandoned.size() > SPINNING) {
+            System.err.println(abandoned.size() + " threads are past their deadline, and cannot be stopped");
             System.err.flush();
-            Runtime.getRuntime().halt(HUNG);
+            leave();
         }
+    }
+
+    private static void leave() {
+        try {
+            // What ends a process that has used up its time.
+            new ProcessBuilder("sh", "-c", "kill -PROF " + ProcessHandle.current().pid()).start().waitFor();
+            Thread.sleep(STOP_MILLISECONDS);
+        } catch (IOException | InterruptedException cannot) {
+            System.err.println(cannot);
+        }
+        Runtime.getRuntime().halt(HUNG);
     }
 
     private static void join(Thread thread, long milliseconds) {
