@@ -83,7 +83,8 @@ class Conversation:
         self._hung = 0.0
         self._together = limits.together
         self._batches = self._in_life = self._numbers = self._cases = 0
-        self._probed: set[str] = set()
+        self._seen: set[str] = set()
+        """Kinds of deaths."""
         self._given_up: Unstable | Broken | None = None
         self.troubles: list[str] = []
         self.breaches: list[str] = []
@@ -108,13 +109,33 @@ class Conversation:
         self._link.close({"type": "bye"}, seconds=self._limits.grace_s)
 
     def _hold_batch(self, batch: Sequence[Case], held: list[tuple[Observation, ...]]) -> None:
+        if len(batch) == 1:
+            self._hold_alone(batch[0], held)
+            return
         try:
             held += self._ask(batch)
         except Ended as death:
-            if len(batch) == 1:
-                held.append(self._blame(batch[0], death))
+            self._hold_apart(batch, death, held)
+
+    def _hold_alone(self, case: Case, held: list[tuple[Observation, ...]]) -> bool:
+        """Is it answered? One that is not is asked again as the first of a life, for what came before may be to blame;
+        but not after a time-out, which is never late.
+        """
+        try:
+            held += self._ask([case])
+            return True
+        except Ended as death:
+            first = death
+        if self._in_life > 1 and first.cause != "timeout":
+            try:
+                held += self._ask([case])
+            except Ended as death:
+                first = death
             else:
-                self._hold_apart(batch, death, held)
+                self._note(first, f"{self._name} at case {case.id}, after others: {first}; begun afresh it did not")
+                return True
+        held.append(self._blame(case, first))
+        return False
 
     def _hold_apart(self, batch: Sequence[Case], first: Ended, held: list[tuple[Observation, ...]]) -> None:
         """One by one, until one is found guilty; what comes after it may be held together again.
@@ -123,11 +144,8 @@ class Conversation:
         """
         begun, guilty = time.monotonic(), False
         for index, case in enumerate(batch):
-            try:
-                held += self._ask([case])
-            except Ended as death:
+            if not self._hold_alone(case, held):
                 guilty = True
-                held.append(self._blame(case, death))
                 if first.cause != "timeout":
                     if rest := batch[index + 1 :]:
                         self._hold_batch(rest, held)
@@ -147,7 +165,11 @@ class Conversation:
             if run:
                 self._together = max(1, len(run) - 1)
             least = f"; the least run of them that does is {len(run)} long" if run else "; nor did they again together"
-        self.troubles.append(f"{len(batch)} cases together ended in {first}; one by one none of them did{least}")
+        self._note(first, f"{len(batch)} cases together ended in {first}; one by one none of them did{least}")
+
+    def _note(self, death: Ended, why: str) -> None:
+        """Of what no case is to blame for."""
+        (self.breaches if death.cause == "garbled" else self.troubles).append(why)
 
     def _least_run(self, batch: Sequence[Case]) -> Sequence[Case]:
         """Of neighbours, by halving: what comes after it is left out, then what comes before it. Empty: none."""
@@ -204,8 +226,8 @@ class Conversation:
 
     def _probe(self, death: Ended) -> None:
         """No case is to blame where it ends with none at all. Errors: ``Broken``."""
-        if death.cause not in self._probed:
-            self._probed.add(death.cause)
+        if death.cause not in self._seen:
+            self._seen.add(death.cause)
             try:
                 self._ask([])
             except Ended as same:
@@ -256,11 +278,20 @@ class Conversation:
         )
 
     def _spoke_unasked(self, death: Ended) -> None:
+        if death.cause != "garbled":
+            self._ended_unasked(death)
+            return
         self._unasked += 1
         why = f"{self._name} spoke of what it was not asked, after batch {self._batches - 1}: {death.detail}"
         if self._unasked == UNASKED:
             raise Broken(why)
         self.breaches.append(why)
+
+    def _ended_unasked(self, death: Ended) -> None:
+        if "unasked" not in self._seen:
+            self._seen.add("unasked")
+            why = f"{self._name} went down when nothing was asked, after batch {self._batches - 1}: {death}"
+            self.troubles.append(why)
 
     def _start(self) -> tuple[Link, Hello]:
         self._in_life = 0

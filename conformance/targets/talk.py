@@ -28,7 +28,7 @@ class Ended(Exception):
         self.detail = detail
         self.evidence = evidence
         self.unasked = unasked
-        """It spoke before it was asked: what was asked last is guilty, and not what was to be asked."""
+        """It spoke or ended before it was asked: what was to be asked is not guilty of it."""
 
 
 class Peer(Protocol):
@@ -118,7 +118,7 @@ class Talk:
         """Errors: ``Ended`` where it has spoken although nothing was asked, or is gone."""
         if self.over:
             raise Ended("crashed", "it has ended already", self.noise)
-        self._listen()
+        self._listen(unasked=True)
         if self._gathered.waiting:
             raise self.ended("garbled", f"it spoke unasked: {self._gathered.waiting!r}", unasked=True)
 
@@ -132,7 +132,7 @@ class Talk:
             self._unsent = self._unsent[:0]  # what it still says, or the end of its stdout, tells more
         return bool(self._unsent)
 
-    def _listen(self) -> bool:
+    def _listen(self, unasked: bool = False) -> bool:
         try:
             data = os.read(self._ends.speaks, 1 << 20)
         except BlockingIOError:
@@ -140,7 +140,7 @@ class Talk:
         except ConnectionResetError:
             data = b""
         if not data:
-            raise self.ended("crashed", "in the middle of a message" if self._gathered.waiting else "")
+            raise self.ended("crashed", "in the middle of a message" if self._gathered.waiting else "", unasked)
         self._gathered.feed(data)
         return True
 

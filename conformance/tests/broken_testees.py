@@ -394,6 +394,33 @@ class CrashesOnce(Healthy):
             return super().results(batch)
 
 
+class EndsAfterEachBatch(Healthy):
+    def say(self, message: Said) -> None:
+        super().say(message)
+        if message["type"] == "results":
+            os._exit(0)
+
+
+class EndsALittleLater(Healthy):
+    """When the next batch may be on its way already."""
+
+    def say(self, message: Said) -> None:
+        super().say(message)
+        if message["type"] == "results":
+            time.sleep(0.02)
+            os.abort()
+
+
+class SpeaksALittleLater(Healthy):
+    """When the next batch may be on its way already."""
+
+    def say(self, message: Said) -> None:
+        super().say(message)
+        if message["type"] == "results":
+            time.sleep(0.02)
+            self.shout(b"done\n")
+
+
 class AnswersTwice(Healthy):
     def results(self, batch: Said) -> Said:
         self.say(super().results(batch))
