@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ ASSIGNORS = {
     "kafka-python@2.3.0": ("range", "roundrobin", "sticky"),
     "kafka-python@2.0.2": ("range", "roundrobin", "sticky"),
 }
+PAGE = Path(__file__).parents[1] / "docs" / "assign.md"
 STICKY = "sticky", "cooperative-sticky"
 KEEPS = "00000001000174000000010000000100000007"
 """Sticky user data as Kafka's own members write it: t-1 since generation 7."""
@@ -188,6 +191,14 @@ def test_earlier_releases_lead_with_what_they_have(earlier: Session) -> None:
     else:
         assert user_data(earlier, "sticky", [["t", 1]], 7) == KEEPS
         assert got(seen) == {"a": [["t", 0], ["t", 1]]}
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "aiokafka", "reference"])
+def test_the_page_shows_what_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    given, printed, _ = re.findall(r"^```json\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert shown(capsys, monkeypatch, given, "--assignor", "sticky", "--target", name) == (0, printed)
 
 
 # ---- defects of the releases that the tests are run with, as kipcheck assign shows them
