@@ -140,8 +140,6 @@ class _Run:
     """target -> check -> what came of a case -> cases"""
     unreported: tuple[TargetInfo, list[Finding]] | None = None
     """What the target at hand has broken so far."""
-    gave_up: bool = False
-    """Can no more be asked of it?"""
     failures: Counter[Grade] = field(default_factory=Counter)
     account: Account = field(default_factory=Account)
     """Of the known deviations."""
@@ -223,14 +221,12 @@ class _Run:
         info = info_of(worker, selection)
         about = {"version": info.version, "language": info.language, "issues": info.issues}
         self.writer.write("target", {"target": info.name, **about})
-        self.unreported, self.gave_up = (info, []), False
+        self.unreported = info, []
         self.account.begin(info)
         total = 0
         with self._results(worker) as results:
             for check in selection.checks:
                 total += self._check(info, check, selection, results)
-        if self.gave_up:
-            worker.close()  # a fresh session has its own budget of restarts, to look at what was found till then
         self._report(worker)
         return total > 0
 
@@ -287,7 +283,7 @@ class _Run:
             row = {**about, "case": None, "result": Result.UNKNOWN.name, "why": result.unreached}
             self.writer.write("verdict", row)
         if result.gave_up:
-            self.gave_up, self.why = True, self.why or result.unreached
+            self.why = self.why or result.unreached
         for case, verdict, judged in result.cases:
             counts[verdict] += 1
             self.writer.write("verdict", {**about, "case": case, "result": verdict, "by": judged})
@@ -301,6 +297,7 @@ class _Run:
         info, found = self.unreported
         groups = _grouped(found)
         if groups and worker is not None:
+            worker.close()  # what the target remembers of the run has no say in what follows, nor what it went down of
             name = f"{info.name} {info.version}"
             self.progress.say(f"{name}  looking for the least case of {len(groups)} kinds of failure")
         least: list[list[Finding]] = []
