@@ -69,13 +69,13 @@ def _step(number: int, step: Line, actors: list[str], y: int) -> tuple[list[Safe
     answer = _lines(str(step["answer"]), abs(end - start)) if step.get("answer") else []
     top = y
     parts = list(_label(said, start, end, y))
-    y += LINE * len(said) + 4
+    y += LINE * (len(said) - 1) + 9
     parts.extend(_arrow(start, end, y))
     y += 22 if start == end else 10
     if answer:
-        y += 8
+        y += 12
         parts.extend(_label(answer, end, start, y))
-        y += LINE * len(answer) + 4
+        y += LINE * (len(answer) - 1) + 9
         parts.extend(_arrow(end, start, y, "arrow back"))
         y += 22 if start == end else 10
     if step["guilty"]:

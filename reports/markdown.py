@@ -20,7 +20,8 @@ MARKS = {
     "SKIP": "➖ skip",
     FLAKY: "🎲 flaky",
 }
-SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$^=:])")
+SPECIAL = re.compile(r"[\\`*_\[\]~$]")
+ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "@": "&#64;"})
 
 
 def render(found: Summary) -> str:
@@ -40,9 +41,10 @@ def render(found: Summary) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that stands as it is: no mark-up of Markdown or HTML, no link, no mention, one line."""
-    text = " ".join(clean(text).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return SPECIAL.sub(r"\\\1", text).replace("@", "&#64;").replace('"', "&quot;")
+    """Text that stands as it is within a line: no mark-up of Markdown or HTML, no link, no mention, one line."""
+    text = " ".join(clean(text).split()).translate(ENTITIES)
+    text = SPECIAL.sub(r"\\\g<0>", text)
+    return text.replace("://", ":&#47;&#47;").replace("www.", "www&#46;")
 
 
 def fenced(lines: Iterable[str]) -> str:
@@ -85,7 +87,8 @@ def _known(found: Summary) -> Iterator[str]:
     if known:
         lines = [f"{each['id']}  {each['target']}  {each['check']}: {each['why']}" for each in known]
         listed = fenced([_cut(line, 400) for line in lines[:200]])
-        yield f"<details><summary>{len(known)} known deviations</summary>\n\n{listed}\n\n</details>\n"
+        title = f"{len(known)} known {'deviation' if len(known) == 1 else 'deviations'}"
+        yield f"<details><summary>{title}</summary>\n\n{listed}\n\n</details>\n"
 
 
 def _troubles(found: Summary) -> Iterator[str]:

@@ -137,7 +137,7 @@ def _result(failure: Line, rule: int, artifact: int) -> dict[str, Any]:
         "message": {"text": clean("\n".join(words))},
         "locations": [place],
         "partialFingerprints": {"kipcheckFailure/v1": failure["id"]},
-        "occurrenceCount": failure["cases"],
+        "occurrenceCount": max(1, failure["cases"]),
         **(
             {"suppressions": [{"kind": "external", "status": "accepted", "justification": clean(reason(known))}]}
             if known

@@ -38,9 +38,16 @@ class Cell:
                 self.versions.setdefault(result, set()).add(version)
 
     @property
+    def worst(self) -> str:
+        return next((each for each in SEVERITY if self.counts[each]), "SKIP")
+
+    @property
     def word(self) -> str:
-        worst = next((each for each in SEVERITY if self.counts[each]), "SKIP")
-        return self.called if self.called and worst in ("FAIL", "WARN") else worst
+        """The worst that came of it; what is expected is less than what is not known."""
+        worst = self.worst
+        if self.called and worst in ("FAIL", "WARN"):
+            return "UNKNOWN" if self.counts["UNKNOWN"] else self.called
+        return worst
 
     @property
     def cases(self) -> int:
@@ -49,8 +56,7 @@ class Cell:
     @property
     def where(self) -> str:
         """The versions behind ``word``."""
-        worst = next((each for each in SEVERITY if self.counts[each]), "SKIP")
-        return spans(self.versions.get(worst, ()))
+        return spans(self.versions.get(self.worst, ()))
 
 
 @dataclass(frozen=True, slots=True)

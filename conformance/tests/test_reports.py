@@ -1,6 +1,7 @@
-"""A report reads the ledger and nothing else."""
+"""A report reads the ledger and nothing else: what the text says, and what holds for all forms."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,55 +10,15 @@ from typing import Any
 import pytest
 
 import reports
-from conformance.core.ledger import FORMAT, Writer, read
+from conformance.commands.reports import FORMS
+from conformance.core.ledger import read
+from conformance.tests.told import FAILURE, FOOTER, HEADER, REASON, SEEN, everything, verdicts, write
 
-FAILURE: dict[str, Any] = {
-    "id": "0123456789ab",
-    "target": "somebody",
-    "version": "1.0",
-    "check": "wire/two-readings",
-    "invariant": "wire/decodes",
-    "grade": "MUST",
-    "sentence": "Legal bytes are read as what they are.",
-    "requirements": [{"id": "grp-05", "clause": "generated message classes", "text": "What is written is read back."}],
-    "edition": "apache",
-    "subject": "HeartbeatResponse",
-    "subject_version": 1,
-    "why": "errorCode comes out as 65535, not -1",
-    "expected": "-1",
-    "observed": "65535",
-    "path": "errorCode",
-    "offset": None,
-    "shape": ["misread"],
-    "cases": 12,
-    "where": {"HeartbeatResponse": "0-4", "SyncGroupResponse": "0"},
-    "steps": [{"verb": "decode", "message": "HeartbeatResponse", "version": 1, "hex": "00000000ffff"}],
-    "guilty_step": 0,
-    "exhibits": [{"kind": "bytes", "rows": [
-        {"offset": 0, "bytes": "00000000", "path": "throttleTimeMs", "type": "int32", "value": "0", "guilty": False},
-        {"offset": 4, "bytes": "ffff", "path": "errorCode", "type": "int16", "value": "-1", "guilty": True},
-    ]}],
-    "case_id": "aa",
-    "reproduce": "kipcheck replay /somewhere/0123456789ab.json",
-}
-FOOTER: dict[str, Any] = {
-    "complete": True,
-    "stopped_by": None,
-    "exit": 1,
-    "meaning": "an unexpected failure",
-    "counts": {"somebody": {"wire/two-readings": {"PASS": 30, "FAIL": 12}}},
-    "seconds": 1.0,
-}
+FAILED = verdicts("FAIL", 12)
 
 
 def ledger(path: Path, *failures: dict[str, Any], footer: dict[str, Any] | None = FOOTER) -> Path:
-    with Writer(path / "ledger.jsonl") as writer:
-        writer.write("header", {"format": FORMAT})
-        for each in failures:
-            writer.write("failure", each)
-        if footer is not None:
-            writer.write("footer", footer)
-    return path / "ledger.jsonl"
+    return write(path, *FAILED, *(("failure", each) for each in failures), footer=footer)
 
 
 def test_a_block_shows_sentence_clause_bytes_count_and_command(tmp_path: Path) -> None:
@@ -81,6 +42,19 @@ def test_a_block_shows_sentence_clause_bytes_count_and_command(tmp_path: Path) -
     assert text.endswith(f"exit 1, an unexpected failure; {tmp_path / 'ledger.jsonl'}\n")
 
 
+def test_an_assignment_is_a_table_and_a_conversation_a_list(tmp_path: Path) -> None:
+    lines = reports.render(ledger(tmp_path, SEEN)).splitlines()
+    assert lines[5:11] == [
+        "  table       member subscribes to owned generation got",
+        "              c1     t             t-0   3          t-0 t-1",
+        "            > c2     t             t-1   3          t-1",
+        "  events      operator -> controller: update level 3  <- accepted",
+        "              controller -> controller: epoch 4",
+        "            > broker 1 -> controller: up, 1 to 2  <- registered",
+    ]
+    assert "  tags      ownership, KAFKA-1" in lines
+
+
 def test_the_text_of_a_requirement_stands_there_once_and_what_fails_comes_first(tmp_path: Path) -> None:
     warning = {**FAILURE, "id": "second", "grade": "SHOULD"}
     text = reports.render(ledger(tmp_path, warning, FAILURE))
@@ -88,23 +62,42 @@ def test_the_text_of_a_requirement_stands_there_once_and_what_fails_comes_first(
     assert text.index("FAIL 0123456789ab") < text.index("WARN second")
 
 
-def test_without_failures_there_is_the_table_and_one_line(tmp_path: Path) -> None:
-    footer = {**FOOTER, "exit": 0, "counts": {"somebody": {"wire/two-readings": {"PASS": 42}}}}
-    lines = reports.render(ledger(tmp_path, footer=footer)).splitlines()
-    assert [line.split()[:2] for line in lines] == [
+def test_what_is_known_stands_apart_in_a_line(tmp_path: Path) -> None:
+    text = reports.render(ledger(tmp_path, {**FAILURE, "known": REASON}, {**SEEN, "id": "new"}))
+    assert "FAIL 0123456789ab" not in text
+    assert "0123456789ab  somebody  wire/two-readings: it is old https://issues.example/1" in text
+    assert "complete: 1 distinct failure, 0 warnings, 1 known deviation; exit 1" in text
+
+
+def test_without_failures_there_is_the_table_and_what_was_reached(tmp_path: Path) -> None:
+    path = write(tmp_path, *verdicts("PASS", 42), footer={**FOOTER, "exit": 0})
+    assert [line.split()[:2] for line in reports.render(path).splitlines()] == [
         ["somebody"],
         ["check", "PASS"],
         ["wire/two-readings", "42"],
+        ["1", "of"],
         ["complete:", "0"],
     ]
 
 
-def test_a_ledger_that_was_cut_off_is_called_incomplete(tmp_path: Path) -> None:
+def test_coverage_counts_requirements_that_cases_came_to(tmp_path: Path) -> None:
+    cases = [*verdicts("PASS", 3), *verdicts("PASS", 1, version=2), *verdicts("PASS", 1, subject="SyncGroupResponse")]
+    text = reports.render(write(tmp_path, *cases))
+    assert "2 of 4 requirements reached, on 3 versions of 2 subjects" in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_ledger_that_was_cut_off_is_called_incomplete_in_every_form(tmp_path: Path, form: str) -> None:
     path = ledger(tmp_path, FAILURE, footer=None)
-    assert "INCOMPLETE: the ledger ends before its footer" in reports.render(path)
     path.write_text(path.read_text()[:-40])  # in the middle of a line
     assert not read(path).failures
-    assert "INCOMPLETE" in reports.render(path)
+    assert "INCOMPLETE" in reports.render(path, form)
+
+
+def test_cases_that_failed_before_the_run_was_cut_off_are_told(tmp_path: Path) -> None:
+    text = reports.render(write(tmp_path, *FAILED, footer=None))
+    assert "somebody: wire/two-readings: 12 failed and were not looked into before the run ended" in text
+    assert "not looked into" not in reports.render(write(tmp_path, *FAILED, ("failure", FAILURE), footer=None))
 
 
 def test_a_long_message_is_shown_around_its_guilty_bytes(tmp_path: Path) -> None:
@@ -119,7 +112,7 @@ def test_a_long_message_is_shown_around_its_guilty_bytes(tmp_path: Path) -> None
     assert "numbers[10]" not in text
 
 
-@pytest.mark.parametrize("text", ["", "{}\n", "not JSON\n", '{"type": "header", "format": 99}\n', "[1]\n"])
+@pytest.mark.parametrize("text", ["", "{}\n", "not JSON\n", '{"type": "header", "format": 1}\n', "[1]\n", "\x00\xff\n"])
 def test_what_is_no_ledger_is_told_so(tmp_path: Path, text: str) -> None:
     path = tmp_path / "ledger.jsonl"
     path.write_text(text)
@@ -128,18 +121,45 @@ def test_what_is_no_ledger_is_told_so(tmp_path: Path, text: str) -> None:
 
 
 def test_an_unknown_form_names_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(LookupError, match="there are text"):
+    with pytest.raises(LookupError, match="there are text, html, junit"):
         reports.render(ledger(tmp_path), "stone")
 
 
-def test_a_report_needs_no_more_than_core(tmp_path: Path) -> None:
+def test_the_command_offers_the_forms_there_are() -> None:
+    assert FORMS == reports.FORMS
+
+
+def test_lines_of_kinds_that_a_report_does_not_know_are_passed_over(tmp_path: Path) -> None:
+    path = write(tmp_path, *FAILED, ("weather", {"sky": "blue"}), ("failure", FAILURE))
+    assert reports.render(path) == reports.render(ledger(tmp_path, FAILURE))
+
+
+def test_all_files_are_written_and_what_an_earlier_run_left_can_be_taken_away(tmp_path: Path) -> None:
+    text = reports.write(write(tmp_path, *everything()))
+    assert text == reports.render(tmp_path / "ledger.jsonl")
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(["ledger.jsonl", *reports.FILES.values()])
+    for form, name in reports.FILES.items():
+        assert (tmp_path / name).read_text("utf-8") == reports.render(tmp_path / "ledger.jsonl", form)
+    reports.forget(tmp_path)
+    assert os.listdir(tmp_path) == ["ledger.jsonl"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_report_needs_no_more_than_core(tmp_path: Path, form: str) -> None:
     script = f"""if True:
         import sys
         from pathlib import Path
         import reports
-        reports.render(Path({str(ledger(tmp_path, FAILURE))!r}))
+        reports.render(Path({str(write(tmp_path, *everything()))!r}), {form!r})
         print([name for name in sys.modules if name.startswith(("conformance.", "strategies"))])
     """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout.replace("'", '"'))
     assert all(name.startswith("conformance.core") for name in loaded)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_ledger_of_a_run_that_never_began_is_rendered(tmp_path: Path, form: str) -> None:
+    header = {**HEADER, "invariants": {}, "requirements": {}}
+    footer = {**FOOTER, "complete": False, "stopped_by": "no check is called 'x'", "exit": 2, "meaning": "wrong usage"}
+    assert "no check is called" in reports.render(write(tmp_path, footer=footer, header=header), form)

@@ -1,0 +1,201 @@
+"""Ledgers for tests of reports: small, with every kind of line."""
+
+from pathlib import Path
+from typing import Any
+
+from conformance.core.ledger import FORMAT, Writer
+
+Line = dict[str, Any]
+
+HEADER: Line = {
+    "format": FORMAT,
+    "kipcheck": "0.1.0",
+    "python": "3.12.1",
+    "begun": "2026-01-31T23:59:59Z",
+    "options": {
+        "targets": ["somebody", "another"], "edition": "apache", "checks": ["*"], "messages": ["*"], "seed": 7,
+        "cases": None, "out": "kipcheck-out",
+    },
+    "part": None,
+    "checks": {"wire/two-readings": "bytes mean what they mean", "assignment/owners": "each partition has one owner"},
+    "invariants": {
+        "wire/decodes": {
+            "sentence": "Legal bytes are read as what they are.", "grade": "MUST", "checks": ["wire/two-readings"],
+            "requirements": ["grp-05"], "besides": {"SyncGroupResponse": ["584-04"]},
+        },
+        "one-owner": {
+            "sentence": "A partition has one owner.", "grade": "MUST", "checks": ["assignment/owners"],
+            "requirements": ["429-07"], "besides": {},
+        },
+    },
+    "requirements": {
+        "grp-05": {
+            "clause": "generated message classes", "grade": "MUST", "role": "codec", "edition": "shipped",
+            "releases": "all", "text": "What is written is read back.", "means": "Read it.", "fix": "Mend it.",
+        },
+        "584-04": {"clause": "Tags", "grade": "MUST", "role": "codec", "edition": "draft", "text": "As they are."},
+        "429-07": {"clause": "Assignor", "grade": "MUST", "role": "leader", "edition": "both", "text": "One owner."},
+        "268-09": {"clause": "Version probing", "grade": "SHOULD", "role": "member", "edition": "both"},
+    },
+}  # fmt: skip
+TARGETS: list[Line] = [
+    {"target": "somebody", "version": "1.0", "language": "python", "issues": "https://issues.example/"},
+    {"target": "another", "version": "2.0", "language": "go", "issues": "nobody knows"},
+]
+FAILURE: Line = {
+    "id": "0123456789ab",
+    "target": "somebody",
+    "version": "1.0",
+    "check": "wire/two-readings",
+    "checks": ["wire/two-readings"],
+    "shrunk": True,
+    "invariant": "wire/decodes",
+    "grade": "MUST",
+    "sentence": "Legal bytes are read as what they are.",
+    "requirements": [{"id": "grp-05", "clause": "generated message classes", "text": "What is written is read back."}],
+    "edition": "apache",
+    "subject": "HeartbeatResponse",
+    "subject_version": 1,
+    "why": "errorCode comes out as 65535, not -1",
+    "expected": "-1",
+    "observed": "65535",
+    "path": "errorCode",
+    "offset": None,
+    "shape": ["misread"],
+    "cases": 12,
+    "where": {"HeartbeatResponse": "0-4", "SyncGroupResponse": "0"},
+    "steps": [{"verb": "decode", "message": "HeartbeatResponse", "version": 1, "hex": "00000000ffff"}],
+    "guilty_step": 0,
+    "exhibits": [
+        {
+            "kind": "bytes",
+            "rows": [
+                {
+                    "offset": 0, "bytes": "00000000", "path": "throttleTimeMs", "type": "int32", "value": "0",
+                    "guilty": False,
+                },
+                {"offset": 4, "bytes": "ffff", "path": "errorCode", "type": "int16", "value": "-1", "guilty": True},
+            ],
+        }
+    ],
+    "case_id": "aa",
+    "reproduce": "kipcheck replay /somewhere/0123456789ab.json",
+}  # fmt: skip
+TABLE: Line = {
+    "kind": "table",
+    "columns": ["member", "subscribes to", "owned", "generation", "got"],
+    "rows": [
+        {"cells": ["c1", "t", "t-0", 3, "t-0 t-1"], "guilty": False},
+        {"cells": ["c2", "t", "t-1", 3, "t-1"], "guilty": True},
+    ],
+}
+SEQUENCE: Line = {
+    "kind": "sequence",
+    "steps": [
+        {"from": "operator", "to": "controller", "says": "update level 3", "answer": "accepted", "guilty": False},
+        {"from": "controller", "to": "controller", "says": "epoch 4", "answer": None, "guilty": False},
+        {"from": "broker 1", "to": "controller", "says": "up, 1 to 2", "answer": "registered", "guilty": True},
+    ],
+}
+SEEN: Line = {
+    **FAILURE,
+    "id": "ba9876543210",
+    "check": "assignment/owners",
+    "checks": ["assignment/owners"],
+    "invariant": "one-owner",
+    "sentence": "A partition has one owner.",
+    "requirements": [{"id": "429-07", "clause": "Assignor", "text": "One owner."}],
+    "subject": "sticky",
+    "subject_version": None,
+    "why": "t-1 has two owners",
+    "expected": "",
+    "observed": "",
+    "path": "",
+    "shape": ["two owners"],
+    "cases": 1,
+    "where": {"sticky": ""},
+    "steps": [{"verb": "assign", "assignor": "sticky", "topics": [], "members": []}],
+    "exhibits": [TABLE, SEQUENCE],
+    "case_id": "bb",
+    "reproduce": "kipcheck replay /somewhere/ba9876543210.json",
+    "tags": ["ownership", "KAFKA-1"],
+}
+REASON: Line = {
+    "file": "known.toml", "line": 3, "reason": "it is old", "link": "https://issues.example/1", "expires": None,
+}  # fmt: skip
+DIFFERENCE: Line = {
+    "check": "wire/two-readings", "subject": "HeartbeatResponse", "versions": "0-1",
+    "cells": {"somebody": "FAIL", "another": "PASS"}, "cases": 3, "case": "aa", "grade": "INFO",
+}  # fmt: skip
+FOOTER: Line = {
+    "complete": True,
+    "stopped_by": None,
+    "exit": 1,
+    "exits": [1],
+    "meaning": "an unexpected failure",
+    "counts": {},
+    "seconds": 1.0,
+}
+
+
+def verdicts(result: str, number: int, **about: Any) -> list[tuple[str, Line]]:
+    line = {"target": "somebody", "check": "wire/two-readings", "subject": "HeartbeatResponse", "version": 1, **about}
+    invariant = "one-owner" if line["check"] == "assignment/owners" else "wire/decodes"
+    by = {invariant: result if result in ("PASS", "SKIP", "UNKNOWN") else "FAIL"}
+    return [("verdict", {**line, "case": f"{each:x}", "result": result, "by": by}) for each in range(number)]
+
+
+def write(path: Path, *lines: tuple[str, Line], footer: Line | None = FOOTER, header: Line = HEADER) -> Path:
+    """A ledger in the folder, with these lines between the header and the footer."""
+    path.mkdir(parents=True, exist_ok=True)
+    with Writer(path / "ledger.jsonl") as writer:
+        writer.write("header", header)
+        for kind, line in lines:
+            writer.write(kind, line)
+        if footer is not None:
+            writer.write("footer", footer)
+    return path / "ledger.jsonl"
+
+
+def everything() -> list[tuple[str, Line]]:
+    """Every kind of line, and of failure."""
+    owners = {"check": "assignment/owners", "subject": "sticky", "version": None}
+    known = {**FAILURE, "id": "111111111111", "target": "another", "version": "2.0", "known": REASON}
+    beyond = {
+        **FAILURE,
+        "id": "222222222222",
+        "grade": "SHOULD",
+        "beyond": {**REASON, "where": {"SyncGroupResponse": "0"}},
+    }
+    changed = {**FAILURE, "id": "333333333333", "grade": "INFO", "changed": REASON}
+    wanted = {
+        **SEEN, "id": "444444444444", "check": "profile", "checks": ["profile"], "cases": 0, "case_id": "", "steps": [],
+        "exhibits": [TABLE], "subject": "range", "where": {"range": ""},
+    }  # fmt: skip
+    del wanted["shrunk"]
+    alike = {"subject": "sticky", "versions": "", "cells": {"somebody": "PASS a", "another": "PASS b"}}
+    begun = {"target": "somebody", "check": "wire/two-readings", "units": 2}
+    return [
+        *(("target", each) for each in TARGETS),
+        ("begin", begun),
+        *verdicts("PASS", 30),
+        *verdicts("FAIL", 12, version=2),
+        *verdicts("PASS", 3, subject="SyncGroupResponse", version=0),
+        ("check", {**begun, "counts": {"PASS": 33, "FAIL": 12}, "seconds": 0.25}),
+        *verdicts("FAIL", 4, target="another"),
+        *verdicts("UNKNOWN", 2, target="another", subject="SyncGroupResponse"),
+        *verdicts("FAIL", 1, **owners),
+        *verdicts("WARN", 2, **owners, target="another"),
+        *verdicts("NOTE", 2, subject="JoinGroupRequest"),
+        *verdicts("SKIP", 2, subject="LeaveGroupRequest"),
+        *(("failure", each) for each in (SEEN, beyond, FAILURE, known, changed, wanted)),
+        ("difference", DIFFERENCE),
+        ("difference", {**DIFFERENCE, **alike}),
+        ("skip", {"target": "another", "check": "wire/claims", "why": "it claims nothing that this is about"}),
+        ("trouble", {"target": "another", "why": "it went down\nof itself"}),
+        ("stale", {"kind": "passes", "entry": "known.toml:9", "why": "it no longer fails", "target": "another",
+                   "checks": ["wire/claims"], "invariant": "survives", "where": {"sticky": ""}, **REASON}),
+        ("flaky", {"target": "another", "check": "assignment/owners", "invariant": "one-owner", "subject": "sticky",
+                   "version": None, "case": "cc", "why": "now and then", "alone": "failed 2 of 5 times",
+                   "entry": "known.toml:12", **REASON}),
+    ]  # fmt: skip
