@@ -148,3 +148,36 @@ def _member_of(given: Mapping[str, Any], assignor: str) -> Member:
 
 def _partitions(given: Iterable[Sequence[Any]]) -> list[Partition]:
     return [(str(topic), int(number)) for topic, number in given]
+
+
+def shorthand(steps: Iterable[Step]) -> str:
+    """``sticky t0:2; a[t0]=t0-0@10; b(i0)[]``: topics with their sizes, members with what they subscribe to and own.
+
+    Steps are parted by ``|``; of one that goes on from an earlier answer what is owned is left open.
+    """
+    return " | ".join(map(_told, steps))
+
+
+def _told(step: Step) -> str:
+    if step.verb == "user-data":
+        return f"{step['assignor']} {step.verb}{_owning(step.body)}"
+    racks = {each["name"]: each["racks"] for each in step["topics"]}
+    topics = (f"{each['name']}:{each['partitions']}{_on(racks[each['name']])}" for each in step["topics"])
+    again = " again" if is_rejoin(step) else ""
+    return "; ".join((f"{step['assignor']}{again} {' '.join(topics)}", *map(_introduced, step["members"])))
+
+
+def _introduced(member: Mapping[str, Any]) -> str:
+    instance = "" if member["instance"] is None else f"({member['instance']})"
+    data = "" if member["userData"] is None else f"={member['userData']}"
+    rack = "" if member["rack"] is None else f" on {member['rack']}"
+    return f"{member['id']}{instance}[{' '.join(member['subscription'])}]{data or _owning(member)}{rack}"
+
+
+def _owning(said: Mapping[str, Any]) -> str:
+    owned = ",".join(f"{topic}-{number}" for topic, number in said["owned"])
+    return f"={owned}@{said['generation']}" if owned or said["generation"] != NO_GENERATION else ""
+
+
+def _on(racks: list[list[str]] | None) -> str:
+    return "" if racks is None else f" on {','.join('/'.join(each) for each in racks)}"
