@@ -124,6 +124,8 @@ GHOSTS = Seq(record(by=_an_owner, topic=Pick((*TOPICS, GONE)), size=Integer(1, 3
 """Claims to what does not exist: of a topic that is gone, or that came back with fewer partitions."""
 STALE = Row((Pick(GENERATIONS),) * len(MEMBERS))
 """Of each member, the generation of its claims."""
+OTHERS = Seq(Integer(1, 4), 1, 2)
+"""Sizes of topics that nobody reads: a leader that subscribes by pattern knows of them too."""
 WISHES = Seq(_an_owner, 0, 2)
 """Who also subscribes to a topic that is gone."""
 INSTANCES = Row((nullable(Pick(STATIC)),) * len(MEMBERS))
@@ -145,6 +147,25 @@ CHANGES = Seq(
 )
 """What happens from one round to the next: a member comes or leaves, a topic grows, a member subscribes to a topic or
 unsubscribes, a topic vanishes or comes back."""
+
+
+def turned(value: Value) -> Group:
+    """The group of ``value["group"]``, with the knobs that are there, under the first names that there are."""
+    group = group_of(value["group"])
+    if "claims" in value:
+        group = with_claims(group, value["claims"])
+    if "ghosts" in value:
+        group = with_ghosts(group, value["ghosts"])
+    if "generations" in value:
+        group = with_generations(group, value["generations"])
+    if "wishes" in value:
+        group = with_wishes(group, value["wishes"])
+    if "instances" in value:
+        group = with_instances(group, value["instances"])
+    if "replicas" in value:
+        group = with_racks(group, value["replicas"], value["places"])
+    (group,) = renamed([group])
+    return with_others(group, value["others"]) if "others" in value else group
 
 
 def with_claims(group: Group, claims: list[Value]) -> Group:
@@ -173,6 +194,11 @@ def _claiming(member: Member, more: list[Partition]) -> Member:
 def with_generations(group: Group, generations: list[int]) -> Group:
     by_letter = dict(zip(MEMBERS, generations, strict=True))
     return _each(group, lambda one: replace(one, generation=by_letter[one.id]) if one.owned else one)
+
+
+def with_others(group: Group, sizes: list[int]) -> Group:
+    others = tuple(Topic(f"other{number}", size) for number, size in enumerate(sizes))
+    return replace(group, topics=(*group.topics, *others))
 
 
 def with_wishes(group: Group, wishes: list[str]) -> Group:
@@ -237,7 +263,7 @@ def renamed(groups: Iterable[Group]) -> list[Group]:
     found = list(groups)
     members = sorted({one.id for group in found for one in group.members})
     claimed = {topic for group in found for one in group.members for topic, _ in one.owned}
-    topics = sorted({*(one.name for group in found for one in group.topics), *claimed} - {GONE})
+    topics = sorted({*(one.name for group in found for one in group.topics), *claimed} & {*TOPICS})
     return [
         _renamed(each, dict(zip(members, MEMBERS, strict=False)), dict(zip(topics, TOPICS, strict=False)))
         for each in found
@@ -245,7 +271,7 @@ def renamed(groups: Iterable[Group]) -> list[Group]:
 
 
 def _renamed(group: Group, letters: Mapping[str, str], names: Mapping[str, str]) -> Group:
-    topics = tuple(replace(each, name=names[each.name]) for each in group.topics)
+    topics = tuple(replace(each, name=names.get(each.name, each.name)) for each in group.topics)
     members = tuple(
         replace(
             each,

@@ -7,6 +7,9 @@ versions. All raise LookupError at once for an edition, message or version that 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from conformance.apis.assignment import assign
+from conformance.models.assignment import Group
+from strategies import membership
 from strategies.as_hypothesis import strategy
 from strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
 from strategies.damage import KINDS, USUAL, Wound, inflict
@@ -129,6 +132,32 @@ def api_versions_streams(
 ) -> "SearchStrategy[list[Body]]":
     """The ApiVersions answers of the brokers of one cluster, each with the ranges of some release."""
     return _streams(api_versions_stream(versions=versions, members=members, releases=releases))
+
+
+def groups(*, claims: bool = False, static: bool = False, racks: bool = False) -> "SearchStrategy[dict[str, Any]]":
+    """Groups of consumers as a leader is told of them: ``topics`` and ``members``, as in the operation ``assign``.
+
+    What members own is consistent. With ``claims`` some of it is stale, doubled, of topics that are gone or not
+    subscribed to; ``static``: some members have an instance id; ``racks``: some members and replicas have a rack.
+    """
+    knobs: dict[str, Node] = {}
+    if claims:
+        knobs |= {"claims": membership.CLAIMS, "ghosts": membership.GHOSTS, "generations": membership.STALE}
+        knobs["wishes"] = membership.WISHES
+    if static:
+        knobs["instances"] = membership.INSTANCES
+    if racks:
+        knobs |= {"replicas": membership.REPLICAS, "places": membership.PLACES}
+    drawn = strategy(record(group=membership.USUAL, **knobs)).map(membership.turned)
+    return drawn.filter(_has_members).map(_told)
+
+
+def _has_members(group: Group) -> bool:
+    return bool(group.members)
+
+
+def _told(group: Group) -> dict[str, Any]:
+    return {name: part for name, part in assign("", group.topics, group.members).body.items() if name != "assignor"}
 
 
 def _streams(node: Seq) -> "SearchStrategy[list[Body]]":

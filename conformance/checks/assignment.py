@@ -57,14 +57,14 @@ USUAL = record(group=groups.USUAL)
 
 
 def one_round(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    (group,) = groups.renamed([groups.group_of(value["group"])])
+    group = groups.turned(value)
     if group.members:
         yield Conversation((subject.assign(group),))
 
 
 def orders(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """The same group three times: as it is, from its end, and shuffled."""
-    (group,) = groups.renamed([groups.group_of(value["group"])])
+    group = groups.turned(value)
     if len(group.members) < 2:
         return
     around = Group(group.topics[::-1], tuple(_around(each) for each in group.members[::-1]))
@@ -89,25 +89,16 @@ def rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversa
         yield Conversation(tuple(steps))
 
 
-def claims(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """Claims that are stale, doubled or of what is no longer subscribed to, and the round that follows."""
-    group = groups.with_claims(groups.group_of(value["group"]), value["claims"])
-    (group,) = groups.renamed([groups.with_generations(group, value["generations"])])
+def two_rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    """And the round that follows when members have heard of the first."""
+    group = groups.turned(value)
     if group.members:
         yield Conversation((subject.assign(group), subject.assign(group, rejoin=True)))
 
 
-def ghosts(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """Claims and subscriptions to what does not exist."""
-    group = groups.with_ghosts(groups.group_of(value["group"]), value["ghosts"])
-    (group,) = groups.renamed([groups.with_wishes(group, value["wishes"])])
-    if group.members:
-        yield Conversation((subject.assign(group),))
-
-
 def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """What a member writes; and, of sticky, what it makes of what Kafka's own members write."""
-    (group,) = groups.renamed([groups.group_of(value["group"])])
+    group = groups.turned(value)
     owned = sticky(group)
     members = tuple(replace(each, owned=owned[each.id], generation=groups.GENERATION) for each in group.members)
     for each in members[:1]:
@@ -126,7 +117,7 @@ def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conve
 
 def static(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
     """Some members are static; then they come back under other ids, which turn the order of ids around."""
-    (group,) = groups.renamed([groups.with_instances(groups.group_of(value["group"]), value["instances"])])
+    group = groups.turned(value)
     if not any(each.instance for each in group.members):
         return
     back = (each if each.instance is None else replace(each, id=f"z{_mirrored(each.id)}") for each in group.members)
@@ -138,7 +129,7 @@ def _mirrored(letter: str) -> str:
 
 
 def racks(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    (group,) = groups.renamed([groups.with_racks(groups.group_of(value["group"]), value["replicas"], value["places"])])
+    group = groups.turned(value)
     if any(each.rack for each in group.members) and any(each.racks for each in group.topics):
         yield Conversation((subject.assign(group),))
 
@@ -255,7 +246,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     about_leaders(
         "assign/claims",
         "claims that are stale, doubled, or to what is no longer subscribed to do no harm",
-        claims,
+        two_rounds,
         values=200,
         invariants=("assign/newest-wins", *COOPERATING),
         usual=SMALL,
@@ -266,12 +257,21 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     about_leaders(
         "assign/ghosts",
         "subscriptions and claims to what does not exist, or does no longer, do no harm",
-        ghosts,
+        one_round,
         values=60,
         invariants=COOPERATING,
         usual=SMALL,
         ghosts=groups.GHOSTS,
         wishes=groups.WISHES,
+    ),
+    about_leaders(
+        "assign/other-topics",
+        "topics that nobody subscribes to make no difference",
+        one_round,
+        values=80,
+        invariants=(*KEEPING, *RULED),
+        usual=SMALL,
+        others=groups.OTHERS,
     ),
     about_leaders(
         "assign/user-data",

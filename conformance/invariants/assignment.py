@@ -247,7 +247,7 @@ def any_order(history: History) -> Iterator[Violation]:
 
 
 @invariant(
-    "assign/any-order-sticky", "grp-15", role=Role.LEADER, grade=Grade.INFO, concerns=of_assignors(*STICKIES)
+    "assign/any-order-sticky", "grp-22", role=Role.LEADER, grade=Grade.INFO, concerns=of_assignors(*STICKIES)
 )  # fmt: skip
 def any_order_sticky(history: History) -> Iterator[Violation]:
     """The order in which members are listed makes no difference to the sticky assignors."""

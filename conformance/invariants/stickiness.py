@@ -86,7 +86,7 @@ def reads_user_data(history: History) -> Iterator[Violation]:
 
 
 @invariant(
-    "assign/reads-old-user-data", "grp-20", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_given_old_user_data
+    "assign/reads-old-user-data", "grp-23", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_given_old_user_data
 )  # fmt: skip
 def reads_old_user_data(history: History) -> Iterator[Violation]:
     """What StickyAssignors up to 2.2 write, without a generation, is read too."""
@@ -157,7 +157,7 @@ def no_exchange(history: History) -> Iterator[Violation]:
                 break
 
 
-@invariant("assign/no-needless-move", "grp-14", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_sticky)
+@invariant("assign/no-needless-move", "grp-21", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_sticky)
 def no_needless_move(history: History) -> Iterator[Violation]:
     """No partition goes to another member that could stay where it is without a loss of balance."""
     for each in rounds(history, *STICKIES):

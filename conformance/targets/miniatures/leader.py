@@ -313,6 +313,17 @@ class StaysInItsRack(Leading):
         return {member: tuple(p for p in of if reached(member, p)) for member, of in given.items()}
 
 
+@leads("other-topics", "assign/nothing-else", RANGE, ...)
+class DealsAllThereIs(Leading):
+    """Topics that nobody subscribes to go to the first."""
+
+    def assign(self, assignor: str, group: Group) -> Assignment:
+        given = dict(super().assign(assignor, group))
+        unread = [each for each in group.topics if not group.subscribers[each.name]]
+        first = group.members[0].id
+        return {**given, first: (*given[first], *((each.name, 0) for each in unread))}
+
+
 @leads("one-round", "assign/by-rule", RANGE, "range t0:1; a[t0]; b[t0]")
 class DealsFromTheEnd(Leading):
     """The last member comes first."""
