@@ -11,11 +11,16 @@ import { Limit, spans } from './library.mjs'
 const TAGS = '_unknownTaggedFields'
 // The user data of its own members, in the versions of the protocol that they use.
 const OWN = null
+const NIL = '00000000-0000-0000-0000-000000000000'
+const UPGRADE = 1
+const SAFE_DOWNGRADE = 2
 const LIMITS = {
   requests: 'requests are written and never read',
   responses: 'responses are read and never written',
   tags: 'it has no place for tagged fields that it does not know',
+  tagged: 'tagged fields at the end of a response are not looked at by this release',
   place: 'a field, or a value, for which it has no place',
+  words: 'states and types of groups are given in words of its own',
   order: 'consumer protocol data is written in an order of its own, and without topics that have no partitions'
 }
 
@@ -41,6 +46,7 @@ class Platformatic {
   issues = 'https://github.com/platformatic/kafka/issues'
   limits = LIMITS
   #apis = {}
+  #written = {} // the code that writes a request, of all its versions
 
   constructor(version, definitions) {
     this.version = version
@@ -55,12 +61,14 @@ class Platformatic {
   take({ api, createRequest, parseResponse }) {
     const request = this.definitions[this.named[`${api.key} request`]]
     const response = this.definitions[this.named[`${api.key} response`]]
-    if (!request || !response) return
+    // Some modules export only what differs from another version.
+    if (!request || !response || !createRequest || !parseResponse) return
     const parameters = parametersOf(createRequest)
+    this.#written[request.name] = (this.#written[request.name] ?? '') + createRequest
     const wanted = request.fields.filter(each => each.known(api.version) && !each.tagged)
     const known = new Set(request.fields.map(each => each.name))
     if (parameters.every(each => known.has(each)) && wanted.every(each => parameters.includes(each.name))) {
-      this.#put(request.name, api, { encode: value => this.#write(request, createRequest, parameters, value) })
+      this.#put(request.name, api, { encode: value => this.#write(request, api, createRequest, parameters, value) })
     }
     this.#put(response.name, api, { decode: data => this.#read(response, parseResponse, api, data) })
   }
@@ -102,23 +110,59 @@ class Platformatic {
     return op.op === 'decode' ? { value: found } : { hex: operations.encode(found).toString('hex') }
   }
 
-  #write(request, createRequest, parameters, value) {
+  #write(request, { version }, createRequest, parameters, value) {
     const given = taken(request.fields, value)
+    this.#known(request, version, request.fields, value)
     for (const name of Object.keys(given)) {
       if (!parameters.includes(name)) throw new Limit('place', `it has no parameter for ${name}`)
     }
-    if (request.name === 'MetadataRequest' && given.topics) given.topics = given.topics.map(each => topic(each, createRequest))
+    switch (request.name) {
+      case 'ListGroupsRequest':
+        if (given.statesFilter?.length || given.typesFilter?.length) throw new Limit('words', LIMITS.words)
+        break
+      case 'MetadataRequest':
+        given.topics &&= given.topics.map(each => topic(each, createRequest))
+        break
+      case 'UpdateFeaturesRequest': // whatever the version, its users say how
+        if (version === 0) {
+          given.featureUpdates = given.featureUpdates.map(({ allowDowngrade, ...each }) => ({
+            upgradeType: allowDowngrade ? SAFE_DOWNGRADE : UPGRADE, ...each
+          }))
+        }
+    }
     return createRequest(...parameters.map(name => given[name])).buffer
   }
 
+  // A field of an element that another version has, and that no version of this code reads, is no argument of its users.
+  #known(request, version, fields, value) {
+    for (const field of fields.filter(each => each.inner && value[each.name])) {
+      for (const each of [value[field.name]].flat()) {
+        for (const name of Object.keys(each)) {
+          const { known } = field.inner.find(inner => inner.name === name)
+          if (!known(version) && !new RegExp(`\\.${name}\\b`).test(this.#written[request.name])) {
+            throw new Limit('place', `its requests have no ${name}`)
+          }
+        }
+        this.#known(request, version, field.inner, each)
+      }
+    }
+  }
+
   #read(response, parseResponse, { key, version }, data) {
+    const reader = this.reader.from(data)
     let found
     try {
-      found = parseResponse(0, key, version, this.reader.from(data))
+      found = parseResponse(0, key, version, reader)
     } catch (error) {
       if (error?.code !== 'PLT_KFK_RESPONSE') throw error
       found = error.response // what it read; that it throws at an error code is how it tells of one
     }
+    if (response.fields.some(each => each.tagged && each.known(version) && found[each.name] === undefined)) {
+      const left = data.subarray(reader.position)
+      if (left.length && !left.equals(Buffer.of(0))) throw new Limit('tagged', LIMITS.tagged)
+    }
+    // Whatever the version, it tells of a list of coordinators.
+    if (response.name === 'FindCoordinatorResponse' && version < 4) found = { ...found, ...found.coordinators[0] }
     return shown(response.fields, found, version)
   }
 
@@ -126,6 +170,7 @@ class Platformatic {
     const { fields } = this.definitions[message]
     const encode = value => {
       const given = taken(fields, value)
+      if (given.rackId === '') throw new Limit('place', 'an empty rack is none')
       for (const list of [given.ownedPartitions, given.assignedPartitions]) if (list) inOrder(list, each => each.topic, (a, b) => a.localeCompare(b))
       if (given.topics) inOrder(given.topics, each => each)
       for (const { partitions } of [...given.ownedPartitions ?? [], ...given.assignedPartitions ?? []]) {
@@ -191,10 +236,11 @@ function parametersOf(method) {
   return list.split(',').map(each => each.replace(/=.*/s, '').trim().replace(/^_/, '')).filter(Boolean)
 }
 
-// A topic of a metadata request is its name; with an id, where releases take one.
-function topic({ topicId, name }, createRequest) {
-  if (topicId === undefined || topicId === fresh({ type: 'uuid' })) return name
-  if (createRequest.toString().includes('topicId')) return { topicId, name }
+// A topic of a metadata request is its name; with an id, or without a name, where releases take that.
+function topic({ topicId = NIL, name }, createRequest) {
+  const whole = createRequest.toString().includes('topicId')
+  if (topicId === NIL) return name === null && whole ? { topicId: null, name } : name
+  if (whole) return { topicId, name }
   throw new Limit('place', 'topics have names and no ids')
 }
 
