@@ -157,7 +157,8 @@ class Platformatic {
       if (error?.code !== 'PLT_KFK_RESPONSE') throw error
       found = error.response // what it read; that it throws at an error code is how it tells of one
     }
-    if (response.fields.some(each => each.tagged && each.known(version) && found[each.name] === undefined)) {
+    const code = parseResponse.toString()
+    if (response.fields.some(each => each.tagged && each.known(version) && !code.includes(each.name))) {
       const left = data.subarray(reader.position)
       if (left.length && !left.equals(Buffer.of(0))) throw new Limit('tagged', LIMITS.tagged)
     }
