@@ -6,7 +6,7 @@ from conformance.core.ledger import Line
 from reports.diagram import sequence
 from reports.html_tables import word
 from reports.markup import Child, Safe, joined, link, tag
-from reports.summary import KNOWN, WORDS, Summary, asked, expected, where
+from reports.summary import KNOWN, WORDS, Summary, asked, expected, some, where
 from reports.text import around
 
 OPEN = 12
@@ -58,7 +58,7 @@ def _failure(found: Summary, failure: Line, kind: str, is_open: bool) -> Safe:
 
 
 def _cases(failure: Line) -> str:
-    return f"{failure['cases']:,} {'case' if failure['cases'] == 1 else 'cases'}"
+    return some(failure["cases"], "case")
 
 
 def _told(found: Summary, failure: Line) -> Iterator[Child]:
@@ -154,8 +154,8 @@ def _bytes(rows: Sequence[Line], failure: Line) -> Child:
     low, high = around(rows)
     head = tag("tr", (tag("th", name, scope="col") for name in ("", "offset", "bytes", "field", "type", "value")))
 
-    def shown(some: Sequence[Line]) -> Iterator[Safe]:
-        for row in some:
+    def shown(fields: Sequence[Line]) -> Iterator[Safe]:
+        for row in fields:
             yield tag(
                 "tr",
                 tag("td", "▶" if row["guilty"] else None, class_="mark"),
@@ -172,14 +172,13 @@ def _bytes(rows: Sequence[Line], failure: Line) -> Child:
                     "tr", tag("td"), tag("td", tag("span", _brief(versus), class_="bad"), colspan=5), class_="guilty"
                 )
 
-    def part(some: Sequence[Line]) -> Safe:
-        inner = tag("table", tag("thead", head), tag("tbody", shown(some)), class_="exhibit")
+    def part(fields: Sequence[Line]) -> Safe:
+        inner = tag("table", tag("thead", head), tag("tbody", shown(fields)), class_="exhibit")
         return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label="Bytes, a row for each field")
 
-    def aside(some: Sequence[Line], where: str) -> Safe | None:
-        return (
-            tag("details", tag("summary", f"{len(some)} fields {where}"), part(some), class_="more") if some else None
-        )
+    def aside(fields: Sequence[Line], where: str) -> Safe | None:
+        title = tag("summary", f"{some(len(fields), 'field')} {where}")
+        return tag("details", title, part(fields), class_="more") if fields else None
 
     return (
         tag("h4", "The bytes"),

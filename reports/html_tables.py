@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from conformance.core.ledger import spans
 from reports.markup import Child, Safe, joined, tag
-from reports.summary import Cell, Reached, Summary, all_pass, named, ways_to_differ
+from reports.summary import Cell, Reached, Summary, all_pass, named, some, ways_to_differ
 
 SHOWN = 200
 """At most so many ways to differ stand in the page."""
@@ -79,8 +79,12 @@ def by_subject(found: Summary) -> Safe:
 
 def _subjects(found: Summary, check: str) -> Safe:
     subjects = found.cells[check]
-    words = [word(cell.word) for cell in found.table[check].values()]
-    title = (tag("b", check), tag("span", f"{len(subjects)} subjects", class_="who"), tag("span", words, class_="tags"))
+    came = (
+        tag("span", f"{found.called(name)} ", word(found.table[check][name].word), class_="who")
+        for name in found.targets
+        if name in found.table[check]
+    )
+    title = (tag("b", check), tag("span", some(len(subjects), "subject"), class_="who"), came)
 
     def rows() -> Iterator[Safe]:
         for subject, by in subjects.items():
@@ -212,7 +216,11 @@ def _reached(each: Reached, target: str) -> Child:
     whole = each.cell(target)
     units = sum(max(1, len(set().union(*cell.versions.values()))) for cell in subjects.values())
     names = ", ".join(named(name, spans(set().union(*cell.versions.values()))) for name, cell in subjects.items())
-    what = f"{units} versions of {len(subjects)} subjects" if units != len(subjects) else f"{len(subjects)} subjects"
+    what = (
+        f"{some(units, 'version')} of {some(len(subjects), 'subject')}"
+        if units != len(subjects)
+        else some(units, "subject")
+    )
     return (
         word(whole.word),
         tag("p", f"{whole.cases:,} cases", class_="small"),

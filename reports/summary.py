@@ -244,7 +244,7 @@ class Summary:
         units = {(place.subject, place.version) for place in self.ledger.cases}
         return (
             f"{len(self.reached)} of {len(self.coverage)} requirements reached, "
-            f"on {len(units)} versions of {len({name for name, _ in units})} subjects"
+            f"on {some(len(units), 'version')} of {some(len({name for name, _ in units}), 'subject')}"
         )
 
     # ---- the last word
@@ -280,8 +280,8 @@ class Summary:
         must = sum(each["grade"] == "MUST" for each in new)
         should = sum(each["grade"] == "SHOULD" for each in new)
         known = len(self.failures) - len(new)
-        told = [f"{must} distinct {_some(must, 'failure')}", f"{should} {_some(should, 'warning')}"]
-        told += [f"{known} known {_some(known, 'deviation')}"] if known else []
+        told = [some(must, "distinct failure"), some(should, "warning")]
+        told += [some(known, "known deviation")] if known else []
         stale = len(self.stale)
         return ", ".join([*told, *([f"{stale} stale {'entry' if stale == 1 else 'entries'}"] if stale else [])])
 
@@ -297,8 +297,9 @@ def summary(ledger: Ledger) -> Summary:
     return Summary(ledger)
 
 
-def _some(number: int, what: str) -> str:
-    return what if number == 1 else f"{what}s"
+def some(number: int, what: str) -> str:
+    """``1 case``, ``2 cases``"""
+    return f"{number:,} {what if number == 1 else f'{what}s'}"
 
 
 def where(failure: Line) -> str:
@@ -331,6 +332,8 @@ def asked(step: Line) -> tuple[str, str]:
     """What a step of a failure asks for, in a few words, and what it gives."""
     about = named(step["message"], step.get("version")) if "message" in step else str(step.get("assignor", ""))
     given: Any = step.get("hex", step.get("value"))
+    if given is None and "members" in step:
+        given = _group(step)
     if given is None:
         rest = {
             key: each for key, each in step.items() if key not in ("verb", "actor", "message", "version", "assignor")
@@ -338,6 +341,23 @@ def asked(step: Line) -> tuple[str, str]:
         given = rest or None
     text = "" if given is None else given if isinstance(given, str) else _plain(given)
     return f"{step['verb']} {about}".strip(), text or ("(no bytes)" if "hex" in step else "")
+
+
+def _group(step: Line) -> str:
+    """Topics and members of a group, as short as they can be told: the file of the failure has them in full."""
+    topics = " ".join(f"{each['name']}:{each['partitions']}" for each in step.get("topics", ()))
+    members = "; ".join(_member(each) for each in step["members"])
+    return f"{topics or 'no topics'}; {members}{'; the round after' if step.get('rejoin') else ''}"
+
+
+def _member(member: Line) -> str:
+    parts = [f"{member['id']} subscribes to {' '.join(member['subscription']) or 'nothing'}"]
+    if member.get("owned"):
+        owned = " ".join(f"{topic}-{partition}" for topic, partition in member["owned"])
+        parts.append(f"owned {owned} in {member.get('generation', -1)}")
+    told = {"instance": "instance", "rack": "rack", "userData": "user data"}
+    parts += [f"{name} {member[key]}" for key, name in told.items() if member.get(key) is not None]
+    return ", ".join(parts)
 
 
 def _plain(value: Any) -> str:

@@ -1,15 +1,18 @@
 """For a terminal or a log: quiet about what passed, one block for each distinct failure."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from conformance.core.ledger import Line
 from reports.markup import clean
-from reports.summary import RESULTS, WORDS, Summary, asked, expected, named, reason, ways_to_differ, where
+from reports.summary import RESULTS, WORDS, Summary, asked, expected, named, reason, some, ways_to_differ, where
 
 WIDTH = 110
 DIFFERENCES = 40
 """At most so many rows tell where targets differ."""
+COMMAND = re.compile(r"(?m)(?:^[ \t]*:(?=:)|##(?=\[))")
+"""What a CI job takes for a command to itself, wherever it comes from."""
 AROUND = 6
 """So many rows are shown on each side of the guilty bytes of a long message."""
 
@@ -32,7 +35,7 @@ def render(found: Summary) -> str:
     if found.coverage_line:
         lines.append(found.coverage_line)
     lines.append(f"{found.verdict}; {found.ledger.path}")
-    return clean("\n".join(lines)) + "\n"
+    return COMMAND.sub(r"\g<0> ", clean("\n".join(lines))) + "\n"
 
 
 def block(failure: Line, told: set[str]) -> Iterator[str]:
@@ -54,7 +57,7 @@ def block(failure: Line, told: set[str]) -> Iterator[str]:
         yield from _wrapped(f"step {number + 1} {mark}".rstrip(), f"{what}: {given}")
     for exhibit in failure["exhibits"]:
         yield from _exhibit(exhibit)
-    yield from _wrapped("seen", f"{failure['cases']} {'case' if failure['cases'] == 1 else 'cases'}: {where(failure)}")
+    yield from _wrapped("seen", f"{some(failure['cases'], 'case')}: {where(failure)}")
     if expected(failure):
         yield from _wrapped("listed", expected(failure))
     if failure.get("tags"):

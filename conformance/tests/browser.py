@@ -101,7 +101,7 @@ def browser() -> Iterator[Browser]:
     assert program is not None
     asks_theirs, asks = os.pipe()
     answers, answers_theirs = os.pipe()
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         arguments = [
             program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
             "--disable-background-networking", "--disable-component-update", f"--user-data-dir={profile}",
