@@ -10,6 +10,7 @@ from conformance import profile
 from conformance.core.known import Draw, Entry, Known, Place, base
 from conformance.core.known_files import Wrong, headings, parse
 from conformance.core.ledger import Ledger, Line
+from conformance.core.verdict import Grade
 from conformance.expectations import Account, There, where_of
 from conformance.targets.protocol import TargetInfo
 
@@ -51,7 +52,8 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
     for entry in sorted(drop, key=lambda each: -each.line):
         _without(made, entry, *drop[entry])
     target_of_file = re.search(r'^target\s*=\s*["\'](.*?)["\']', made.text, re.MULTILINE)
-    for each in sorted(lines, key=lambda each: (each["invariant"], each["shape"])):
+    failures = [each for each in lines if each["grade"] != Grade.INFO.value]  # what never decides needs no excuse
+    for each in sorted(failures, key=lambda each: (each["invariant"], each["shape"])):
         where = each["beyond"]["where"] if "beyond" in each else {} if "known" in each else each["where"]
         if where:
             _with(made, each, where, held, target_of_file[1] if target_of_file else "")

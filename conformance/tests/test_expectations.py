@@ -504,6 +504,12 @@ def test_entries_and_places_that_are_gone_are_struck_off(options: Options, held:
     assert end > begin
 
 
+def test_what_never_decides_is_not_added(options: Options, held: Held) -> None:
+    ledger = whole(options, held, SOME)
+    noted = {**ledger.failures[0], "grade": "INFO"}
+    assert rewritten("", replace(ledger, lines={**ledger.lines, "failure": [noted]})).added == []
+
+
 def test_a_failure_that_spreads_is_added_where_it_is_new(options: Options, held: Held) -> None:
     text = 'target = "odd"\n' + ENTRY
     made = rewritten(text, whole(options, held, {**SOME, 4: off_by_one}))
