@@ -72,9 +72,15 @@ def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
     checks = sorted(_applied(vice, subject, globs), key=lambda check: check.id != vice.check)
     found: dict[str, tuple[int, list[Finding]]] = {}
     begun = _cpu()
+    values = None if not vice.deadly else 1
     with Worker(name, _made(name, vice)) as worker:
         for check in checks:
-            result = worker.hold(_unit(name, vice, check, subject, seed))
+            result = worker.hold(_unit(name, check, subject, seed, values))
+            # What is deadly costs a process for each case that finds it: no more values than it takes.
+            while values is not None and not found and not result.findings and values < check.values:
+                values = min(4 * values, check.values)
+                worker.close()
+                result = worker.hold(_unit(name, check, subject, seed, values))
             if result.findings:
                 order = [case for case, *_ in result.cases]
                 found[check.id] = order.index(result.findings[0].case.id) + 1, result.findings
@@ -85,7 +91,7 @@ def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
         cases, findings = found[first]
         least = shrunk(worker, next((each for each in findings if each.invariant == vice.invariant), findings[0]))
     by = tuple(id for id in CHECKS if id in found)
-    spent = _spent(name, vice, CHECKS[first], subject, seed, cases)
+    spent = _spent(name, vice, CHECKS[first], subject, seed, values, cases)
     return Caught(name, by, cases, spent, None if least is None else len(least.case.steps))
 
 
@@ -115,21 +121,18 @@ def _made(name: str, vice: Vice) -> Target:
     return target(f"miniature/{name}", QUICK) if in_a_child else InProcess(vice.made())
 
 
-def _unit(name: str, vice: Vice, check: Check[Any], subject: Subject, seed: int) -> Unit:
-    # What is deadly costs a process for each case that finds it, and has to be found with the first value.
-    return Unit(name, subject.edition, check.id, subject.name, subject.version, seed, _values(vice, check))
+def _unit(name: str, check: Check[Any], subject: Subject, seed: int, values: int | None) -> Unit:
+    return Unit(name, subject.edition, check.id, subject.name, subject.version, seed, values)
 
 
-def _values(vice: Vice, check: Check[Any]) -> int:
-    return 1 if vice.deadly else check.values
-
-
-def _spent(name: str, vice: Vice, check: Check[Any], subject: Subject, seed: int, cases: int) -> float:
+def _spent(
+    name: str, vice: Vice, check: Check[Any], subject: Subject, seed: int, values: int | None, cases: int
+) -> float:
     """Seconds of processor time until it is found, its own process included."""
     begun = _cpu()
     by_id = {each.id: each for each in all_invariants(check.role)}
     with Worker(name, _made(name, vice)) as worker:
-        drawn = [each.case for each in islice(check.samples(subject, seed, _values(vice, check)), cases)]
+        drawn = [each.case for each in islice(check.samples(subject, seed, values), cases)]
         for _ in worker.violations(drawn, by_id[vice.invariant]):
             pass
     return _cpu() - begun

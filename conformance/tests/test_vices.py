@@ -33,7 +33,7 @@ def test_each_vice_is_planted_for_an_invariant_of_its_check_on_a_subject_of_it(n
     ("name", "by", "steps"),
     [
         ("forgets-the-sign", ("wire/two-readings", "wire/vectors"), 1),
-        ("forgets-on-the-way", ("wire/round-trip",), 3),
+        ("forgets-on-the-way", ("wire/round-trip",), 1),
         ("forgets-gate", ("features/gating",), 3),
         ("leaves-quietly", ("wire/vectors", "wire/damage"), 1),  # in a child, which goes down
     ],
