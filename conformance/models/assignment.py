@@ -120,10 +120,10 @@ def range_(group: Group) -> Assignment:
     shares = [_Share(topic, group.subscribers[topic.name]) for topic in group.topics if topic.partitions]
     if any(each.racks_matter for each in shares):
         for alike in _alike(shares):
-            _match_alike(alike)
-            for each in alike:
-                if each.racks_matter:
-                    each.give_runs(matching=True)
+            if len(alike) > 1:
+                _match_alike(alike)
+            elif alike[0].racks_matter:
+                alike[0].give_runs(matching=True)
     given: dict[str, list[Partition]] = {each.id: [] for each in group.members}
     for each in shares:
         each.give_runs(matching=False)
@@ -186,8 +186,6 @@ def _alike(shares: list[_Share]) -> Iterator[list[_Share]]:
 
 def _match_alike(alike: list[_Share]) -> None:
     """Partitions of one number go to one member, whose rack has a replica of each of them."""
-    if len(alike) < 2:
-        return
     first = alike[0]
     for number in range(first.topic.partitions):
         for member in first.members:
