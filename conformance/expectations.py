@@ -94,8 +94,10 @@ class Account:
 
     # ---- failures
 
-    def judged(self, lines: Sequence[Line]) -> list[Line]:
+    def judged(self, lines: Sequence[Line], in_full: bool = True) -> list[Line]:
         """The lines of distinct failures, those of profiles too, with what is known of each.
+
+        Not ``in_full``: the run was cut short, and none of them was shrunk.
 
         ``known``: all of it is. ``beyond``: a part is, and this is not. ``changed``: an entry expects another failure
         there.
@@ -104,7 +106,7 @@ class Account:
         for each in self._profiles:
             for line in lines:
                 profile.raised(each, line)
-        told = [(line, Failure.of(line)) for line in lines]
+        told = [(line, Failure.of({**line, "shrunk": in_full and line["shrunk"]})) for line in lines]
         matched: dict[str, dict[Place, Entry]] = {}
         for _, failure in told:
             by_place = matched.setdefault(failure.id, {})

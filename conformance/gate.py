@@ -311,7 +311,7 @@ class _Run:
             else:
                 least.append([shown, *rest])
         lines = [evidence.failure(info, members, self.options.out) for members in _distinct(least)]
-        for line in self.account.judged(lines):
+        for line in self.account.judged(lines, in_full=worker is not None):
             self._fail(line)
         if worker is not None:
             self._stale(self.account.settle())

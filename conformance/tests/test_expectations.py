@@ -18,6 +18,7 @@ from conformance.gate import Options, Outcome, run
 from conformance.known_edits import updated
 from conformance.known_lists import load, slugs
 from conformance.targets.inprocess import InProcess, Reference
+from conformance.targets.protocol import Unavailable
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
 
@@ -283,6 +284,28 @@ def test_what_is_left_out_is_no_unexpected_pass(options: Options, held: Held, ch
 def test_what_no_time_was_left_for_is_no_unexpected_pass(options: Options, held: Held) -> None:
     outcome, ledger = held(replace(options, budget=0.0), {})
     assert (outcome.exit_code, stale(ledger)) == (6, [])
+
+
+def test_what_cannot_be_had_is_neither_known_nor_a_pass(
+    options: Options, monkeypatch: pytest.MonkeyPatch, held: Held
+) -> None:
+    def missing(name: str) -> Any:
+        raise Unavailable("odd is not installed")
+
+    monkeypatch.setattr(gate, "target_of", missing)
+    outcome = run(options)
+    assert outcome.exit_code == 3 and outcome.ledger is not None
+    assert stale(read(outcome.ledger)) == []
+
+
+def test_a_run_that_is_cut_short_still_knows_what_is_known(options: Options, held: Held, listed: Path) -> None:
+    def interrupted(value: dict[str, Any]) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    words = '["refused", "text", "it takes no generation"]'
+    listed.write_text(listed.read_text().replace('["misread", "int32", "int", "int"]', words[:-1] + ', "int32"]'))
+    outcome, ledger = held(options, {1: refused, 4: interrupted})
+    assert (outcome.exit_code, outcome.known, stale(ledger)) == (6, 1, [])
 
 
 def test_a_check_that_was_left_out_may_be_the_one_that_shows_it(options: Options, held: Held, listed: Path) -> None:
