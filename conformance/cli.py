@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from conformance.commands import (
     assign,
     corpus,
+    doctor,
     export,
     golden,
     known,
     looking,
     reports as telling,
     run as running,
+    testee,
     vices,
     workbench,
 )
 from conformance.commands.declared import EXIT_CODES, OK, Commands
 
-GROUPS = (running, known, telling, workbench, assign, golden, looking, vices, export, corpus)
+GROUPS = (running, known, telling, workbench, assign, golden, looking, vices, doctor, testee, export, corpus)
 """In the order of ``kipcheck --help``."""
 
 

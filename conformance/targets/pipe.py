@@ -140,16 +140,22 @@ class Pipe:
             return None
 
     def close(self, last: Mapping[str, Any], seconds: float = GRACE) -> str:
-        """Say goodbye, then ask to end, then end it: each with ``seconds`` in between. Which of it was needed."""
+        """Say goodbye, and leave. What was needed to end it."""
         try:
             self.exchange(last, seconds)
         except Ended as death:
             return str(death)
+        return self.leave(seconds)
+
+    def leave(self, seconds: float = GRACE) -> str:
+        """Close its stdin, ask it to end, then end it: each with ``seconds`` in between. Which of it was needed."""
+        if self._killed:
+            return ""
         assert self._process.stdin is not None
         self._process.stdin.close()
         found = ""
         if self._left(seconds) is None:
-            found = f"SIGTERM was needed: it did not end within {seconds:g} s of its answer to bye"
+            found = f"SIGTERM was needed: it did not end within {seconds:g} s of the end of its stdin"
             self._process.terminate()
             if self._left(seconds) is None:
                 found = f"SIGKILL was needed: it did not end within {seconds:g} s of SIGTERM"

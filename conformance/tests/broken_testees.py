@@ -614,6 +614,176 @@ class KnowsMoreKeys(Healthy):
         return {**super().right(op, code), "took_ms": time.monotonic()}
 
 
+# ---- for a doctor
+
+
+class WellBred(Healthy):
+    """Foresees what a doctor tries."""
+
+    claims = (0, 4)
+
+    def reply(self, message: Said) -> Said:
+        if message["type"] == "configure":
+            known = message["role"] == "codec" and message["edition"].startswith("apache")
+            return {"type": "configure", **({"ok": True} if known else {"unsupported": "never heard of it"})}
+        if message["type"] not in ("hello", "batch", "bye"):
+            return {"type": "unsupported"}
+        return super().reply(message)
+
+    def hello(self) -> Said:
+        told = super().hello()
+        return {**told, "capabilities": {**told["capabilities"], "HeartbeatRequest": [0, 0]}}
+
+    def result(self, op: Said) -> Said:
+        try:
+            if op["op"] not in ("encode", "decode", "recode") or not op["message"].startswith("Heartbeat"):
+                return {"status": "unsupported"}
+            if op["message"] == "HeartbeatRequest":
+                return self.request(op)
+            return super().result(op) if op["version"] == 0 else {"status": "rejected", "class": "Lazy"}
+        except (LookupError, ValueError) as wrong:
+            return {"status": "internal", "class": type(wrong).__name__}
+
+    def request(self, op: Said) -> Said:
+        """Only its group, which is its first text."""
+        if op["op"] == "encode":
+            text = op["value"]["groupId"].encode()
+            return {"status": "accepted", "hex": (len(text).to_bytes(2, "big") + text + bytes(6)).hex()}
+        data = bytes.fromhex(op["hex"])
+        text = data[2 : 2 + int.from_bytes(data[:2], "big")].decode()
+        return {"status": "accepted", "value": {"groupId": text, "generationId": 0, "memberId": ""}}
+
+
+class WellBredFrames(WellBred):
+    framing = "frames"
+
+
+class AnswersAnyEdition(WellBred):
+    def reply(self, message: Said) -> Said:
+        return super().reply({**message, "edition": "apache"} if message["type"] == "configure" else message)
+
+
+class PlaysAnyRole(WellBred):
+    def reply(self, message: Said) -> Said:
+        return {"type": "configure", "ok": True} if message["type"] == "configure" else super().reply(message)
+
+
+class ClaimsPastTheEnd(WellBred):
+    claims = (0, 9)
+
+
+class Misspells(WellBred):
+    def hello(self) -> Said:
+        told = super().hello()
+        return {**told, "capabilities": {"HeartBeatResponse": [0, 4], "HeartbeatRequest": [0, 0]}}
+
+
+class StumblesOverNothing(WellBred):
+    def results(self, batch: Said) -> Said:
+        if not batch["cases"]:
+            sys.exit(1)
+        return super().results(batch)
+
+
+class OmitsTheLast(WellBred):
+    def results(self, batch: Said) -> Said:
+        found = super().results(batch)
+        return {**found, "results": found["results"][:63]}
+
+
+class CountsItsCases(WellBred):
+    count = 0
+
+    def result(self, op: Said) -> Said:
+        self.count += 1
+        found = super().result(op)
+        return {**found, "message": str(self.count)} if found["status"] == "rejected" else found
+
+
+class StumblesOverTheUnknown(WellBred):
+    def result(self, op: Said) -> Said:
+        if op["op"] not in ("encode", "decode", "recode"):
+            sys.exit(1)
+        return super().result(op)
+
+
+class TakesAnything(WellBred):
+    def result(self, op: Said) -> Said:
+        found = super().result(op)
+        return {"status": "accepted"} if found["status"] == "unsupported" else found
+
+
+class StumblesOverTypes(WellBred):
+    def reply(self, message: Said) -> Said:
+        if message["type"] not in ("hello", "configure", "batch", "bye"):
+            sys.exit(1)
+        return super().reply(message)
+
+
+class EchoesTypes(WellBred):
+    def reply(self, message: Said) -> Said:
+        found = super().reply(message)
+        return message if found["type"] == "unsupported" else found
+
+
+class StumblesOverHoles(WellBred):
+    def result(self, op: Said) -> Said:
+        found = super().result(op)
+        if found["status"] == "internal":
+            sys.exit(1)
+        return found
+
+
+class StumblesOverNovelty(WellBred):
+    def result(self, op: Said) -> Said:
+        if "novelty" in op:
+            return {"status": "internal", "class": "TypeError"}
+        return super().result(op)
+
+
+class ReadsLittle(WellBred):
+    """A line of a mebibyte is too much for it."""
+
+    def hear(self) -> Said | None:
+        text = self.heard.readline(1 << 20)
+        found: Said = json.loads(text) if text.endswith(b"\n") else sys.exit(1)
+        return found
+
+
+class SpeaksAscii(WellBred):
+    def request(self, op: Said) -> Said:
+        if op["op"] == "encode":
+            text = op["value"]["groupId"].encode("ascii", "replace")
+            return {"status": "accepted", "hex": (len(text).to_bytes(2, "big") + text + bytes(6)).hex()}
+        return super().request(op)
+
+
+class IsVeryLoud(WellBred):
+    def results(self, batch: Said) -> Said:
+        sys.stderr.write("warning\n" * 20_000)
+        return super().results(batch)
+
+
+class IgnoresFrames(WellBredFrames):
+    """It offers what it cannot do."""
+
+    def packed(self, text: bytes) -> bytes:
+        return text + b"\n"
+
+    def hello(self) -> Said:
+        return {**super().hello(), "framing": ["lines", "frames"]}
+
+
+class OutlivesItsStdin(WellBred):
+    ended = False
+
+    def hear(self) -> Said | None:
+        found = super().hear()
+        while found is None:
+            time.sleep(FOREVER)
+        return found
+
+
 TESTEES: dict[str, type[Healthy]] = {
     "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-"): found
     for name, found in list(globals().items())

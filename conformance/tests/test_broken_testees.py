@@ -22,7 +22,7 @@ from conformance.targets.pipe import Command
 from conformance.targets.protocol import Broken, Unstable
 from conformance.targets.testee import Limits, Testee
 from conformance.tests import broken_testees
-from conformance.tests.broken_testees import TESTEES
+from conformance.tests.broken_testees import TESTEES, WellBred
 
 CHECK, MESSAGE, CASES = "wire/two-readings", "HeartbeatResponse", 8
 LIMITS = Limits(start_s=20, batch_s=20, restarts=40, grace_s=0.2)
@@ -158,7 +158,7 @@ def is_guilty(case: Case) -> bool:
 
 
 def test_every_testee_has_its_row() -> None:
-    assert TESTEES.keys() == ROWS.keys()
+    assert {name for name, made in TESTEES.items() if not issubclass(made, WellBred)} == ROWS.keys()
     assert len([row for row in ROWS.values() if row.exit]) >= 50
     assert [is_guilty(case) for case in planned(0)].count(True) == 1
 
