@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import junitparser
 import pytest
 import xmlschema
@@ -117,7 +117,7 @@ def test_junit_is_what_importers_take(request: pytest.FixtureRequest, which: str
     assert [f"{error.path}: {error.reason}" for error in found] == []
     for suite in junitparser.JUnitXml.fromfile(str(path)):
         before = suite.tests, suite.failures, suite.errors, suite.skipped
-        suite.update_statistics()
+        suite.update_statistics()  # type: ignore[no-untyped-call]
         assert (suite.tests, suite.failures, suite.errors, suite.skipped) == before
 
 
