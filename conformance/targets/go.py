@@ -15,7 +15,8 @@ MODULES: Final = {"franz-go": "github.com/twmb/franz-go"}
 CPU_SECONDS: Final = 0.25
 """For one case: what is compiled reads a megabyte in a tenth of that, and each hang costs the whole."""
 NO_RELEASE: Final = re.compile(
-    "unknown revision|not found: module|404 Not Found|410 Gone|no matching versions|invalid version|version is not available"
+    "unknown revision|not found: module|404 Not Found|410 Gone|no matching versions|invalid version"
+    "|version is not available"
 )
 LANGUAGE: Final = "1.22"
 """Of our own sources; the library asks for a newer one, where it needs that, itself."""
@@ -69,6 +70,6 @@ def _reason(said: str) -> str:
         return f"it needs Go {needs[1]}, and this is {needs[2]}"
     if NO_RELEASE.search(said):
         return "there is no such release"
-    if undefined := re.search(r"undefined: (\S+)|(\S+) undefined", said):
+    if undefined := re.search(r"undefined: (\S+)|(\S+) undefined \(", said):
         return f"this release has not what the adapter needs: {undefined[1] or undefined[2]}"
     return toolchains.last_line(said)

@@ -19,7 +19,8 @@ NEEDS: Final = (20, 0)
 """Our own program's."""
 NPM: Final = (
     "install", "--ignore-scripts", "--omit=dev", "--omit=optional", "--no-audit", "--no-fund", "--no-package-lock",
-    "--no-update-notifier", "--loglevel=error", "--fetch-retries=1", "--fetch-timeout=30000",
+    "--no-update-notifier", "--loglevel=error", "--fetch-retries=1",
+    "--fetch-retry-mintimeout=1000", "--fetch-timeout=30000",
 )  # fmt: skip
 
 

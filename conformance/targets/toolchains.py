@@ -40,8 +40,8 @@ def tool(name: str, package: str) -> Path:
     for folder in (found and found.submodule_search_locations) or ():
         if (there := Path(folder) / "bin" / name).is_file():
             return there
-    if there := shutil.which(name):
-        return Path(there)
+    if on_path := shutil.which(name):
+        return Path(on_path)
     raise Unavailable(f"there is no {name} on the PATH: install it, or the Python package {package}")
 
 

@@ -1,0 +1,32 @@
+"""Questions to a session of one role or the other, in few words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.core.case import Case, Role, Step, step
+from conformance.core.history import Observation, Replied
+from conformance.targets.protocol import Session
+
+
+def held(session: Session, *steps: Step) -> tuple[Observation, ...]:
+    """What came back on each, in one case."""
+    (answers,) = session.hold([Case("test", "apache", Role.CODEC, steps)])
+    return answers
+
+
+def asked(verb: str, message: str, version: int, **body: Any) -> Step:
+    return step("codec", verb, message=message, version=version, **body)
+
+
+def member(id: str, subscription: list[str], **more: Any) -> dict[str, Any]:
+    rest = {"owned": [], "generation": -1, "instance": None, "rack": None, "userData": None}
+    return {"id": id, "subscription": subscription, **rest, **more}
+
+
+def shares(session: Session, assignor: str, topics: Mapping[str, int], *members: dict[str, Any]) -> dict[str, Any]:
+    """Member -> partitions, as its leader sends them; no user data is expected."""
+    counts = [{"name": name, "partitions": count, "racks": None} for name, count in topics.items()]
+    (found,) = held(session, step("leader", "assign", assignor=assignor, topics=counts, members=list(members)))
+    assert isinstance(found, Replied), found
+    assert not any(share["userData"] for share in found["assignment"])
+    return {share["id"]: share["partitions"] for share in found["assignment"]}
