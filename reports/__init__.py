@@ -26,8 +26,8 @@ def render(ledger: Path, form: str = "text") -> str:
     return rendered
 
 
-def write(ledger: Path, out: Path | None = None) -> str:
-    """All forms that have a file, beside the ledger or in ``out``; gives the text. Errors: as ``render``; OSError."""
+def write(ledger: Path) -> str:
+    """All forms that have a file, beside the ledger; gives the text. Errors: as ``render``; OSError."""
     from conformance.core.ledger import read
     from reports.summary import summary
 
@@ -35,7 +35,7 @@ def write(ledger: Path, out: Path | None = None) -> str:
     for form, name in FILES.items():
         rendered: str = import_module(f"reports.{_module(form)}").render(found)
         # A reader never sees half a report: it is written aside and then put in its place.
-        aside = (out or ledger.parent) / f".{name}.part"
+        aside = ledger.with_name(f".{name}.part")
         aside.write_text(rendered, "utf-8", newline="\n")
         aside.replace(aside.with_name(name))
     text: str = import_module("reports.text").render(found)

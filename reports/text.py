@@ -34,7 +34,8 @@ def render(found: Summary) -> str:
         lines.append(f"{target}: {check}: {cases} failed and were not looked into before the run ended")
     if found.coverage_line:
         lines.append(found.coverage_line)
-    lines.append(f"{found.verdict}; {found.ledger.path}")
+    page = found.ledger.path.with_name("report.html")
+    lines.append(f"{found.verdict}; {page if page.is_file() else found.ledger.path}")
     return COMMAND.sub(r"\g<0> ", clean("\n".join(lines))) + "\n"
 
 

@@ -51,7 +51,8 @@ def _merge(options: argparse.Namespace) -> int:
     from conformance.merging import Unlike, merge
 
     try:
-        reports.forget(options.out)
+        if options.out.resolve() not in {each.resolve() for each in options.folders}:
+            reports.forget(options.out)
         found = merge(options.folders, options.out)
         print(reports.write(found.ledger), end="")
     except (Unlike, OSError) as wrong:
