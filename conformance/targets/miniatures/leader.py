@@ -313,7 +313,7 @@ class StaysInItsRack(Leading):
         return {member: tuple(p for p in of if reached(member, p)) for member, of in given.items()}
 
 
-@leads("other-topics", "assign/nothing-else", RANGE, ...)
+@leads("other-topics", "assign/nothing-else", RANGE, "range other0:1; a[]")
 class DealsAllThereIs(Leading):
     """Topics that nobody subscribes to go to the first."""
 

@@ -1,0 +1,99 @@
+"""Groups in the shorthand of ``conformance.apis.assignment``, for tests: read back, and answered by whom they like."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.apis.assignment import assign, group_of
+from conformance.checks import CHECKS
+from conformance.core.case import Case, Role, Step, step
+from conformance.core.history import History, Observation, Op, Replied
+from conformance.invariants.registry import Invariant, all_invariants
+from conformance.models.assignment import Group, Member, Partition, Topic
+from conformance.runner import converse
+from conformance.targets.inprocess import InProcess
+from conformance.targets.protocol import Adapter
+from strategies import membership
+from strategies.membership import turned
+from strategies.nodes import Node, OneOf, Record, record
+
+LEADING: Mapping[str, Invariant] = {each.id: each for each in all_invariants(Role.LEADER) if each.role is Role.LEADER}
+CHECKED = {id: check for id, check in CHECKS.items() if check.role is Role.LEADER}
+_MEMBER = re.compile(r"(\w+)(?:\((\w+)\))?\[([^]]*)\](?:=([^@ ]*)@(-?\d+))?(?: on (\w+))?")
+__all__ = ["CHECKED", "LEADING", "OneOf", "answered", "case", "group", "held", "said", "turned"]
+
+
+def partition(text: str) -> Partition:
+    topic, _, number = text.rpartition("-")
+    return topic, int(number)
+
+
+def step_of(text: str) -> Step:
+    """``sticky t0:2; a(i0)[t0]=t0-0,t0-1@10 on r1; b[]``, and ``sticky again t0:2; a[t0]`` to go on from an answer."""
+    first, *members = text.strip().split("; ")
+    assignor, *topics = first.split()
+    again = topics[:1] == ["again"]
+    told = [each.rpartition(":") for each in topics[again:]]
+    return assign(
+        assignor, (Topic(name, int(size)) for name, _, size in told), map(_member, members), rejoin=again
+    )  # fmt: skip
+
+
+def _member(text: str) -> Member:
+    found = _MEMBER.fullmatch(text.strip())
+    assert found is not None, text
+    id, instance, topics, owned, generation, rack = found.groups()
+    claims = tuple(map(partition, filter(None, (owned or "").split(","))))
+    return Member(id, tuple(topics.split()), claims, int(generation or -1), instance, rack)
+
+
+def case(text: str) -> Case:
+    return Case("test", "apache", Role.LEADER, tuple(map(step_of, text.split(" | "))))
+
+
+def group(text: str) -> Group:
+    return group_of(step_of(text))
+
+
+def held(adapter: Adapter, asked: Case) -> History:
+    with InProcess(adapter).open(asked.edition, asked.role) as session:
+        (history,) = converse([asked], session)
+    return history
+
+
+def gives(text: str) -> Observation:
+    """``a t0-0 t0-1; b``: what is assigned to whom."""
+    shares = [each.split() for each in text.split(";")]
+    assignment = [
+        {"id": id, "partitions": [[*partition(each)] for each in got], "userData": None} for id, *got in shares
+    ]
+    return Replied((("assignment", assignment),))
+
+
+def answered(text: str, *answers: str | Observation) -> History:
+    """The conversation of a leader that answers so."""
+    asked = case(text)
+    given = [gives(each) if isinstance(each, str) else each for each in answers]
+    ops = (Op(index, *both, index + 1) for index, both in enumerate(zip(asked.steps, given, strict=True)))
+    return History(asked, "test", tuple(ops))
+
+
+def said(law: str, history: History) -> list[str]:
+    """Why the history breaks the law."""
+    found = LEADING[law]
+    concerned = any(found.concerns(history.case, op.step) for op in history.ops)
+    return [each.why for each in found.search(history)] if concerned else []
+
+
+def member_writes(assignor: str, owned: str, generation: int) -> Step:
+    claims: list[Any] = [[*partition(each)] for each in owned.split()]
+    return step("member", "user-data", assignor=assignor, subscription=["t0"], owned=claims, generation=generation)
+
+
+def anything(group: Node = membership.USUAL) -> Record:
+    """Groups with every knob turned."""
+    return record(
+        group=group, claims=membership.CLAIMS, ghosts=membership.GHOSTS, generations=membership.STALE,
+        wishes=membership.WISHES, instances=membership.INSTANCES, replicas=membership.REPLICAS,
+        places=membership.PLACES, others=membership.OTHERS,
+    )  # fmt: skip
