@@ -63,7 +63,7 @@ def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[s
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     filed = {"format": 1, **line, "case": shown.case.plain, **_told(shown)}
-    path.write_text(json.dumps(filed, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    path.write_text(json.dumps(filed, indent=1, ensure_ascii=False) + "\n", "utf-8", errors="backslashreplace")
     return line
 
 
