@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -274,11 +275,11 @@ def test_a_group_is_reduced_to_the_least_that_fails_and_takes_the_first_names() 
 
 @pytest.mark.parametrize("change", ["member", "more", "reader", "gone"])
 def test_groups_change(change: str) -> None:
-    value = {
+    value: dict[str, Any] = {
         "members": [True, True, *[False] * 6],
         "topics": [{"readers": None, "runs": [{"by": "a", "size": 2}]}, *[None] * 5],
     }
-    told = {
+    told: dict[str, tuple[dict[str, Any], str]] = {
         "member": ({"member": "b"}, "range t0:2; a[t0]=t0-0,t0-1@10"),
         "more": ({"topic": "t0", "more": 3}, "range t0:5; a[t0]=t0-0,t0-1@10; b[t0]"),
         "reader": ({"topic": "t0", "reader": "a"}, "range t0:2; a[]; b[t0]=t0-0,t0-1@10"),

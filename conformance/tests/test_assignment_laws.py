@@ -161,7 +161,7 @@ def test_a_breach_is_told_by_members_partitions_and_steps(breach: str) -> None:
     assert not any(re.search(r"\b([a-h]|t\d)\b", each) for each in violation.shape), "a shape names nobody"
 
 
-KEPT = {
+KEPT: dict[str, tuple[str, str, list[str | Observation]]] = {
     "what others hold is held back": (
         "assign/none-idle", "cooperative-sticky t0:1; a[]=t0-0@1; b[t0]", ["a; b"]
     ),
