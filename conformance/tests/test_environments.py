@@ -99,12 +99,13 @@ def test_a_release_that_is_none_is_wrong_usage(name: str) -> None:
 
 def test_the_table_tells_what_is_here_without_importing_it(shelf: Path) -> None:
     rows = {row["name"]: row for row in targets_table()}
-    assert rows.keys() == roll().keys()
+    assert rows.keys() >= roll().keys()
     assert rows["reference"]["available"]
     assert rows["kafka-python"]["version"].startswith("3.")
     for row in rows.values():
         assert row.keys() == {"name", "version", "roles", "available", "why"}
-        assert bool(row["version"]) == row["available"] == (not row["why"])
+        assert row["available"] == (not row["why"])
+        assert row["version"] or not row["available"]
     code = (
         "import sys; from conformance.targets.roll import targets_table; targets_table(); "
         "print([each for each in ('kafka', 'aiokafka', 'kio') if each in sys.modules])"
