@@ -8,6 +8,7 @@ from typing import Any
 
 from conformance.apis.assignment import assign, shares, with_user_data
 from conformance.checks.declared import Check, Conversation, Exhibit, Family
+from conformance.checks.historic import CLAIMS
 from conformance.core.case import Role, Step, step
 from conformance.core.history import History, Op, Replied
 from conformance.core.verdict import Violation
@@ -202,6 +203,7 @@ def about_leaders(
     invariants: tuple[str, ...],
     usual: Node = groups.USUAL,
     about: Callable[[Assignor], bool] = lambda subject: True,
+    first: tuple[Callable[[Assignor], Value], ...] = (),
     **knobs: Node,
 ) -> Check[Assignor]:
     def node(group: Node) -> Record:
@@ -209,7 +211,7 @@ def about_leaders(
 
     return Check(
         id, sentence, LEADER, conversations, values, (*ALWAYS, *invariants), about=about,
-        draw=drawn(node(usual)), node=lambda subject: node(groups.GROUPS),
+        first=first, draw=drawn(node(usual)), node=lambda subject: node(groups.GROUPS),
     )  # fmt: skip
 
 
@@ -251,6 +253,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         invariants=("assign/newest-wins", *COOPERATING),
         usual=SMALL,
         about=is_sticky,
+        first=CLAIMS,
         claims=groups.CLAIMS,
         generations=groups.STALE,
     ),

@@ -177,7 +177,7 @@ def no_needless_move(history: History) -> Iterator[Violation]:
                 break
 
 
-@invariant("assign/newest-wins", "429-16", role=Role.LEADER, concerns=is_sticky)
+@invariant("assign/newest-wins", "grp-24", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_sticky)
 def newest_wins(history: History) -> Iterator[Violation]:
     """Of two members that claim a partition the one with the older generation does not take it from the other."""
     for each in rounds(history, *STICKIES):

@@ -18,6 +18,7 @@ from conformance.apis.assignment import (
     user_data_version,
     with_user_data,
 )
+from conformance.checks.historic import CLAIMS
 from conformance.core.case import Case, Role
 from conformance.core.history import Op, Refused, Replied
 from conformance.models.assignment import (
@@ -296,3 +297,17 @@ def test_the_reference_leads_with_all_assignors() -> None:
     answer = held(Reference(), case(f"{ROUNDROBIN} t0:1; a[t0]")).ops[0].observation
     assert isinstance(answer, Replied)
     assert answer["assignment"] == [{"id": "a", "partitions": [["t0", 0]], "userData": None}]
+
+
+def test_historic_groups_are_what_they_are_told_to_be() -> None:
+    told = [turned(value(None)) for value in CLAIMS]
+    node = record(group=membership.GROUPS, claims=membership.CLAIMS, generations=membership.STALE)
+    assert all(belongs(node, value(None)) for value in CLAIMS)
+    assert [shorthand([assign(STICKY, each.topics, each.members)]) for each in told] == [
+        "sticky t0:3; a[t0]=t0-0,t0-1@10; b[t0]=t0-2,t0-0@10; c[t0]",
+        "sticky t0:3; a[t0]=t0-2@10; b[t0]=t0-0,t0-1@9; c[t0]",
+        "sticky t0:2; a[t0]=t0-0,t0-1@10; b[t0]=t0-0@9",
+        "sticky t0:2; a[t0]=t0-0@9; b[t0]=t0-0,t0-1@10",
+        "sticky t0:1 t1:1; a[t0 t1]; b[t0 t1]=t0-0,t1-0@10; c[t1]=t0-0@9",
+        "sticky t0:2; a[t0]=t0-0,t0-1@10; b[t0]; c[]=t0-0@9",
+    ]

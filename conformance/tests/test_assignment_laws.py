@@ -9,7 +9,7 @@ from conformance.apis.assignment import shorthand
 from conformance.checks import CHECKS
 from conformance.checks.assignment import shown
 from conformance.core.case import Case, Role
-from conformance.core.history import Died, History, Op, Refused, Replied
+from conformance.core.history import Died, History, Observation, Op, Refused, Replied
 from conformance.core.verdict import Grade, Result
 from conformance.runner import judge
 from conformance.targets import roll
@@ -64,6 +64,7 @@ def test_what_only_warns_or_is_noted() -> None:
     assert grades[Grade.SHOULD] == {
         "assign/by-rule",
         "assign/hand-over-older",
+        "assign/newest-wins",
         "assign/no-needless-move",
         "assign/reads-old-user-data",
         "assign/static-order",

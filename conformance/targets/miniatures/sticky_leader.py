@@ -91,7 +91,7 @@ class HandsOverAtOnce(Leading):
         return sticky(group) if assignor == COOPERATIVE else super().assign(assignor, group)
 
 
-@leads("claims", "assign/hand-over-older", COOPERATIVE, "cooperative-sticky t0:1; a[t0]=t0-0@9; b[]=t0-0@10")
+@leads("claims", "assign/hand-over-older", COOPERATIVE, "cooperative-sticky t0:2; a[t0]=t0-0,t0-1@10; b[t0]=t0-0@9")
 class TrustsAnyClaim(Leading):
     """Whoever claims a partition may have it at once, in whatever generation it claims it."""
 
