@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import reports
-from conformance import gate, progress
+from conformance import gate, heading
 from conformance.core.ledger import lines, read
 from conformance.gate import Options, run
 from conformance.progress import Progress
@@ -79,7 +79,7 @@ def test_what_an_earlier_run_left_is_gone_when_a_run_begins(tmp_path: Path, monk
     for name in reports.FILES.values():
         (tmp_path / name).write_text("of yesterday")
     seen: list[set[str]] = []
-    real = gate.header
+    real = heading.header
 
     def header(options: Options) -> dict[str, Any]:
         seen.append(names(tmp_path))
@@ -165,7 +165,7 @@ def test_where_events_cannot_go_nothing_is_run(tmp_path: Path) -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     yield now
 
 
