@@ -53,7 +53,10 @@ class Member:
 
 
 class Cluster:
-    """As much of a client's metadata of the cluster as its assignors read."""
+    """As much of a client's metadata of the cluster as its assignors read.
+
+    It has topics to which nobody subscribes too, as that of a leader has that subscribes by pattern.
+    """
 
     def __init__(self, topics: Iterable[Mapping[str, Any]]) -> None:
         self._counts = {each["name"]: each["partitions"] for each in topics}
