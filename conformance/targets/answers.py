@@ -187,6 +187,8 @@ def _bytes_or_none(found: Found, at: str) -> None:
 def _value(found: Found, at: str) -> None:
     if not isinstance(value := _of(found, "value", at), Mapping):
         raise Wrong(f"{at}.value: {_shown(value)} is no object")
+    if not _whole(left := found.get("left", 0)) or left < 0:
+        raise Wrong(f"{at}.left: {_shown(left)} is no number of bytes")
 
 
 def _assignment(found: Found, at: str) -> None:
