@@ -1,0 +1,64 @@
+"""The lists that come with kipcheck, and the clients that are installed: green as they are, red when that changes."""
+
+import re
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from conformance.core.ledger import read
+from conformance.gate import Options, run
+from conformance.known_lists import everything
+from conformance.targets.roll import installed
+
+SHIPPED = {"kafka-python": "3.0.12", "aiokafka": "0.14.0", "kio": "0.6.5"}
+CHECKS, MESSAGES = ("wire/prefixes", "wire/unknown-tags"), ("HeartbeatRequest", "ResponseHeader")
+PART = Options(checks=CHECKS, messages=MESSAGES, workers=1)
+LISTS = Path(str(files("conformance.targets"))) / "known"
+
+
+@pytest.fixture(params=SHIPPED)
+def options(request: pytest.FixtureRequest, tmp_path: Path) -> Options:
+    name: str = request.param
+    assert installed(name) == SHIPPED[name], "the lists are about the releases that the tests are run with"
+    return replace(PART, targets=(name,), out=tmp_path / "out")
+
+
+def ids(options: Options) -> list[str]:
+    return sorted(each["id"] for each in read(options.out / "ledger.jsonl").failures if each["grade"] != "INFO")
+
+
+def test_what_comes_with_kipcheck_makes_todays_clients_green_and_nothing_else_does(options: Options) -> None:
+    plain = run(options)
+    failures = ids(options)
+    assert (plain.exit_code, plain.known) == (1, 0) and failures
+    known = run(replace(options, known=("default",)))
+    assert (known.exit_code, known.failures, known.warnings, known.known) == (0, 0, 0, len(failures)), known.text
+    assert ids(options) == failures
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        (r'^HeartbeatRequest = ".*"$', 'HeartbeatRequest = "77"', 1),  # a place that is not named
+        (r'^(HeartbeatRequest = ".*)"$', r'\1, 99"', 5),  # one that there is not
+        (r'^shape = \["(.*?)"', r'shape = ["not \1"', 5),  # another reason
+        (r"^reason = ", "expires = 2026-01-01\nreason = ", 5),
+    ],
+)
+def test_any_change_to_a_list_that_comes_with_kipcheck_is_seen(old: str, new: str, code: int, tmp_path: Path) -> None:
+    edited = tmp_path / "edited.toml"
+    text = (LISTS / "kafka-python.toml").read_text("utf-8")
+    edited.write_text(re.sub(old, new, text, flags=re.MULTILINE), "utf-8")
+    part = replace(PART, targets=("kafka-python",), messages=("HeartbeatRequest",), out=tmp_path / "out")
+    assert run(replace(part, known=(str(edited),))).exit_code == code
+
+
+def test_every_entry_names_one_release_and_says_why() -> None:
+    entries = [entry for known in everything(["default"]) for entry in known.entries]
+    assert SHIPPED.keys() <= {entry.target for entry in entries}
+    for entry in entries:
+        assert re.fullmatch(r"\d+(\.\d+)+", entry.versions), entry.at
+        assert entry.open == () and not any("*" in word for word in entry.shape or ()), entry.at
+        assert SHIPPED.get(entry.target, entry.versions) == entry.versions, entry.at
