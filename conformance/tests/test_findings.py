@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -15,12 +16,14 @@ from conformance.checks import CHECKS
 from conformance.core.case import Role
 from conformance.core.requirement import requirements
 from conformance.invariants.registry import all_invariants
+from conformance.targets import go, node, toolchains
+from conformance.targets.entries import roll
 from conformance.targets.java import tool
 
 FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
 PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")
 REPRODUCTION = re.compile(
-    r"^```(python|java)\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL
+    r"^```(python|java|go|js)\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL
 )
 SLF4J = "org.slf4j:slf4j-api:1.7.36"
 """What the Java client logs with."""
@@ -32,26 +35,27 @@ def row(page: str, name: str) -> str:
     return found[1]
 
 
-def is_java(path: Path) -> bool:
-    return "\n```java\n" in path.read_text("utf-8")
+MARKS = {"java": pytest.mark.jars, "go": pytest.mark.go, "js": pytest.mark.node}
 
 
-def pages() -> list[Any]:
-    return [pytest.param(path, id=path.stem, marks=[pytest.mark.jars] if is_java(path) else []) for path in PAGES]
+def marked(path: Path) -> Any:
+    text = path.read_text("utf-8")
+    marks = [mark for language, mark in MARKS.items() if f"\n```{language}\n" in text]
+    return pytest.param(path, id=path.stem, marks=marks)
 
 
-@pytest.mark.parametrize("path", pages())
+@pytest.mark.parametrize("path", [marked(path) for path in PAGES])
 def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
     page = path.read_text("utf-8")
     name, release = row(page, "target").split()
     ((language, code, printed),) = REPRODUCTION.findall(page)
-    command = python(code, name, release) if language == "python" else java(code, name, release, tmp_path)
+    command = COMMANDS[language](code, name, release, tmp_path)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     ends = int(row(page, "ends with")) if "| ends with |" in page else 0
     assert (done.returncode, done.stdout) == (ends, printed), done.stderr
 
 
-def python(code: str, name: str, release: str) -> list[str]:
+def python(code: str, name: str, release: str, place: Path) -> list[str]:
     imported = re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)
     assert {*imported} - sys.stdlib_module_names == {{"kafka-python": "kafka"}.get(name, name)}
     try:
@@ -72,6 +76,33 @@ def java(code: str, name: str, release: str, place: Path) -> list[str]:
     program.write_text(code, "utf-8")
     jars = artifacts.fetch([f"org.apache.kafka:{name}:{release}", SLF4J])
     return [tool("java"), "-cp", os.pathsep.join(map(str, jars.values())), str(program)]
+
+
+def in_go(code: str, name: str, release: str, place: Path) -> list[str]:
+    """Built with what the testee of that release was built with."""
+    imported = re.findall(r'^\t"([^"]+)"$', code, re.MULTILINE)
+    assert all(each.startswith(f"{go.MODULES[name]}/") for each in imported if "." in each)
+    built = go.build(name, release).parent
+    for file in ("go.mod", "go.sum"):
+        shutil.copy(built / file, place)
+    (place / "main.go").write_text(code, "utf-8")
+    argv = [str(go.go()), "build", "-mod=mod", "-o", "main", "."]
+    subprocess.run(argv, cwd=place, env=toolchains.environment(go.ENVIRONMENT), check=True, timeout=300)
+    return [str(place / "main")]
+
+
+def in_js(code: str, name: str, release: str, place: Path) -> list[str]:
+    """Beside what npm installed for the testee of that release."""
+    imported = re.findall(r"from '(?:\./node_modules/)?(@?[^']+)'", code)
+    assert all(each.startswith(node.PACKAGES[name]) for each in imported if not each.startswith("node:"))
+    if release == roll()[name].default != node.default(roll()[name]):
+        pytest.skip(f"{name} {release} needs a later Node than {node.node()}")
+    (place / "node_modules").symlink_to(node.build(name, release) / "node_modules")
+    (place / "main.mjs").write_text(code, "utf-8")
+    return [str(node.node()), str(place / "main.mjs")]
+
+
+COMMANDS = {"python": python, "java": java, "go": in_go, "js": in_js}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
