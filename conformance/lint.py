@@ -95,7 +95,7 @@ def _invariant(invariant: Invariant, of: Subjects) -> Iterator[str]:
         yield f"{invariant.id}: no id of an invariant: wire/encodes would be one"
     if not invariant.statement.endswith("."):
         yield f"{invariant.id}: its statement is a sentence"
-    if not invariant.requirements:
+    if not (invariant.requirements or invariant.besides):
         yield f"{invariant.id}: it covers no requirement"
     for id in (*invariant.requirements, *(id for ids in invariant.besides.values() for id in ids)):
         if id not in of.requirements:

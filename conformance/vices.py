@@ -13,8 +13,9 @@ from typing import Any
 
 from conformance.checks import CHECKS, Check
 from conformance.checks.declared import Subject
+from conformance.core.edition import APACHE, KIP_584
 from conformance.invariants.registry import all_invariants
-from conformance.targets.inprocess import InProcess
+from conformance.targets.inprocess import Afresh
 from conformance.targets.miniatures import VICES, Vice
 from conformance.targets.protocol import Target
 from conformance.targets.roll import target
@@ -65,7 +66,7 @@ def hold_all(names: Iterable[str], globs: Sequence[str] = ("*",), seed: int = 0,
 
 
 def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
-    """One of them, on the subject that shows it, with all checks of its role that are meant."""
+    """One of them, on the subject that shows it, with all checks of its family that are meant."""
     vice = VICES[name]
     subject = subject_of(vice)
     # The check that was made for it comes first.
@@ -98,17 +99,18 @@ def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
 def subject_of(vice: Vice) -> Subject:
     """Errors: LookupError where its check has no such subject."""
     family = CHECKS[vice.check].family
-    for each in family.subjects("apache"):
-        if (each.name, each.version) == (vice.subject, vice.version):
-            subject: Subject = each
-            return subject
+    for edition in (APACHE, KIP_584):  # what only a draft has, is looked for there
+        for each in family.subjects(edition.name):
+            if (each.name, each.version) == (vice.subject, vice.version):
+                subject: Subject = each
+                return subject
     raise LookupError(f"{vice.check} is about no {vice.subject} {vice.version if vice.version is not None else ''}")
 
 
 def _applied(vice: Vice, subject: Subject, globs: Sequence[str]) -> Iterator[Check[Any]]:
-    role = CHECKS[vice.check].role
+    family = CHECKS[vice.check].family
     return (
-        each for each in CHECKS.values() if each.role is role and _meant(each.id, globs) and each.about(subject)
+        each for each in CHECKS.values() if each.family is family and _meant(each.id, globs) and each.about(subject)
     )
 
 
@@ -118,7 +120,7 @@ def _meant(check: str, globs: Sequence[str]) -> bool:
 
 def _made(name: str, vice: Vice) -> Target:
     in_a_child = vice.deadly or vice.remembers
-    return target(f"miniature/{name}", QUICK) if in_a_child else InProcess(vice.made())
+    return target(f"miniature/{name}", QUICK) if in_a_child else Afresh(f"miniature/{name}", vice.made)
 
 
 def _unit(name: str, check: Check[Any], subject: Subject, seed: int, values: int | None) -> Unit:

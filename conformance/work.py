@@ -233,7 +233,7 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
 
 def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
     """Without what comes after the failure, and then without any step that is not needed for it."""
-    last = max(best.violation.at) + 1
+    found_with, last = best, max(best.violation.at) + 1
     for kept in (range(last), *([n for n in range(last) if n != left_out] for left_out in reversed(range(last)))):
         here = [n for n in kept if n < len(best.case.steps)]
         if 0 < len(here) < len(best.case.steps):
@@ -241,6 +241,10 @@ def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> F
             found = worker.violation(case, invariant)
             if found is not None and found[1].shape == best.violation.shape:
                 best = replace(best, history=found[0], violation=found[1])
+    if best is not found_with:
+        worker.close()  # what the target remembers of longer cases may be all that makes it fail
+        if worker.violation(best.case, invariant) is None:
+            return found_with
     return best
 
 

@@ -89,21 +89,21 @@ def drawn(subject: Subject, random: Random) -> Value:
 
 
 def annotated(history: History, violation: Violation) -> list[Exhibit]:
-    """The bytes that the step carried (of a value to encode: those it should give), a row for each field.
-
-    The guilty row is the one at the violation's offset or path.
-    """
-    from conformance.wire.explain import explain  # brings construct: only a run with failures needs it
-
+    """The bytes that the step carried (of a value to encode: those it should give), a row for each field."""
     guilty = history.ops[violation.at[-1]].step
     layout = layout_of(history.case.edition, guilty["message"], guilty["version"])
     data = bytes.fromhex(guilty["hex"]) if "hex" in guilty.body else canonical(layout, guilty)
-    if data is None:
-        return []
+    return [] if data is None else explained(layout, data, violation)
+
+
+def explained(layout: Layout, data: bytes, violation: Violation) -> list[Exhibit]:
+    """The guilty row is the one at the violation's offset or path."""
+    from conformance.wire.explain import explain  # brings construct: only a run with failures needs it
+
     if len(data) > EXPLAINED:
         beginning = {"offset": 0, "bytes": data[:32].hex(), "path": "", "type": "", "value": f"... {len(data)} bytes"}
         return [_bytes([{**beginning, "guilty": True}])]
-    explained = explain(layout, data)
+    found = explain(layout, data)
     rows: list[dict[str, Any]] = [
         {
             "offset": row.offset,
@@ -113,18 +113,18 @@ def annotated(history: History, violation: Violation) -> list[Exhibit]:
             "value": brief(row.value) if not isinstance(row.value, bytes) else row.value.hex(),
             "guilty": False,
         }
-        for row in explained.rows
+        for row in found.rows
     ]
-    if explained.damage is not None and explained.damage.offset is not None:
-        offset = explained.damage.offset
+    if found.damage is not None and found.damage.offset is not None:
+        offset = found.damage.offset
         rows = [row for row in rows if row["type"] != "not read"]
         rows.append(
             {
                 "offset": offset,
                 "bytes": data[offset : offset + 16].hex(),
-                "path": explained.damage.path,
-                "type": explained.damage.kind,
-                "value": explained.damage.why,
+                "path": found.damage.path,
+                "type": found.damage.kind,
+                "value": found.damage.why,
                 "guilty": False,
             }
         )

@@ -63,6 +63,7 @@ def invariant(
 
 MODULES = (
     "survival", "claims", "wire", "tags", "memory", "versions", "features", "assignment", "stickiness", "cooperation",
+    "nodes",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Our own codec as a target, and any adapter held without a child (for tests: nothing confines it there)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
@@ -13,9 +13,10 @@ from conformance.core.history import Observation
 from conformance.targets.controller import Controller
 from conformance.targets.leader import ALL, LEADING, Leader
 from conformance.targets.protocol import FEATURES, Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
-from conformance.wire import Layout
+from conformance.wire import Layout, layout as layout_of
 from conformance.wire.errors import Refused
 from conformance.wire.schema import messages, spec
+from conformance.wire.znodes import znode_messages, znode_versions
 
 UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
@@ -42,6 +43,9 @@ class Reference:
     def claims(self) -> Claims:
         spans = {name: spec(self._edition, name).versions for name in messages(self._edition)}
         messages_ = {name: (span.low, span.high) for name, span in spans.items() if span.high is not None}
+        for node in znode_messages(self._edition):
+            versions = znode_versions(self._edition, node)
+            messages_[node] = (versions[0], versions[-1])
         return Claims(messages_, assignors=tuple(ALL), machines=(FEATURES,))
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
@@ -50,7 +54,7 @@ class Reference:
         if op["op"] in LEADING:
             return self._leader.answer(op)
         try:
-            layout = spec(self._edition, op["message"]).at(op["version"])
+            layout = layout_of(self._edition, op["message"], op["version"])
         except LookupError as unknown:
             return {"status": "unsupported", "message": str(unknown)}
         try:
@@ -107,6 +111,19 @@ class InProcess:
         if role not in session.info.roles:
             raise NotPlayed(session.info, role)
         yield session
+
+
+class Afresh:
+    """As ``InProcess``, with an adapter of its own for each session: nothing is left of the one before."""
+
+    def __init__(self, name: str, made: Callable[[], Adapter]) -> None:
+        self.name = name
+        self._made = made
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        with InProcess(self._made()).open(edition, role) as session:
+            yield session
 
 
 class _Session:

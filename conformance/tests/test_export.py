@@ -15,7 +15,7 @@ from conformance.capture import CLIENT_PORT, PORT, Sent, checksum, pcap
 from conformance.checks import CHECKS
 from conformance.core.case import Case, Role, Step, step
 from conformance.exporting import Impossible, Stored, as_hex, as_pcap, as_pytest, as_script, load
-from conformance.targets.inprocess import InProcess, Reference
+from conformance.targets.inprocess import Afresh, InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.protocol import Adapter
 from conformance.vices import subject_of
@@ -33,7 +33,7 @@ def failure(name: str, out: Path) -> Path:
     """As a run files it."""
     vice = VICES[name]
     subject = subject_of(vice)
-    with Worker(name, InProcess(vice.made())) as worker:
+    with Worker(name, Afresh(f"miniature/{name}", vice.made)) as worker:
         unit = Unit(f"miniature/{name}", subject.edition, vice.check, subject.name, subject.version, 0, None)
         findings = worker.hold(unit).findings
         found = shrunk(worker, next(each for each in findings if each.invariant == vice.invariant))

@@ -17,7 +17,7 @@ from conformance.models.explore import explore
 from conformance.models.features import STIMULI, BrokerUp, Event, FeatureController, State, Update
 from conformance.runner import converse, judge
 from conformance.targets.controller import Controller
-from conformance.targets.inprocess import InProcess, Reference
+from conformance.targets.inprocess import Afresh, InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.miniatures.controller import Playing
 from conformance.targets.protocol import Adapter, observed, operation
@@ -167,7 +167,7 @@ def test_each_vice_is_found_in_time_and_shrunk(name: str) -> None:
     assert isinstance(vice.least, str)
     check = CHECKS[vice.check]
     assert check.values <= FOUND_WITHIN
-    with Worker(name, InProcess(vice.made())) as worker:
+    with Worker(name, Afresh(name, vice.made)) as worker:
         findings = worker.hold(Unit(name, "kip-584", vice.check, vice.subject, None, 0, None)).findings
         found = next(each for each in findings if each.invariant == vice.invariant)
         least = shrunk(worker, found)

@@ -25,6 +25,7 @@ from conformance.targets.miniatures import VICES, Vice
 from conformance.targets.protocol import Target
 from conformance.targets.roll import target
 from conformance.targets.testee import Limits
+from conformance.vices import subject_of
 from conformance.work import Finding, Unit, Worker, shrunk
 
 QUICK = Limits(cpu_s=0.3, batch_s=20)
@@ -33,7 +34,8 @@ QUICK = Limits(cpu_s=0.3, batch_s=20)
 def held(name: str, made: Target, vice: Vice) -> tuple[list[Finding], Worker]:
     worker = Worker(name, made)
     # What is deadly costs a process for each case that finds it, and has to be found with the first value.
-    unit = Unit(name, "apache", vice.check, vice.subject, vice.version, 0, 1 if vice.deadly else None)
+    edition, values = subject_of(vice).edition, 1 if vice.deadly else None
+    unit = Unit(name, edition, vice.check, vice.subject, vice.version, 0, values)
     return worker.hold(unit).findings, worker
 
 

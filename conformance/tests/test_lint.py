@@ -58,7 +58,7 @@ def test_what_there_is_is_in_order() -> None:
             "there is no requirement 'grp-99'",
         ),
         (
-            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, requirements=()))),
+            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, requirements=(), besides={}))),
             "it covers no requirement",
         ),
         (

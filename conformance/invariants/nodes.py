@@ -1,0 +1,112 @@
+"""What readers and writers of the JSON in ZooKeeper owe to it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History, Refused as Refusal, Replied
+from conformance.core.verdict import Violation
+from conformance.invariants.readings import brief, difference
+from conformance.invariants.registry import ByMessage, invariant
+from conformance.invariants.wire import answered
+from conformance.wire import Layout, layout
+from conformance.wire.errors import Refused
+
+NODES: ByMessage = {
+    ("apache", "BrokerIdZNode"): ("584-01",),
+    ("apache", "FeatureZNode"): ("584-48",),
+    ("kip-584", "BrokerIdZNode"): ("584-01", "584-60"),
+    ("kip-584", "FeatureZNode"): ("584-02", "584-60", "584-61", "584-64"),
+}
+
+
+def layout_at(case: Case, step: Step) -> Layout:
+    return layout(case.edition, step["message"], step["version"])
+
+
+def is_node(step: Step) -> bool:
+    return str(step.body.get("message", "")).endswith("ZNode")
+
+
+def reading(case: Case, step: Step, lenient: bool) -> Any:
+    """What the text means, or the refusal."""
+    try:
+        return layout_at(case, step).decode(bytes.fromhex(step["hex"]), lenient=lenient)
+    except Refused as refusal:
+        return refusal
+
+
+def is_legal(case: Case, step: Step) -> bool:
+    return is_node(step) and step.verb == "decode" and not isinstance(reading(case, step, False), Refused)
+
+
+def is_illegal(case: Case, step: Step) -> bool:
+    """Text that neither the rules nor released readers take."""
+    if not is_node(step) or step.verb != "decode":
+        return False
+    return all(isinstance(reading(case, step, lenient), Refused) for lenient in (False, True))
+
+
+def is_written(case: Case, step: Step) -> bool:
+    return is_node(step) and step.verb == "encode"
+
+
+@invariant("nodes/reads", role=Role.CODEC, concerns=is_legal, besides=NODES)
+def reads(history: History) -> Iterator[Violation]:
+    """A legal node is read as what it says, whatever the order of its keys, its spaces and keys that nobody knows."""
+    for op in answered(history, is_legal):
+        wanted, at = reading(history.case, op.step, False), layout_at(history.case, op.step)
+        if isinstance(op.observation, Refusal):
+            yield Violation(
+                f"{at}: a legal node was refused with {op.observation.error}", (op.index,), brief(wanted),
+                f"refused: {op.observation.error}", shape=("refused", op.observation.error),
+            )  # fmt: skip
+            continue
+        assert isinstance(op.observation, Replied)
+        found = difference(wanted, op.observation["value"])
+        if found is not None:
+            why = f"{at}: {found.path or 'the node'} comes out as {brief(found.got)}, not {brief(found.wanted)}"
+            shape = "misread", found.path.partition(".")[0]
+            yield Violation(why, (op.index,), brief(found.wanted), brief(found.got), found.path, shape=shape)
+
+
+@invariant("nodes/writes", role=Role.CODEC, concerns=is_written, besides=NODES)
+def writes(history: History) -> Iterator[Violation]:
+    """What is written is a legal node that says what was to be written."""
+    for op in answered(history, is_written):
+        at, wanted = layout_at(history.case, op.step), op.step["value"]
+        if isinstance(op.observation, Refusal):
+            yield Violation(
+                f"{at}: a legal value was refused with {op.observation.error}", (op.index,), "accepted",
+                f"refused: {op.observation.error}", shape=("unwritten", op.observation.error),
+            )  # fmt: skip
+            continue
+        assert isinstance(op.observation, Replied)
+        data = bytes.fromhex(op.observation["hex"])
+        shown = data.decode("utf-8", "replace")[:200]
+        try:
+            found = difference({**at.defaults(), **wanted}, at.decode(data))
+        except Refused as refusal:
+            why = f"{refusal}; that was written: {shown}"
+            yield Violation(why, (op.index,), "a legal node", shown, refusal.path, shape=("illegal", refusal.kind))
+            continue
+        if found is not None:
+            yield Violation(
+                f"{at}: {found.path or 'the node'} was written as {brief(found.got)}, not {brief(found.wanted)}",
+                (op.index,), brief(found.wanted), brief(found.got), found.path,
+                shape=("miswritten", found.path.partition(".")[0]),
+            )  # fmt: skip
+
+
+@invariant("nodes/refuses", role=Role.CODEC, concerns=is_illegal, besides=NODES)
+def refuses(history: History) -> Iterator[Violation]:
+    """A node that breaks a rule of its text, and that no released reader takes, is refused."""
+    for op in answered(history, is_illegal):
+        refusal = reading(history.case, op.step, False)
+        assert isinstance(refusal, Refused)
+        if isinstance(op.observation, Replied):
+            field = refusal.path.partition(".")[0].partition("[")[0]
+            yield Violation(
+                f"{refusal}; it was accepted", (op.index,), f"refused: {refusal.why}", "accepted", refusal.path,
+                refusal.offset, ("accepted", refusal.kind, field),
+            )  # fmt: skip

@@ -1,0 +1,48 @@
+"""What a node's JSON may hold. Objects whose keys are free are lists here, so that a reducer can take entries away."""
+
+from typing import Any
+
+from conformance.wire.znodes import ZNode
+from strategies.nodes import Integer, Node, Pick, Record, Seq, Text, nullable, record
+
+HIGHEST = 32767
+PORTS = Integer(-1, 65535, interesting=(-1, 0, 9092))
+
+
+def from_node(layout: ZNode) -> Record:
+    """Values of which ``as_json`` makes the node's. The version is not among them: the layout says it."""
+    return Record(tuple((key.name, _key(layout, key.name, key.type)) for key in layout.keys if key.name != "version"))
+
+
+def _key(layout: ZNode, name: str, kind: str) -> Node:
+    match kind:
+        case "int32":
+            return Pick((1, 0)) if name == "status" else PORTS
+        case "string":
+            return Text()
+        case "nullable string":
+            return nullable(Text())
+        case "strings":
+            return Seq(Text(), 0, 3)
+        case "names":
+            return Seq(record(name=Text(), value=Text()), 0, 3)
+    levels = Integer(layout.lowest, HIGHEST, interesting=(layout.lowest, 2, HIGHEST))
+    return Seq(record(name=Text(1, 20), low=levels, more=Integer(0, HIGHEST - 1, interesting=(0, 1))), 0, 3)
+
+
+def as_json(layout: ZNode, value: dict[str, Any]) -> dict[str, Any]:
+    """As it is encoded. Of entries with the same name the last one counts."""
+    made: dict[str, Any] = {"version": layout.version}
+    for key in layout.keys:
+        if key.type == "names":
+            made[key.name] = {each["name"]: each["value"] for each in value[key.name]}
+        elif key.type == "ranges":
+            made[key.name] = {each["name"]: _levels(layout, each) for each in value[key.name]}
+        elif key.name != "version":
+            made[key.name] = value[key.name]
+    return made
+
+
+def _levels(layout: ZNode, entry: dict[str, Any]) -> dict[str, int]:
+    high = min(entry["low"] + entry["more"], HIGHEST)
+    return dict(zip(layout.labels, (entry["low"], high) if len(layout.labels) == 2 else (high,), strict=True))
