@@ -127,7 +127,7 @@ def command(options: Line) -> str:
 
 def _sections(found: Summary) -> Iterator[tuple[str, str, int, Safe]]:
     """Id, name, how many things are in it, and what is shown."""
-    if found.ledger.troubles or found.unexplained:
+    if found.ledger.troubles or found.open_ends:
         troubles = list(_troubles(found))
         yield "troubles", "Troubles", len(troubles), joined(tag("h2", "Troubles"), tag("ul", troubles, class_="list"))
     if found.stale or found.flaky:
@@ -156,8 +156,8 @@ def _troubles(found: Summary) -> Iterator[Safe]:
     for each in found.ledger.troubles:
         first, _, rest = str(each["why"]).partition("\n")
         yield tag("li", tag("b", each["target"]), ": ", first, tag("pre", rest) if rest.strip() else None)
-    for (target, check), cases in found.unexplained.items():
-        yield tag("li", tag("b", target), f": {check}: {cases} failed and were not looked into before the run ended")
+    for target, check, what in found.open_ends:
+        yield tag("li", tag("b", target), f": {check}: {what}")
 
 
 def _lists(found: Summary) -> Safe:

@@ -98,9 +98,8 @@ def _troubles(found: Summary) -> Iterator[str]:
         yield f"**stale** {plain(each['entry'])}: {plain(each['why'])}\n"
     for each in found.flaky:
         yield f"**flaky** {plain(each['target'])}: {plain(each['check'])}: {plain(each['why'])}\n"
-    for (target, check), cases in found.unexplained.items():
-        left = f"{cases} failed and were not looked into before the run ended"
-        yield f"**trouble** {plain(target)}: {plain(check)}: {left}\n"
+    for target, check, what in found.open_ends:
+        yield f"**undecided** {plain(target)}: {plain(check)}: {plain(what)}\n"
 
 
 def _block(failure: Line) -> str:

@@ -201,6 +201,18 @@ class Summary:
             }
         )
 
+    @property
+    def open_ends(self) -> Sequence[tuple[str, str, str]]:
+        """Target, check, and what is not known of it: what was not reached, and what failed and was not looked into."""
+        late = [
+            (target, check, f"{some(units, 'unit')} of work undecided: {why}")
+            for (target, check, why), units in self.ledger.unreached.items()
+        ]
+        return late + [
+            (target, check, f"{some(cases, 'case')} failed and were not looked into before the run ended")
+            for (target, check), cases in self.unexplained.items()
+        ]
+
     # ---- coverage
 
     @cached_property

@@ -30,8 +30,7 @@ def render(found: Summary) -> str:
     lines += _lists(found)
     lines += [f"{each['target']}: {each['check']} skipped: {each['why']}" for each in found.ledger.skips]
     lines += [f"{each['target']}: {each['why']}" for each in found.ledger.troubles]
-    for (target, check), cases in found.unexplained.items():
-        lines.append(f"{target}: {check}: {cases} failed and were not looked into before the run ended")
+    lines += [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
     if found.coverage_line:
         lines.append(found.coverage_line)
     page = found.ledger.path.with_name("report.html")

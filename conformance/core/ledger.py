@@ -69,6 +69,8 @@ class Ledger:
     """What came of the cases of each unit."""
     held: Mapping[tuple[Place, str], Counter[str]] = field(default_factory=dict)
     """The same by invariant."""
+    unreached: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    """Target, check and reason -> units whose cases were not held."""
 
     @property
     def targets(self) -> Sequence[Line]:
@@ -121,6 +123,7 @@ def read(path: Path) -> Ledger:
     by_type: dict[str, list[Line]] = {}
     cases: dict[Place, Counter[str]] = {}
     held: dict[tuple[Place, str], Counter[str]] = {}
+    unreached: Counter[tuple[str, str, str]] = Counter()
     for line in following:
         if line["type"] != "verdict":
             by_type.setdefault(line["type"], []).append(line)
@@ -129,12 +132,14 @@ def read(path: Path) -> Ledger:
         if (counted := cases.get(place)) is None:
             counted = cases[place] = Counter()
         counted[line["result"]] += 1
+        if line["case"] is None:
+            unreached[place.target, place.check, line.get("why", "")] += 1
         for invariant, result in line.get("by", {}).items():
             key = place, invariant
             if (counted := held.get(key)) is None:
                 counted = held[key] = Counter()
             counted[result] += 1
-    return Ledger(path, header, by_type, cases, held)
+    return Ledger(path, header, by_type, cases, held, unreached)
 
 
 def lines(path: Path) -> Iterator[Line]:

@@ -96,7 +96,7 @@ def test_a_ledger_that_was_cut_off_is_called_incomplete_in_every_form(tmp_path: 
 
 def test_cases_that_failed_before_the_run_was_cut_off_are_told(tmp_path: Path) -> None:
     text = reports.render(write(tmp_path, *FAILED, footer=None))
-    assert "somebody: wire/two-readings: 12 failed and were not looked into before the run ended" in text
+    assert "somebody: wire/two-readings: 12 cases failed and were not looked into before the run ended" in text
     assert "not looked into" not in reports.render(write(tmp_path, *FAILED, ("failure", FAILURE), footer=None))
 
 
@@ -163,3 +163,12 @@ def test_a_ledger_of_a_run_that_never_began_is_rendered(tmp_path: Path, form: st
     header = {**HEADER, "invariants": {}, "requirements": {}}
     footer = {**FOOTER, "complete": False, "stopped_by": "no check is called 'x'", "exit": 2, "meaning": "wrong usage"}
     assert "no check is called" in reports.render(write(tmp_path, footer=footer, header=header), form)
+
+
+@pytest.mark.parametrize("form", ["text", "html", "markdown"])
+def test_what_was_not_reached_is_told_with_the_reason(tmp_path: Path, form: str) -> None:
+    about = {"target": "somebody", "check": "wire/two-readings", "subject": "HeartbeatResponse"}
+    why = "not reached within the budget"
+    late = [("verdict", {**about, "version": n, "case": None, "result": "UNKNOWN", "why": why}) for n in range(3)]
+    text = reports.render(write(tmp_path, *verdicts("PASS", 2), *late), form)
+    assert "wire/two-readings: 3 units of work undecided: not reached within the budget" in text
