@@ -59,6 +59,9 @@ class Translated:
         self._target = target
         self._release = release
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)  # how its program is started: for whoever talks to that himself
+
     def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
         opened = self._target.open(edition, role)
         return _translated(opened, Words(self._release, edition)) if role is Role.CODEC else opened

@@ -230,6 +230,14 @@ def test_streams_metadata_comes_from_the_classes_of_its_release() -> None:
 
 
 @pytest.mark.jars
+@pytest.mark.parametrize(("release", "claimed"), [("3.6.2", None), ("3.7.2", (0, 0)), ("4.4.0", (0, 1))])
+def test_a_version_that_a_release_calls_unstable_is_not_claimed(release: str, claimed: tuple[int, int] | None) -> None:
+    """ConsumerGroupHeartbeat v0 had another form before 3.7."""
+    with roll.target(f"java:kafka-clients:{release}").open("apache", Role.CODEC) as session:
+        assert session.info.claims.messages.get("ConsumerGroupHeartbeatRequest") == claimed
+
+
+@pytest.mark.jars
 def test_a_draft_is_not_played_and_releases_are() -> None:
     target = roll.target("java:kafka-clients:3.9.2")
     draft = "kip-584 is a draft, and a jar holds what was released"

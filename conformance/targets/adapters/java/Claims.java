@@ -23,12 +23,14 @@ final class Claims {
     static final String FIELDS = "fields";
     static final String VALUES = "values";
 
+    private final Map<String, Integer> stable;
     private final Map<String, Object> messages = new TreeMap<>();
     private final Map<String, Object> missing = new TreeMap<>();
     private final List<String> assignors = new ArrayList<>();
 
     Claims(Library library) {
         Set<String> classes = library.release.classes();
+        stable = stable(library.release);
         Set<String> named = new TreeSet<>();
         for (String each : classes) {
             String message = library.rows.used() ? null : Generated.message(each);
@@ -54,6 +56,26 @@ final class Claims {
         }
     }
 
+    /** Of requests and responses the newest version that is spoken unasked; the one after it may change any day. */
+    private static Map<String, Integer> stable(Release release) {
+        Map<String, Integer> found = new TreeMap<>();
+        Class<?> apis = release.find("org.apache.kafka.common.message.ApiMessageType");
+        if (apis == null || !Release.has(apis, "latestVersionUnstable")) {
+            return found;
+        }
+        try {
+            for (Object api : apis.getEnumConstants()) {
+                String name = (String) Release.need(apis, "name").get(api);
+                int highest = (Short) Release.call(api, "highestSupportedVersion", false);
+                found.put(name + "Request", highest);
+                found.put(name + "Response", highest);
+            }
+        } catch (Throwable unlike) {
+            throw new IllegalStateException(release.name + " keeps its versions elsewhere", unlike);
+        }
+        return found;
+    }
+
     private void rows(Library library) {
         try {
             for (String each : library.rows.schemas().keySet()) {
@@ -77,8 +99,9 @@ final class Claims {
     private void claim(Library library, String message) {
         try {
             int[] versions = library.codec(message, false).versions(message);
-            if (versions[0] <= versions[1]) {
-                messages.put(message, List.of(versions[0], versions[1]));
+            int high = Math.min(versions[1], stable.getOrDefault(message, versions[1]));
+            if (versions[0] <= high) {
+                messages.put(message, List.of(versions[0], high));
             }
         } catch (Throwable none) {
             // A class that is no message with versions, or a message that was given up.

@@ -207,6 +207,7 @@ final class Release {
             boolean fits = type.isPrimitive()
                 ? (type == int.class && value instanceof Integer) || (type == short.class && value instanceof Short)
                     || (type == byte.class && value instanceof Byte) || (type == long.class && value instanceof Long)
+                    || (type == boolean.class && value instanceof Boolean)
                 : value == null || type.isInstance(value);
             if (!fits) {
                 return false;
