@@ -137,11 +137,14 @@ def _missing(sources: Sequence[Source]) -> Iterator[str]:
 def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequence[str]) -> int:
     writer.write("header", _header(sources, out))
     counts: dict[str, dict[str, Counter[str]]] = {}
+    words = _Words(_targets(sources), apart=all(len(each.ledger.targets) < 2 for each in sources))
     for line in _verdicts(sources):
+        words.add(line)
         counts.setdefault(line["target"], {}).setdefault(line["check"], Counter())[line["result"]] += 1
         writer.write("verdict", {key: each for key, each in line.items() if key != "type"})
     failures = list(_failures(sources, out))
-    for kind, line in (*_others(sources, counts), *(("failure", each) for each in failures)):
+    differences = (("difference", each) for each in words.rows())
+    for kind, line in (*_others(sources, counts), *(("failure", each) for each in failures), *differences):
         writer.write(kind, {key: each for key, each in line.items() if key != "type"})
     codes = {code for each in sources for code in each.codes - {exits.FAILED}} | (
         {exits.UNDECIDED} if missing else set()
@@ -211,6 +214,40 @@ def _verdicts(sources: Sequence[Source]) -> Iterator[Line]:
         return targets[line["target"]], checks.get(line["check"], len(checks)), line["subject"]
 
     yield from sorted((line for each in sources for line in each.ledger.verdicts()), key=order)
+
+
+JUDGED = frozenset({"PASS", "FAIL", "WARN", "NOTE"})
+
+
+class _Words:
+    """What was said of the same case of targets that were run apart; those of one run were compared by it."""
+
+    def __init__(self, targets: Sequence[str], apart: bool) -> None:
+        self._targets = targets if apart else ()
+        self._said: dict[tuple[str, str, int | None, str], dict[str, str]] = {}
+
+    def add(self, line: Line) -> None:
+        if len(self._targets) > 1 and line["case"] is not None:
+            place = line["check"], line["subject"], line["version"], line["case"]
+            self._said.setdefault(place, {})[line["target"]] = line["result"]
+
+    def rows(self) -> Iterator[Line]:
+        """As ``differences`` tells of one run, but for answers: a ledger does not hold them."""
+        found: dict[tuple[str, ...], list[tuple[int | None, str]]] = {}
+        for (check, subject, version, case), said in self._said.items():
+            if len(JUDGED & set(said.values())) > 1:
+                row = (said.get(name, "SKIP") for name in self._targets)
+                found.setdefault((check, subject, *row), []).append((version, case))
+        for (check, subject, *cells), cases in found.items():
+            yield {
+                "check": check,
+                "subject": subject,
+                "versions": spans(version for version, _ in cases if version is not None),
+                "cells": dict(zip(self._targets, cells, strict=True)),
+                "cases": len(cases),
+                "case": cases[0][1],
+                "grade": "INFO",
+            }
 
 
 def _targets(sources: Sequence[Source]) -> list[str]:

@@ -145,6 +145,23 @@ def test_runs_of_different_targets_are_one_table(tmp_path: Path) -> None:
     ]
 
 
+def test_of_targets_that_were_run_apart_it_is_told_where_they_differ(tmp_path: Path) -> None:
+    for name, line, result in (("somebody", TARGETS[0], "FAIL"), ("another", TARGETS[1], "PASS")):
+        alike = verdicts("PASS", 3, target=name, subject="SyncGroupResponse")
+        lines = [
+            ("target", line),
+            *alike,
+            *verdicts(result, 2, target=name),
+            *verdicts(result, 1, target=name, version=2),
+        ]
+        write(tmp_path / name, *lines, header=header(targets=[name]))
+    _, ledger = together(tmp_path, tmp_path / "somebody", tmp_path / "another")
+    (found,) = ledger.differences
+    assert found["cells"] == {"somebody": "FAIL", "another": "PASS"}
+    assert (found["check"], found["subject"], found["versions"]) == ("wire/two-readings", "HeartbeatResponse", "1-2")
+    assert (found["cases"], found["case"]) == (3, "0")
+
+
 def test_what_one_skipped_and_another_held_was_held(tmp_path: Path) -> None:
     skip = ("skip", {"target": "somebody", "check": "wire/two-readings", "why": "there are no cases"})
     other = ("skip", {"target": "somebody", "check": "wire/claims", "why": "there are no cases"})
