@@ -121,7 +121,7 @@ def capabilities(patient: Patient) -> str:
         raise Ill("nobody will ever ask for one of these messages")
     for name in sorted({*claims.messages} & known):
         (low, high), span = claims.messages[name], spec(edition(EDITION), name).versions
-        if span.high is not None and (low < span.low or high > span.high):
+        if span.high is not None and (high < span.low or low > span.high):
             raise Ill(f"{name} {low}-{high}: there are {span.low}-{span.high}")
         if stray := [each for each in claims.missing.get(name, ()) if not low < each < high]:
             raise Ill(f"missing.{name}: {stray[0]} is not in between")
@@ -296,8 +296,12 @@ def unicode(patient: Patient) -> str:
             {"op": "encode", **about, "value": layout.codec.to_json(value)},
             {"op": "decode", **about, "hex": layout.encode(value).hex()},
         )
-        _is_text(bytes.fromhex(written.get("hex", "")), TEXT.encode(), f"encode {layout.message}", written)
-        _is_text(read.get("value", {}).get(name, ""), TEXT, f"decode {layout.message}", read)
+        if written["status"] == "accepted":
+            _is_text(bytes.fromhex(written["hex"]), TEXT.encode(), f"encode {layout.message}", written)
+        if read["status"] == "accepted":
+            _is_text(read["value"].get(name, ""), TEXT, f"decode {layout.message}", read)
+        if "accepted" not in (written["status"], read["status"]):
+            raise Unfit(f"{layout.message} is refused with {TEXT}")
         return f"kept in {layout.message}.{name}"
     if Role.LEADER in _roles(patient):
         patient.ready(Role.LEADER)

@@ -669,7 +669,7 @@ class PlaysAnyRole(WellBred):
 
 
 class ClaimsPastTheEnd(WellBred):
-    claims = (0, 9)
+    claims = (7, 9)
 
 
 class Misspells(WellBred):

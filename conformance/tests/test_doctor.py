@@ -57,7 +57,7 @@ def test_our_own_testees_are_in_good_health(name: str) -> None:
         ("leaves-out-its-version", "hello", "hello.version: is missing"),
         ("plays-the-wizard", "hello", "hello.roles[1]: 'wizard' is none of"),
         ("claims-upside-down", "hello", "begins above its end"),
-        ("claims-past-the-end", "capabilities", "HeartbeatResponse 0-9: there are 0-4"),
+        ("claims-past-the-end", "capabilities", "HeartbeatResponse 7-9: there are 0-4"),
         ("misspells", "capabilities", "HeartBeatResponse: is HeartbeatResponse meant?"),
         ("plays-any-role", "unknown-role", "it says that it will play that"),
         ("says-neither-yes-nor-no", "configure", "configure: neither ok"),

@@ -68,9 +68,9 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
 
 
 CODEC = ("wire/round-trip", "wire/damage")
-LEADER = ("assign/rounds", "assign/static", "assign/user-data")
+LEADER = ("assign/one-round", "assign/rounds", "assign/static", "assign/user-data")
 CONTROLLER = ("features/epochs",)
-SUBJECTS = ("HeartbeatRequest", "ConsumerProtocolSubscription", "range", "sticky", "cooperative-sticky", "features")
+SUBJECTS = ("HeartbeatRequest", "ConsumerProtocolSubscription", "roundrobin", "sticky", "features")
 
 
 def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
