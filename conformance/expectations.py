@@ -8,7 +8,7 @@ from typing import Literal
 from conformance import profile
 from conformance.checks import CHECKS
 from conformance.core.edition import edition
-from conformance.core.known import Draw, Entry, Failure, Known, Place, fits
+from conformance.core.known import Draw, Entry, Failure, Known, Place, base, fits
 from conformance.core.known_files import Wrong
 from conformance.core.ledger import Line, spans
 from conformance.known_lists import load, stranger
@@ -68,7 +68,7 @@ class Account:
         self._profiles = profiles
         self._strange: set[Entry] = set()
         self._held = _Held(NOBODY, "unknown")
-        self.counts = {"entries": len(self.entries), "shown": 0, "not_looked_at": 0, "stale": 0}
+        self.counts = {"entries": len(self.entries), "shown": 0, "not_looked_at": 0, "other_releases": 0, "stale": 0}
 
     def begin(self, info: TargetInfo, there: There = "claimed") -> None:
         """``there``: what there is to look at is what it claims, or what will be looked at, or nobody knows."""
@@ -184,6 +184,9 @@ class Account:
         return map(self._line, self.stale())
 
     def stale(self) -> Iterator["Stale"]:
+        info = self._held.info
+        mine = [each for each in self.entries if each.target in (info.name, base(info.name, info.version))]
+        self.counts["other_releases"] += sum(not each.about(info.name, info.version) for each in mine)
         for entry in self._listed("deviation"):
             yield from self._settled(entry)
         for entry in (*self._listed("deviation"), *self._listed("flaky")):
