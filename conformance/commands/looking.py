@@ -1,6 +1,9 @@
 """Looking up: checks, requirements, targets, editions."""
 
 import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say_json
 
@@ -88,10 +91,25 @@ def _targets(options: argparse.Namespace) -> int:
     rows = targets_table()
     if options.json:
         return say_json({"targets": rows})
-    for row in rows:
-        state = "available" if row["available"] else row["why"]
-        print(f"{row['name']:<16} {row['version'] or '-':<10} {', '.join(row['roles']):<10} {state}")
+    lines = [("target", "version", "roles", ""), *_folded(rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    for line in lines:
+        print("  ".join([*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[3]]).rstrip())
     return OK
+
+
+def _folded(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
+    """A line for each target; one for all releases of an artifact of Kafka's, of which there may be hundreds."""
+
+    def said(row: Mapping[str, Any]) -> tuple[str, str, str]:
+        artifact = row["name"].rpartition(":")[0]
+        name = f"{artifact}:VERSION" if artifact else row["name"]
+        return name, ", ".join(row["roles"]), "available" if row["available"] else row["why"]
+
+    for (name, roles, state), group in groupby(rows, said):
+        versions = [row["version"] or "-" for row in group]
+        span = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}, {len(versions)} releases"
+        yield name, span, roles, state
 
 
 def _editions(options: argparse.Namespace) -> int:
