@@ -304,6 +304,8 @@ class _Run:
         for first, *rest in groups:
             if worker is not None and (flake := self.account.comes_and_goes(worker, first)) is not None:
                 self.writer.write("flaky", flake)
+                if others := [each for each in rest if self.account.flaky(each) is None]:
+                    groups.append(others)  # in places that are not listed: their turn comes at the end
                 continue
             shown = unshrunk(first) if worker is None else self._least(worker, first)
             if shown is None:

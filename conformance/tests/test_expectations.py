@@ -355,16 +355,16 @@ HeartbeatRequest = "1-3"
 class Wavering(Odd):
     """Fails in company, and of the times that it is asked alone as the pattern says."""
 
-    def __init__(self, alone: str) -> None:
-        super().__init__({2: off_by_one})
+    def __init__(self, alone: str, *versions: int) -> None:
+        super().__init__(dict.fromkeys(versions or (2,), off_by_one))
         self.pattern = cycle(alone)
         self.asked = 0
 
     def read(self, layout: Layout, data: bytes) -> dict[str, Any]:
-        if layout.message != "HeartbeatRequest" or layout.version != 2:
+        if layout.message != "HeartbeatRequest" or layout.version not in self.defects:
             return super().read(layout, data)
         self.asked += 1
-        if self.asked > 16 and next(self.pattern) == "+":
+        if self.asked > 16 * len(self.defects) and next(self.pattern) == "+":
             return Reference.read(self, layout, data)
         return super().read(layout, data)
 
@@ -383,6 +383,15 @@ def test_what_is_listed_as_flaky_and_comes_and_goes_is_told(
 def test_what_comes_and_goes_and_is_not_listed_makes_the_target_unstable(options: Options, held: Held) -> None:
     outcome, ledger = held(replace(options, known=()), target=Wavering("+"))
     assert (outcome.exit_code, len(ledger.troubles)) == (4, 1)
+
+
+def test_what_comes_and_goes_where_it_is_not_listed_makes_the_target_unstable_too(
+    options: Options, held: Held, listed: Path
+) -> None:
+    listed.write_text('target = "odd"\n' + FLAKY)
+    outcome, ledger = held(options, target=Wavering("+", 3, 4))
+    assert (outcome.exit_code, len(ledger.lines["flaky"]), len(ledger.troubles)) == (4, 1, 1)
+    assert "HeartbeatRequest v4" in ledger.troubles[0]["why"]
 
 
 def test_what_always_fails_is_no_flake(options: Options, held: Held, listed: Path) -> None:
