@@ -1,7 +1,10 @@
 """The grammar of known deviations, and which failure an entry means."""
 
+import re
+import tomllib
 from dataclasses import replace
 from datetime import date
+from importlib.resources import files
 from itertools import product
 from textwrap import dedent
 from typing import Any
@@ -312,3 +315,13 @@ def test_versions_of_a_message() -> None:
             places_in(wrong)
     with pytest.raises(ValueError, match="is no version"):
         releases_in("latest")
+
+
+def test_what_the_page_shows_is_taken() -> None:
+    page = (files("conformance") / "docs" / "known.md").read_text("utf-8")
+    shown, flaky, profile = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (one,) = parse(shown, "known.md").entries
+    assert one.exact == {("JoinGroupRequest", n) for n in range(6)} | {("SyncGroupRequest", n) for n in range(4)}
+    assert one.alike(("accepted", "length", "bytes"), "JoinGroupRequest v0: length 1 runs 1 past the end")
+    assert [each.kind for each in parse(f'target = "odd"\n{flaky}', "known.md").entries] == ["flaky"]
+    assert tomllib.loads(profile)["roles"] == ["codec", "leader"]
