@@ -5,19 +5,17 @@ from typing import Any
 import pytest
 
 from conformance.catalogue import requirement
-from conformance.checks.codec import Subject
-from conformance.checks.wire import WIRE
+from conformance.checks import CHECKS
 from conformance.core.case import Role
-from conformance.core.edition import edition as named
 from conformance.invariants.registry import all_invariants
 from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.miniatures.codec import everywhere
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
-from conformance.wire.schema import messages, spec
 from conformance.work import Unit, Worker
 
+CODECS = [each for each in CHECKS.values() if each.role is Role.CODEC]
 BESIDES = sorted(
     {
         (edition, message, each.id, id)
@@ -56,15 +54,15 @@ def twisted(leaf: Any) -> Any:
 def test_a_statement_that_is_covered_in_an_edition_can_be_broken_there(
     edition: str, message: str, invariant: str, id: str
 ) -> None:
-    assert message in messages(named(edition)), f"{edition} has no {message}: nothing is covered"
-    checks = [each for each in WIRE if invariant in each.invariants and each.id != "wire/vectors"]
+    checks = [each for each in CODECS if invariant in each.invariants and each.id != "wire/vectors"]
+    subjects = [(check, each) for check in checks for each in check.family.subjects(edition) if each.name == message]
+    assert subjects, f"{edition} has no {message}: nothing is covered"
     worker = Worker("twisted", InProcess(WRONG.get(invariant, Twisted)()))
     found = {
         id
-        for check in checks
-        for layout in spec(named(edition), message)
-        if check.about(Subject(edition, layout))
-        for finding in worker.hold(Unit("twisted", edition, check.id, message, layout.version, 0, 2)).findings
+        for check, subject in subjects
+        if check.about(subject)
+        for finding in worker.hold(Unit("twisted", edition, check.id, message, subject.version, 0, 2)).findings
         if finding.invariant == invariant
         for id in next(each for each in all_invariants(Role.CODEC) if each.id == invariant).covers(edition, message)
     }
@@ -76,10 +74,9 @@ def test_a_statement_that_is_covered_in_an_edition_can_be_broken_there(
 def test_the_reference_keeps_all_that_a_draft_or_an_old_release_asks(edition: str) -> None:
     reference = Reference()
     assert reference.configure(edition) is None
-    worker = Worker("reference", InProcess(reference))
-    for check in WIRE:
-        for message in reference.claims().messages:
-            for layout in spec(named(edition), message):
-                if check.about(Subject(edition, layout)) and not check.heavy:
-                    result = worker.hold(Unit("reference", edition, check.id, message, layout.version, 0, 2))
-                    assert {word for _, word, _ in result.cases} <= {"PASS"}, (check.id, str(layout))
+    worker, claims = Worker("reference", InProcess(reference)), reference.claims()
+    for check in CODECS:
+        for subject in check.family.subjects(edition):
+            if check.family.claimed(subject, claims) and check.about(subject) and not check.heavy:
+                result = worker.hold(Unit("reference", edition, check.id, subject.name, subject.version, 0, 2))
+                assert {word for _, word, _ in result.cases} <= {"PASS"}, (check.id, subject)
