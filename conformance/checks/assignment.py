@@ -281,7 +281,12 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         "what a sticky member says that it owns is written and read as Kafka writes and reads it",
         user_data,
         values=40,
-        invariants=("assign/writes-user-data", "assign/reads-user-data", "assign/reads-old-user-data"),
+        invariants=(
+            "assign/writes-user-data",
+            "assign/writes-generation",
+            "assign/reads-user-data",
+            "assign/reads-old-user-data",
+        ),
         usual=SMALL,
         about=is_sticky,
     ),

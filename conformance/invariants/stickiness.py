@@ -8,13 +8,11 @@ from collections.abc import Iterator, Mapping
 
 from conformance.apis.assignment import read_user_data, user_data_version
 from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Replied
+from conformance.core.history import History, Op, Replied
 from conformance.core.verdict import Grade, Violation
 from conformance.invariants.registry import invariant
 from conformance.invariants.rounds import STICKIES, Round, is_balanced, listed, named, of_assignors, rounds
 from conformance.models.assignment import COOPERATIVE, STICKY, Member, Partition
-from conformance.wire import layout
-from conformance.wire.errors import Refused
 
 
 def is_sticky(case: Case, step: Step) -> bool:
@@ -212,35 +210,27 @@ def _room_for(each: Round, rightful: Member, stale: Member) -> str | None:
     return None
 
 
-def is_asked_for_user_data(case: Case, step: Step) -> bool:
-    return step.verb == "user-data" and step["assignor"] in STICKIES
+def is_asked_what_it_owns(case: Case, step: Step) -> bool:
+    return step.verb == "user-data" and step["assignor"] == STICKY
 
 
-@invariant("assign/writes-user-data", "grp-20", role=Role.LEADER, concerns=is_asked_for_user_data)
+@invariant("assign/writes-user-data", "grp-20", role=Role.LEADER, concerns=is_asked_what_it_owns)
 def writes_user_data(history: History) -> Iterator[Violation]:
-    """A member of a sticky assignor says what it owns, and in which generation, in the bytes that Kafka reads."""
+    """A member of sticky says what it owns, and in which generation, in the bytes that Kafka reads."""
     for op in history.ops:
-        if not is_asked_for_user_data(history.case, op.step) or not isinstance(op.observation, Replied):
-            continue
-        owned = frozenset((topic, number) for topic, number in op.step["owned"])
-        data = op.observation["hex"]
-        found = _misread(op.step["assignor"], owned, op.step["generation"], data)
-        if found is not None:
-            why, shape = found
-            asked = f"a member that owns {listed(owned)} of generation {op.step['generation']}"
-            yield Violation(
-                f"{op.step['assignor']}, step {op.index + 1}: {asked} {why}",
-                (op.index,), f"{listed(owned)}, generation {op.step['generation']}", str(data)[:160], "userData",
-                shape=("user data", shape),
-            )  # fmt: skip
+        if is_asked_what_it_owns(history.case, op.step) and isinstance(op.observation, Replied):
+            owned = frozenset((topic, number) for topic, number in op.step["owned"])
+            generation, data = op.step["generation"], op.observation["hex"] or ""
+            found = _misread(owned, generation, data)
+            if found is not None:
+                asked = f"a member that owns {listed(owned)} of generation {generation}"
+                yield _miswritten(op, asked, f"{listed(owned)}, generation {generation}", *found)
 
 
-def _misread(assignor: str, owned: frozenset[Partition], generation: int, data: str | None) -> tuple[str, str] | None:
+def _misread(owned: frozenset[Partition], generation: int, data: str) -> tuple[str, str] | None:
     """What is wrong with the user data, and what sort of thing that is."""
     if not data:
-        return ("writes none", "none") if owned and assignor == STICKY else None
-    if assignor == COOPERATIVE:
-        return _misread_cooperative(generation, bytes.fromhex(data))
+        return ("writes none", "none") if owned else None
     read = read_user_data(bytes.fromhex(data))
     if read is None:
         return f"writes {data[:64]}, which Kafka's StickyAssignor cannot read", "unreadable"
@@ -251,11 +241,29 @@ def _misread(assignor: str, owned: frozenset[Partition], generation: int, data: 
     return None
 
 
-def _misread_cooperative(generation: int, data: bytes) -> tuple[str, str] | None:
-    try:
-        read = layout("apache", "CooperativeStickyAssignorUserData", 0).decode(data)["generation"]
-    except Refused:
-        return f"writes {data.hex()[:64]}, which Kafka's CooperativeStickyAssignor cannot read", "unreadable"
-    if read != generation:
-        return f"writes {data.hex()}, in which Kafka's CooperativeStickyAssignor reads {read}", "other generation"
-    return None
+def is_asked_for_its_generation(case: Case, step: Step) -> bool:
+    return step.verb == "user-data" and step["assignor"] == COOPERATIVE
+
+
+@invariant(
+    "assign/writes-generation", "grp-25", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_asked_for_its_generation
+)  # fmt: skip
+def writes_generation(history: History) -> Iterator[Violation]:
+    """If a member of cooperative-sticky writes user data, Kafka reads its generation there."""
+    for op in history.ops:
+        if is_asked_for_its_generation(history.case, op.step) and isinstance(op.observation, Replied):
+            generation, data = op.step["generation"], bytes.fromhex(op.observation["hex"] or "")
+            read = int.from_bytes(data[:4], "big", signed=True) if len(data) >= 4 else None
+            if data and read != generation:
+                what = "no generation" if read is None else f"generation {read}"
+                why = f"writes {data.hex()[:64]}, in which Kafka's CooperativeStickyAssignor reads {what}"
+                shape = "unreadable" if read is None else "other generation"
+                yield _miswritten(op, f"a member of generation {generation}", f"generation {generation}", why, shape)
+
+
+def _miswritten(op: Op, asked: str, wanted: str, why: str, shape: str) -> Violation:
+    return Violation(
+        f"{op.step['assignor']}, step {op.index + 1}: {asked} {why}",
+        (op.index,), wanted, str(op.observation["hex"] if isinstance(op.observation, Replied) else "")[:160],
+        "userData", shape=("user data", shape),
+    )  # fmt: skip

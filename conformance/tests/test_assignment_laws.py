@@ -68,6 +68,7 @@ def test_what_only_warns_or_is_noted() -> None:
         "assign/no-needless-move",
         "assign/reads-old-user-data",
         "assign/static-order",
+        "assign/writes-generation",
     }
 
 
@@ -259,6 +260,8 @@ def test_rounds_come_to_rest(answers: str, wrong: str | None) -> None:
         ("cooperative-sticky", "t-0", None, None),
         ("cooperative-sticky", "t-0", "00000007", None),
         ("cooperative-sticky", "t-0", "00000008", "other generation"),
+        ("cooperative-sticky", "t-0", "0000000700", None),
+        ("cooperative-sticky", "t-0", "0000000000000007", "other generation"),
         ("cooperative-sticky", "t-0", "0007", "unreadable"),
     ],
 )  # fmt: skip
@@ -267,7 +270,7 @@ def test_user_data_is_what_kafka_reads(assignor: str, owned: str, data: str | No
     history = History(
         Case("", "apache", Role.LEADER, (step,)), "test", (Op(0, step, Replied((("hex", data),)), 1),)
     )  # fmt: skip
-    law = LEADING["assign/writes-user-data"]
+    law = LEADING["assign/writes-user-data" if assignor == "sticky" else "assign/writes-generation"]
     assert law.concerns(history.case, step)
     assert [each.shape for each in law.search(history)] == ([] if wrong is None else [("user data", wrong)])
 

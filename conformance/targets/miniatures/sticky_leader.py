@@ -153,6 +153,14 @@ class ForgetsItsGeneration(Leading):
         return super().user_data(assignor, owned, -1)
 
 
+@leads("user-data", "assign/writes-generation", COOPERATIVE, "cooperative-sticky user-data=@10")
+class WritesTheOther(Leading):
+    """A cooperative member writes the user data of sticky."""
+
+    def user_data(self, assignor: str, owned: tuple[Partition, ...], generation: int) -> bytes | None:
+        return super().user_data(STICKY, owned, generation)
+
+
 class Reading(Leading):
     """User data that ``knows`` is not told of says nothing."""
 
