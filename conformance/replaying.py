@@ -31,8 +31,8 @@ def stored(places: Iterable[Path]) -> Iterator[Path]:
         yield from sorted(within.glob("*.json")) if within.is_dir() else (place,)
 
 
-def replay(path: Path) -> Replayed:
-    """Run the case of ``failures/ID.json`` again, with the target that it names. Raises nothing."""
+def replay(path: Path, instead: str | None = None) -> Replayed:
+    """Run the case of ``failures/ID.json`` again, with the target that it names, or ``instead``. Raises nothing."""
     try:
         filed = json.loads(path.read_text("utf-8"))
         case, target, wanted = Case.of(filed["case"]), str(filed["target"]), str(filed["invariant"])
@@ -44,7 +44,7 @@ def replay(path: Path) -> Replayed:
     if invariant is None:
         return Replayed(UNDECIDED, f"no invariant is called {wanted!r} any more")
     try:
-        with target_of(target).open(case.edition, case.role) as session:
+        with target_of(instead or target).open(case.edition, case.role) as session:
             return _replayed(session, case, invariant)
     except (LookupError, Unavailable) as gone:
         return Replayed(UNDECIDED, str(gone))

@@ -65,6 +65,9 @@ def add(commands: Commands) -> None:
         "failure", nargs="*", metavar="ID|FILE|DIR",
         help="failures/ID.json of a run, the ID in a run's --out, or all of a folder; default all in --out",
     )
+    again.add_argument(
+        "--target", metavar="T", help="another one than the failure names: tcp:127.0.0.1:9000, one in a debugger"
+    )
     again.add_argument("--prune", action="store_true", help="delete the files of those that are gone")
     again.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
 
@@ -117,11 +120,11 @@ def _replay(options: argparse.Namespace) -> int:
 
     codes = []
     for path in stored([_failure(each, options.out) for each in options.failure] or [options.out]):
-        found = replay(path)
+        found = replay(path, options.target)
         codes.append(found.exit_code)
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
         print(f"{several}{found.says}", file=sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr)
-        if options.prune and found.exit_code == OK:
+        if options.prune and found.exit_code == OK and options.target is None:
             path.unlink()
     return first(codes) if codes else complain(f"no failure is stored in {options.out}", USAGE)
 
