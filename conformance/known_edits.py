@@ -39,7 +39,7 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
         raise Wrong([f"{path}:1: its entries were found with {_told(known.draw)}, and the run was with {_told(draw)}"])
     account = Account((known,), draw, today, [line["target"]])
     held = _held(account, ledger, line)
-    lines = account.judged([dict(each) for each in ledger.failures if _of(each, held)])
+    lines = account.judged([_untold(each) for each in ledger.failures if _of(each, held)])
     made = Update(text or _top(held, draw))
     drop: dict[Entry, tuple[set[Place], set[str]]] = {}
     for stale in account.stale():
@@ -95,6 +95,11 @@ def _held(account: Account, ledger: Ledger, line: Line) -> TargetInfo:
         if place.target == info.name:
             account.look(place.check, (place.subject, place.version), [{invariant: each} for each in results])
     return info
+
+
+def _untold(failure: Line) -> Line:
+    """Without what the run's own lists made of it."""
+    return {key: each for key, each in failure.items() if key not in ("known", "beyond", "changed")}
 
 
 def _of(failure: Line, held: TargetInfo) -> bool:

@@ -18,16 +18,16 @@ DEFAULT = "default"
 """In the place of a file: what comes with kipcheck for each target."""
 
 
-def load(names: Sequence[str], targets: Sequence[str], draft: bool = False) -> tuple[Known, ...]:
+def load(names: Sequence[str], targets: Sequence[str]) -> tuple[Known, ...]:
     """``default`` are the files for these targets. Errors: ``Wrong`` with path, line and what would do."""
     found = [
-        parse(text, shown, draft)
+        parse(text, shown)
         for name in dict.fromkeys(names)
         for shown, text in (_of_targets(targets) if name == DEFAULT else [(name, _read(Path(name)))])
     ]
     if len(found) > 1 and (troubles := overlaps([entry for each in found for entry in each.entries])):
         raise Wrong(troubles)
-    troubles = [each for known in found for each in (*_no_edition(known), *(() if draft else _dead_links(known)))]
+    troubles = [each for known in found for each in (*_no_edition(known), *_dead_links(known))]
     if troubles:
         raise Wrong(troubles)
     return tuple(found)

@@ -559,6 +559,13 @@ def test_a_changed_reason_is_struck_off_and_added(options: Options, held: Held) 
     assert (len(made.narrowed), len(made.added)) == (1, 1)
 
 
+def test_what_the_lists_of_the_run_itself_said_does_not_count(options: Options, held: Held) -> None:
+    _, ledger = held(options)
+    assert "known" in ledger.failures[0]
+    ledger.header["options"] |= {"checks": ["*"], "messages": ["*"]}
+    assert len(rewritten("", ledger).added) == 1
+
+
 def test_what_the_run_left_out_is_left(options: Options, held: Held) -> None:
     text = 'target = "odd"\n' + ENTRY.replace("HeartbeatRequest", "SyncGroupRequest")
     _, ledger = held(replace(options, known=()), {})
