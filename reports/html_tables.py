@@ -1,11 +1,13 @@
 """The tables of the page: what came of it by check and target, by subject, where targets differ, requirements."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from conformance.core.ledger import spans
 from reports.markup import Child, Safe, joined, tag
 from reports.summary import Cell, Reached, Summary, all_pass, named, some, ways_to_differ
 
+WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 SHOWN = 200
 """At most so many ways to differ stand in the page."""
 MEANT = {
@@ -89,11 +91,17 @@ def _subjects(found: Summary, check: str) -> Safe:
     def rows() -> Iterator[Safe]:
         for subject, by in subjects.items():
             cells = (tag("td", _cell(found, check, subject, each, by.get(each))) for each in found.targets)
-            yield tag("tr", tag("th", subject, scope="row"), cells)
+            yield tag("tr", tag("th", _breaking(subject), scope="row"), cells)
 
     inner = table(["subject", *map(found.called, found.targets)], rows(), f"{check} by subject and target")
     # What is revealed by a link to it stands inside of what can be closed.
     return tag("details", tag("summary", tag("span", title, class_="title")), tag("div", inner, id=_anchor(check)))
+
+
+def _breaking(name: str) -> Child:
+    """A long name, which may go on in the next line where a word in it ends."""
+    first, *rest = WORDS.split(name)
+    return first, ((tag("wbr"), each) for each in rest)
 
 
 def _cell(found: Summary, check: str, subject: str, target: str, cell: Cell | None) -> Child:

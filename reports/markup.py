@@ -9,7 +9,7 @@ UNSEEN = re.compile(
     "|[" + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0x110000, 0x10000)) + "]"
 )
 """What XML and HTML refuse, what steers a terminal, what turns the direction of reading, halves of surrogate pairs."""
-VOID = frozenset({"meta", "link", "br", "col"})
+VOID = frozenset({"meta", "link", "br", "wbr"})
 
 
 class Safe(str):

@@ -28,7 +28,7 @@ def render(found: Summary) -> str:
     lines += _table(found)
     lines += _differences(found)
     lines += _lists(found)
-    lines += [f"{each['target']}: {each['check']} skipped: {each['why']}" for each in found.ledger.skips]
+    lines += _skips(found)
     lines += [f"{each['target']}: {each['why']}" for each in found.ledger.troubles]
     lines += [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
     if found.coverage_line:
@@ -89,6 +89,15 @@ def _lists(found: Summary) -> Iterator[str]:
     for each in found.flaky:
         what = f"{each['target']}: {each['check']} on {named(each['subject'], each['version'])}"
         yield f"flaky: {what}: {each['why']}; alone it {each['alone']} ({reason(each)})"
+
+
+def _skips(found: Summary) -> Iterator[str]:
+    """What is skipped for the same reason, together."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for each in found.ledger.skips:
+        alike.setdefault((each["target"], each["why"]), []).append(each["check"])
+    for (target, why), checks in alike.items():
+        yield from textwrap.wrap(f"{target}: {', '.join(checks)} skipped: {why}", WIDTH, subsequent_indent="  ")
 
 
 def _exhibit(exhibit: Line) -> Iterator[str]:

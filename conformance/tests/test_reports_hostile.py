@@ -123,8 +123,8 @@ class Shape(HTMLParser):
 
 
 def without_wrapping(elements: list[object]) -> list[object]:
-    """The lines of a diagram are as many as its texts are long, and a text may be too long to be shown at once."""
-    return [each for each in elements if "text" not in (each, each[0] if isinstance(each, tuple) else "")]
+    """A diagram has as many lines as its texts are long, and a name goes on where a word in it ends."""
+    return [each for each in elements if (each[0] if isinstance(each, tuple) else each) not in ("text", "wbr")]
 
 
 @ours
