@@ -22,7 +22,7 @@ from conformance.models.assignment import (
     range_,
     roundrobin,
 )
-from conformance.models.sticky import owners, sticky
+from conformance.models.sticky import owners
 from conformance.targets.leader import ALL, Leader
 from conformance.targets.miniatures.planted import vice
 from conformance.targets.protocol import Claims
@@ -375,25 +375,14 @@ class TakesThemAsTheyCome(Leading):
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor in STICKIES:
             return super().assign(assignor, group)
-        given = ALL[assignor](_numbered(group))
+        given = ALL[assignor](numbered(group))
         return {each.id: given[f"{at:03}"] for at, each in enumerate(group.members)}
 
 
-def _numbered(group: Group) -> Group:
+def numbered(group: Group) -> Group:
     """Members by their places."""
     members = (replace(each, id=f"{at:03}", instance=None) for at, each in enumerate(group.members))
     return replace(group, members=tuple(members))
-
-
-@leads("order", "assign/any-order-sticky", STICKY, "sticky t0:1; a[t0]; b[t0] | sticky t0:1; b[t0]; a[t0]")
-class FavoursTheFirst(Leading):
-    """Of equally good members the one that is listed first gets more."""
-
-    def assign(self, assignor: str, group: Group) -> Assignment:
-        if assignor != STICKY:
-            return super().assign(assignor, group)
-        given = sticky(_numbered(group))
-        return {each.id: given[f"{at:03}"] for at, each in enumerate(group.members)}
 
 
 # Static members

@@ -6,9 +6,20 @@ from conformance.apis.assignment import read_user_data, user_data_version
 from conformance.core.case import Step
 from conformance.models.assignment import COOPERATIVE, STICKY, Assignment, Group, Partition, frozen
 from conformance.models.sticky import owners, sticky
-from conformance.targets.miniatures.leader import Leading, leads, turned
+from conformance.targets.miniatures.leader import Leading, leads, numbered, turned
 
 # What is kept
+
+
+@leads("order", "assign/any-order-sticky", STICKY, "sticky t0:1; a[t0]; b[t0] | sticky t0:1; b[t0]; a[t0]")
+class FavoursTheFirst(Leading):
+    """Of equally good members the one that is listed first gets more."""
+
+    def assign(self, assignor: str, group: Group) -> Assignment:
+        if assignor != STICKY:
+            return super().assign(assignor, group)
+        given = sticky(numbered(group))
+        return {each.id: given[f"{at:03}"] for at, each in enumerate(group.members)}
 
 
 @leads("one-round", "assign/stays", STICKY, "sticky t0:1; a[t0]; b[t0]=t0-0@10")
