@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,9 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from conformance import gate, selection
 
-    # A job that is cancelled gets its report too: what was found till then.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if threading.current_thread() is threading.main_thread():
+        # A job that is cancelled gets its report too: what was found till then.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     outcome = gate.run(
         gate.Options(
             targets=tuple(options.target or ("kafka-python",)),
