@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from conformance.targets import child, roll
 from conformance.targets.child import Here
@@ -49,9 +49,9 @@ def _is_python(name: str) -> bool:
 
 
 def _testee(name: str) -> Testee:
-    match roll.target(name):
-        case Testee() as made:
-            return made
+    made = roll.target(name)
+    if hasattr(made, "command"):
+        return cast(Testee, made)
     raise LookupError(f"{name} is not started by a command of its own; there are {', '.join(sorted(entries()))}")
 
 

@@ -17,7 +17,7 @@ from conformance.core.case import Case, Role, step
 from conformance.core.history import Died, Lost, Observation, Replied
 from conformance.core.ledger import Ledger, read
 from conformance.gate import Options, Outcome
-from conformance.targets import pipe
+from conformance.targets import pipe, roll
 from conformance.targets.pipe import Command
 from conformance.targets.protocol import Broken, Unstable
 from conformance.targets.testee import Limits, Testee
@@ -262,3 +262,18 @@ def test_a_budget_of_time_that_is_spent_in_waiting_ends_the_session(tmp_path: Pa
         assert [type(each) for each in observations][-1] is Lost
         with pytest.raises(Unstable, match="hung for 1 s altogether"):
             session.hold([decode(2)])
+
+
+@pytest.mark.parametrize("name", ["healthy", "crashes", "prints", "crashes-in-company", "spares-itself"])
+def test_the_number_of_workers_changes_no_verdict(name: str, tmp_path: Path) -> None:
+    command = f"cmd:{sys.executable} -I -S {broken_testees.__file__} {name}"
+    found = []
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        checks = (CHECK, "wire/round-trip")
+        outcome = gate.hold(Options((command,), checks=checks, cases=CASES, workers=workers, out=out), roll.target)
+        assert outcome.ledger is not None
+        ledger = read(outcome.ledger)
+        verdicts = Counter((line["check"], line["case"], line["result"]) for line in ledger.verdicts())
+        found.append((outcome.exit_code, verdicts, [line["shape"] for line in ledger.failures]))
+    assert found[0] == found[1]

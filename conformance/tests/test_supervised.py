@@ -12,9 +12,10 @@ import pytest
 
 from conformance.core.case import Case, Role, Step, step
 from conformance.core.history import Died, Lost, Observation, Refused, Replied
+from conformance.targets.pipe import Command
 from conformance.targets.roll import target
 from conformance.targets.supervised import Supervised
-from conformance.targets.testee import Limits
+from conformance.targets.testee import Limits, Testee
 from conformance.wire import layout
 
 
@@ -34,6 +35,8 @@ def answer(op: Mapping[str, Any], budget: float) -> dict[str, Any]:
         case "spin":
             while True:
                 pass
+        case "sleep":
+            time.sleep(60)
         case "leave":
             sys.exit(3)
         case "panic":
@@ -65,6 +68,40 @@ def test_deaths_stand_where_they_happened_and_all_else_is_answered() -> None:
 def test_what_is_answered_is_answered_elsewhere_and_by_as_few_processes_as_can_be() -> None:
     first, second, _, third = held("live", "live", "abort", "live")
     assert os.getpid() != first["process"] == second["process"] != third["process"]
+
+
+def test_what_sleeps_is_stopped_too_and_told_apart_from_what_spins() -> None:
+    results = Supervised(answer).results([{"do": each} for each in ("live", "sleep", "live")], 5, 0.3)
+    assert [each.get("cause", each["status"]) for each in results] == ["accepted", "timeout", "accepted"]
+    assert results[1]["message"] == "no answer within 0.3 s"
+
+
+SLEEPER = """
+import sys, time
+from conformance.targets import child, inprocess
+
+class Sleeper(inprocess.Reference):
+    def read(self, layout, data):
+        if data == b"":
+            while True:
+                {hang}
+        return super().read(layout, data)
+
+child.adapter = lambda name: Sleeper()
+sys.exit(child.run("sleeper"))
+"""
+
+
+@pytest.mark.parametrize(("hang", "limits"), [("time.sleep(1)", Limits(batch_s=1.5)), ("pass", Limits(cpu_s=0.2))])
+def test_a_python_client_tells_where_it_hangs(hang: str, limits: Limits) -> None:
+    command = Command((sys.executable, "-P", "-c", SLEEPER.format(hang=hang)))
+    with Testee("sleeper", command, limits).open("apache", Role.CODEC) as session:
+        before, (died,), after = session.hold([GOOD, decode("HeartbeatResponse", 0, ""), GOOD])
+    assert isinstance(died, Died)
+    assert died.cause == "timeout"
+    assert " in read\n" in died.evidence
+    assert isinstance(before[0], Replied)
+    assert isinstance(after[0], Replied)
 
 
 def test_the_evidence_is_that_of_the_death_and_no_other() -> None:
