@@ -3,12 +3,13 @@
 import json
 import random
 import tracemalloc
+from typing import Any
 
 import pytest
 
 from conformance.targets.framing import MOST, Framing, Gathered, Unreadable, packed, understood
 
-MESSAGES = [{"type": "hello"}, {"text": "grüße\n中文 \N{PARTY POPPER}"}, {"hex": "00" * 5000}, {}, {"n": -(1 << 63)}]
+MESSAGES: list[dict[str, Any]] = [{"type": "hello"}, {"text": "grüße\n中文 \N{PARTY POPPER}"}, {"hex": "00" * 5000}, {}, {"n": -(1 << 63)}]
 
 
 def gathered(framing: Framing) -> Gathered:
