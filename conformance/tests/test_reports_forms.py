@@ -13,7 +13,8 @@ import xmlschema
 from markdown_it import MarkdownIt
 
 import reports
-from conformance.core.ledger import lines
+from conformance.core.ledger import lines, read
+from conformance.core.requirement import requirements
 from conformance.gate import Options, run
 from conformance.tests.told import FAILURE, FOOTER, REASON, SEEN, everything, verdicts, write
 from reports.markdown import MOST
@@ -239,3 +240,31 @@ def test_a_known_deviation_has_its_reason_in_every_form(tmp_path: Path) -> None:
     path = write(tmp_path, *verdicts("FAIL", 12), known, footer={**FOOTER, "exit": 0, "exits": []})
     for form in ("text", "html", "junit", "json", "sarif"):
         assert "it is old" in reports.render(path, form), form
+
+
+# ---- what there is to reach
+
+
+def test_the_header_names_all_that_there_is_to_reach(real: Path) -> None:
+    ledger = read(real / "ledger.jsonl")
+    header = ledger.header
+    assert list(header["requirements"]) == list(requirements())
+    assert {invariant for _, invariant in ledger.held} <= header["invariants"].keys()
+    for about in header["invariants"].values():
+        for ids in (about["requirements"], *about["besides"].values()):
+            assert all(header["requirements"][id]["text"] for id in ids)
+    assert "text" not in header["requirements"]["258-02"]  # of stores: no codec can break it
+
+
+def test_a_requirement_is_reached_on_the_versions_that_were_held(real: Path) -> None:
+    results = json.loads((real / "results.json").read_text("utf-8"))
+    reached = next(each for each in results["requirements"] if each["id"] == "grp-05")["reached"]
+    assert {name: cell["versions"] for name, cell in reached["reference"].items()} == {
+        "HeartbeatRequest": "0-4", "HeartbeatResponse": "0-4",
+    }  # fmt: skip
+    assert {cell["result"] for cell in reached["reference"].values()} == {"PASS"}
+    assert "FAIL" in {cell["result"] for cell in reached["miniature/refuses-unknown-tags"].values()}
+    held = sum(1 for line in read(real / "ledger.jsonl").verdicts() if line["target"] == "reference")
+    assert results["footer"]["counts"]["reference"] and held == sum(
+        count for by in results["footer"]["counts"]["reference"].values() for count in by.values()
+    )
