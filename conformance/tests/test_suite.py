@@ -135,6 +135,40 @@ def test_a_target_that_is_not_there_fails_alone_and_is_skipped_beside_another(in
     beside.stdout.fnmatch_lines(["*absent is not installed*"])
 
 
+KNOWN = """
+target = "miniature/forgets-the-sign"
+[[deviation]]
+checks = ["wire/two-readings"]
+invariant = "wire/decodes"
+versions = "all"
+shape = ["misread", "int16", "int", "int"]
+reason = "It forgets the sign."
+link = "https://kafka.apache.org/protocol"
+[deviation.where]
+HeartbeatResponse = "0-4"
+"""
+
+
+def test_what_is_known_does_not_fail_as_long_as_nothing_changes(inside: pytest.Pytester) -> None:
+    (inside.path / "known.toml").write_text(KNOWN)
+    arguments = (*SUITE, *SMALL, "--kipcheck-target", "miniature/forgets-the-sign", "--kipcheck-known", "known.toml")
+    inside.runpytest_inprocess(*arguments).assert_outcomes(passed=2)
+    (inside.path / "known.toml").write_text(KNOWN + 'HeartbeatRequest = "3"\n')
+    changed = inside.runpytest_inprocess(*arguments)
+    changed.assert_outcomes(passed=1, failed=1)
+    changed.stdout.fnmatch_lines(["*HeartbeatRequest v3: it no longer fails: strike it off*"])
+
+
+def test_what_no_item_alone_shows_fails_all_the_same(inside: pytest.Pytester) -> None:
+    """An entry of two checks is settled only where both were held."""
+    known = KNOWN.replace('["wire/two-readings"]', '["wire/two-readings", "wire/unknown-tags"]')
+    (inside.path / "known.toml").write_text(known.replace("0-4", "0-5"))
+    both = (*SMALL, "--kipcheck-check", "wire/unknown-tags", "--kipcheck-target", "miniature/forgets-the-sign")
+    result = inside.runpytest_inprocess(*SUITE, *both, "--kipcheck-known", "known.toml")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["stale expectations; reports in *"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
