@@ -32,7 +32,11 @@ class Line:
 
 
 class Ill(Exception):
-    """What is wrong."""
+    """What is wrong, and how it is mended, where that is not as always."""
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(what)
+        self.fix = fix
 
 
 class Unfit(Exception):
@@ -169,5 +173,5 @@ def _line(examination: Examination, patient: Patient) -> Line:
         last = death.evidence.strip().rpartition("\n")[2]
         state, found, fix = "wrong", f"{death}{f' ({last})' if last else ''}", examination.fix
     except (Ill, Wrong, OSError) as wrong:
-        state, found, fix = "wrong", str(wrong), examination.fix
+        state, found, fix = "wrong", str(wrong), getattr(wrong, "fix", "") or examination.fix
     return Line(examination.id, examination.tried, state, found, fix)

@@ -70,7 +70,7 @@ def hello(patient: Patient) -> str:
     begun = time.monotonic()
     found = patient.hello = patient.greet()
     if found.unavailable:
-        raise Ill(f"it is not available: {found.unavailable}")
+        raise Ill(f"it is not available: {found.unavailable}", "install what it says is missing")
     took = time.monotonic() - begun
     return f"{found.name} {found.version}, {found.language}, protocol 1, within {took:.2f} s"
 

@@ -131,6 +131,10 @@ class Conversation:
                 held += self._ask([case])
             except Ended as death:
                 first = death
+            except Broken:
+                if len(case.steps) == 1:  # it cannot be begun again, and this is all that is known
+                    held.append((_died(first),))
+                raise
             else:
                 self._note(first, f"{self._name} at case {case.id}, after others: {first}; begun afresh it did not")
                 return True
@@ -197,7 +201,7 @@ class Conversation:
         self._probe(death)
         if death.cause == "garbled":
             self.breaches.append(f"{self._name} broke the protocol at case {case.id}: {death.detail}")
-        died = Died(death.cause, death.detail, death.evidence)
+        died = _died(death)
         before: tuple[Observation, ...] = ()
         for count in range(1, len(case.steps)):
             try:
@@ -339,6 +343,10 @@ class Conversation:
             self._link.kill()
             unlike = _unlike(self._hello, hello)
             raise Broken(f"{self._name} says hello in another way after it was started again: {unlike}")
+
+
+def _died(death: Ended) -> Died:
+    return Died(death.cause, death.detail, death.evidence)
 
 
 def _unlike(before: Hello, after: Hello) -> str:

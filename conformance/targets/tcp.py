@@ -18,7 +18,7 @@ from conformance.targets.session import Conversation, Limits
 from conformance.targets.talk import Ended, Ends, Talk
 
 CONNECT_SECONDS: Final = 5.0
-PATIENT: Final = Limits(start_s=None, batch_s=None, cpu_s=0, restarts=1 << 30, together=1)
+PATIENT: Final = Limits(start_s=None, batch_s=None, cpu_s=0, together=1)
 LOCAL: Final = ("localhost", "::1")
 
 _LIVE: Final[dict[tuple[str, int], "Connection"]] = {}

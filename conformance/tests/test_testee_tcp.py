@@ -96,10 +96,10 @@ def test_a_death_is_its_own_case_s_and_the_rest_is_held_with_the_next_life() -> 
     assert answers[1].detail == "closed the connection"
 
 
-def test_where_nobody_listens_any_more_the_rest_is_lost() -> None:
+def test_where_nobody_listens_any_more_the_death_is_told_and_the_rest_is_lost() -> None:
     with broken("crashes", lives=1) as address, target(address).open("apache", Role.CODEC) as session:
         answers = [answer for (answer,) in session.hold([decode(0), decode(1), decode(2)])]
-        assert [type(each) for each in answers] == [Replied, Lost, Lost]
+        assert [type(each) for each in answers] == [Replied, Died, Lost]
         with pytest.raises(Broken, match=r"cannot be started|did not start"):
             session.hold([decode(0)])
 
