@@ -10,7 +10,8 @@ from conformance.core.ledger import Line
 from reports.html_failures import failures
 from reports.html_tables import by_subject, coverage, differences, overview
 from reports.markup import Safe, joined, link, tag
-from reports.summary import Summary, reason
+from reports.summary import Summary
+from reports.words import reason
 
 TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6: "unknown", 70: "fail"}
 """How the outcome looks, by exit code."""

@@ -6,8 +6,9 @@ from conformance.core.ledger import Line
 from reports.diagram import sequence
 from reports.html_tables import word
 from reports.markup import Child, Safe, joined, link, tag
-from reports.summary import KNOWN, WORDS, Summary, asked, expected, some, where
+from reports.summary import KNOWN, WORDS, Summary
 from reports.text import around
+from reports.words import asked, expected, some, where
 
 OPEN = 12
 """So many failures are open when the page is: the first, which are the gravest."""

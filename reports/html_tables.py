@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from conformance.core.ledger import spans
 from reports.markup import Child, Safe, joined, tag
-from reports.summary import Cell, Reached, Summary, all_pass, named, some, ways_to_differ
+from reports.summary import Cell, Reached, Summary, all_pass, ways_to_differ
+from reports.words import named, some
 
 WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 SHOWN = 200

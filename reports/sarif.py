@@ -6,7 +6,8 @@ from typing import Any
 from conformance.core.ledger import Line
 from reports.markup import clean
 from reports.results import dumped
-from reports.summary import Summary, named, reason, where
+from reports.summary import Summary
+from reports.words import named, reason, where
 
 LEVELS = {"MUST": "error", "SHOULD": "warning", "INFO": "note"}
 

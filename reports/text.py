@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from conformance.core.ledger import Line
 from reports.markup import clean
-from reports.summary import RESULTS, WORDS, Summary, asked, expected, named, reason, some, ways_to_differ, where
+from reports.summary import RESULTS, WORDS, Summary, ways_to_differ
+from reports.words import asked, expected, named, reason, some, where
 
 WIDTH = 110
 DIFFERENCES = 40
