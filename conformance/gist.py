@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+from contextlib import suppress
+from typing import Any
 
+from conformance.apis.assignment import shares
 from conformance.core.history import Died, History, Observation, Refused, Replied, Unsupported
 
 REFUSED = "refused"
@@ -17,10 +20,18 @@ def gist(history: History) -> str:
 def _gist(observation: Observation) -> str:
     match observation:
         case Replied(payload):
-            text = json.dumps(dict(payload), sort_keys=True)
+            told = dict(payload)
+            with suppress(ValueError):  # what is no assignment is compared as it is
+                told = _given(observation) if "assignment" in told else told
+            text = json.dumps(told, sort_keys=True)
             return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
         case Refused():
             return REFUSED
         case Died() | Unsupported():
             return type(observation).__name__.lower()
     return ""
+
+
+def _given(observation: Replied) -> dict[str, Any]:
+    """Who gets what, in whatever order it was told; the user data of an assignment is nobody's concern but its own."""
+    return {"assignment": sorted((member, sorted(partitions)) for member, partitions in shares(observation))}

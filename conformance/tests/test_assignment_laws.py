@@ -11,6 +11,7 @@ from conformance.checks.assignment import shown
 from conformance.core.case import Case, Role
 from conformance.core.history import Died, History, Observation, Op, Refused, Replied
 from conformance.core.verdict import Grade, Result
+from conformance.gist import gist
 from conformance.runner import judge
 from conformance.targets import roll
 from conformance.targets.inprocess import InProcess, Reference
@@ -291,3 +292,18 @@ def test_an_exhibit_shows_who_said_and_got_what() -> None:
 
 def test_a_vice_of_a_leader_is_caught_by_no_check_of_codecs() -> None:
     assert all(CHECKS[vice.check].role is Role.LEADER for vice in LEADERS.values())
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a t0-0 t0-1; b", "b; a t0-1 t0-0", True),
+        ("a t0-0; b t0-1", "a t0-1; b t0-0", False),
+        ("a t0-0; b", "a t0-0", False),
+    ],
+)
+def test_answers_are_compared_by_who_gets_what(one: str, other: str, same: bool) -> None:
+    asked = "sticky t0:2; a[t0]; b[t0]"
+    assert (gist(answered(asked, one)) == gist(answered(asked, other))) is same
+    garbled = Replied((("assignment", {"a": 7}),))
+    assert gist(answered(asked, garbled)) not in (gist(answered(asked, one)), gist(answered(asked, other)))
