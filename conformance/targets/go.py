@@ -31,7 +31,7 @@ def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Targ
     """Errors: ``Unavailable``."""
     program = build(name.partition("@")[0], version or entry.default)
     # Rather than to let it grow: past a soft limit the collector works harder, past a hard one the process is gone.
-    soft = {"GOMEMLIMIT": f"{entry.memory_mib // 4}MiB", "GOTRACEBACK": "all"}
+    soft = {"GOMEMLIMIT": f"{entry.memory_mib // 4}MiB", "GOTRACEBACK": "single"}
     argv = (str(program), toolchains.definitions())
     command = Command(argv, env=toolchains.environment(soft), memory=entry.memory_mib << 20)
     return Testee(name, command, limits or Limits(cpu_s=CPU_SECONDS))

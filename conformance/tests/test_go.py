@@ -187,10 +187,18 @@ def test_user_data_are_what_its_own_member_writes(leader: Session, assignor: str
     assert held(leader, step("leader", "user-data", **body)) == (Replied((("hex", data),)),)
 
 
-def test_another_release_is_that_release_and_claims_what_that_one_has() -> None:
-    with target("franz-go@1.19.0").open("apache", Role.CODEC) as session:
-        assert session.info.version == "1.19.0"
-        claimed = session.info.claims.messages
-        assert (claimed["ApiVersionsRequest"], claimed["OffsetCommitRequest"]) == ((0, 4), (0, 9))
-        (found,) = held(session, asked("decode", "HeartbeatResponse", 0, hex="0019"))
-        assert found == Replied((("value", {"errorCode": 25}),))
+def test_another_release_is_that_release_and_its_panics_are_told() -> None:
+    # Its sticky balancer puts a member without topics into a list that it is not in (franz-go #1348).
+    owns = [["t", 0], ["t", 1], ["t", 2], ["t", 3]]
+    group = [member("a", ["t"], owned=owns), member("b", [], owned=[["t", 0]], generation=9)]
+    counts = [{"name": "t", "partitions": 4, "racks": None}]
+    steps = [step("leader", "assign", assignor="sticky", topics=counts, members=each) for each in (group, group[:1])]
+    with target("franz-go@1.21.3").open("apache", Role.LEADER) as session:
+        assert session.info.version == "1.21.3"
+        assert session.info.claims.messages["ApiVersionsRequest"] == (0, 4)
+        (died,), (after,) = session.hold([Case("test", "apache", Role.LEADER, (each,)) for each in steps])
+    assert isinstance(died, Died)
+    assert died.cause == "crashed"
+    assert died.detail.startswith("exit status 2: panic: runtime error: index out of range")
+    assert "tryRestickyStales" in died.evidence
+    assert after == Replied((("assignment", [{"id": "a", "partitions": owns, "userData": None}]),))

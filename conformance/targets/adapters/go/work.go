@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
-	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,9 +18,11 @@ import (
 // evidence is what is kept of the end of what it wrote, in bytes.
 const evidence = 8 << 10
 
+// lastWords are with what a Go program says that it ends; what follows is where it was.
+var lastWords = regexp.MustCompile(`(?m)^(panic|fatal error|runtime: out of memory).*$`)
+
 // work holds operations, one a line, each with a result on a line of its own, until there are no more.
 func work(messages map[string]*message, in *bufio.Reader, out *bufio.Writer) {
-	debug.SetTraceback("all")
 	for {
 		text, err := in.ReadBytes('\n')
 		if err != nil {
@@ -89,8 +92,11 @@ func (s *supervised) result(op object, limit time.Duration) any {
 	if err != nil {
 		s.command.Wait()
 		gone := died("crashed", s.command.ProcessState.String(), s.noise.String())
-		if bytes.Contains(s.noise.kept, []byte("out of memory")) {
-			gone["cause"] = "memory"
+		if last := lastWords.FindString(s.noise.String()); last != "" {
+			gone["message"] = s.command.ProcessState.String() + ": " + last
+			if strings.Contains(last, "out of memory") {
+				gone["cause"] = "memory"
+			}
 		}
 		gone["n"] = op["n"]
 		s.command = nil
