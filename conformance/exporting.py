@@ -1,6 +1,7 @@
 """A stored failure in a form that needs no gate: a program, a test, a packet capture, bytes."""
 
 import json
+import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -114,17 +115,11 @@ def _wrapped(text: str) -> str:
 
 
 def _command(target: str) -> list[str]:
-    """Of the testee; none where only the gate knows how to start it."""
-    from conformance.targets.entries import roll
-
-    if target.startswith("cmd:"):
-        import shlex
-
-        return shlex.split(target.removeprefix("cmd:"))
-    named = roll().get(target)
-    if target.startswith("miniature/") or (named is not None and named.kind == "python"):
-        return ["python", "-m", "conformance.targets.child", target]
-    return []
+    """Of the testee; none for one that listens somewhere."""
+    prefix, _, rest = target.partition(":")
+    if prefix == "tcp":
+        return []
+    return shlex.split(rest) if prefix == "cmd" else ["python", "-m", "conformance", "testee", target]
 
 
 ANY: Final = {"any": True}

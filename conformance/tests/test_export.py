@@ -77,7 +77,7 @@ def exported(path: Path, *arguments: str, testee: str = "") -> subprocess.Comple
     )  # fmt: skip
 
 
-REFERENCE = "python -m conformance.targets.child reference"
+REFERENCE = "python -m conformance testee reference"
 
 
 def test_a_script_runs_by_itself(filed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,6 +131,23 @@ def stored(*steps: Step, role: Role = Role.CODEC, invariant: str = "wire/decodes
 
 def decode(message: str, version: int, data: bytes) -> Step:
     return step("codec", "decode", message=message, version=version, hex=data.hex())
+
+
+@pytest.mark.parametrize(
+    ("target", "command"),
+    [
+        ("cmd:./my testee", ["./my", "testee"]),
+        ("java:kafka-clients:3.9.2", ["python", "-m", "conformance", "testee", "java:kafka-clients:3.9.2"]),
+        ("kafka-python@2.3.0", ["python", "-m", "conformance", "testee", "kafka-python@2.3.0"]),
+        ("tcp:127.0.0.1:9000", []),
+    ],
+)
+def test_the_testee_is_the_one_with_which_it_was_found(target: str, command: list[str]) -> None:
+    found = stored(decode("HeartbeatResponse", 0, b"\0\0"))
+    names: dict[str, Any] = {"__name__": "exported"}
+    program = as_script(Stored({**found.line, "target": target}, found.case))
+    exec(compile(program, "exported.py", "exec"), names)  # noqa: S102 - our own
+    assert names["COMMAND"] == command
 
 
 def test_whatever_a_failure_says_the_program_is_python() -> None:
