@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from conformance.core.case import Role
+from conformance.questions import EDITION
 from conformance.targets import answers
 from conformance.targets.answers import Hello, Wrong
 from conformance.targets.framing import Framing
 from conformance.targets.protocol import VERSION, Target
 from conformance.targets.session import Link
 from conformance.targets.talk import Ended, Talk
-
-EDITION: Final = "apache"
 
 
 @dataclass(frozen=True, slots=True)

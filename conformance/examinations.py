@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.resources import files
@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from conformance.core.case import Role
 from conformance.core.edition import edition
-from conformance.doctor import EDITION, Examination, Ill, Patient, Told, Tried, Unfit, offered, talk_of
+from conformance.doctor import Examination, Ill, Patient, Told, Tried, Unfit, offered, talk_of
+from conformance.questions import ASSIGNORS, EDITION, Op, asked_of, assign, layouts, named, plain
 from conformance.targets import answers
 from conformance.targets.framing import Framing
 from conformance.targets.pipe import Pipe
-from conformance.targets.protocol import BATCH, FEATURES
+from conformance.targets.protocol import BATCH, FEATURES, Claims
 from conformance.wire.schema import Layout, messages, spec
 
 SILENCE: Final = 0.2
@@ -31,10 +32,7 @@ ALIKE: Final = 0.93
 """Of two names, from which on one is taken for a slip of the pen."""
 GRACE: Final = 5.0
 """Seconds to answer bye, and to end after it."""
-ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 EXAMINATIONS: list[Examination] = []
-
-Op = dict[str, Any]
 
 
 def examination(tried: str, fix: str, decisive: bool = False) -> Callable[[Tried], Tried]:
@@ -167,6 +165,11 @@ def configure(patient: Patient) -> str:
     return ", ".join(found)
 
 
+def _claims(patient: Patient) -> Claims:
+    assert patient.hello is not None
+    return patient.hello.claims
+
+
 def _roles(patient: Patient) -> list[Role]:
     assert patient.hello is not None
     return [each for each in answers.NEEDS if each in patient.hello.roles]
@@ -186,7 +189,7 @@ def empty_batch(patient: Patient) -> str:
 def full_batch(patient: Patient) -> str:
     for role in _roles(patient):
         patient.ready(role)
-        patient.batch(*islice(cycle(_questions(patient, role)), BATCH))
+        patient.batch(*islice(cycle(asked_of(_claims(patient), role)), BATCH))
     return "all answered" + ("" if patient.in_order else ", out of order, as they may be")
 
 
@@ -196,15 +199,15 @@ def claims(patient: Patient) -> str:
     count, limits = 0, patient.hello.claims.limits
     for role in _roles(patient):
         patient.ready(role)
-        questions = list(_questions(patient, role))
+        questions = list(asked_of(_claims(patient), role))
         for start in range(0, len(questions), BATCH):
             some = questions[start : start + BATCH]
             for asked, result in zip(some, patient.batch(*some), strict=True):
                 count += 1
                 if result["status"] == "unsupported" and result.get("capability") not in limits:
-                    raise Ill(f"{_named(asked)} is claimed, and unsupported: {result.get('message', '')}")
+                    raise Ill(f"{named(asked)} is claimed, and unsupported: {result.get('message', '')}")
                 if result["status"] in ("internal", "died"):
-                    raise Ill(f"{_named(asked)}: {result['status']}, {result.get('message', '')}")
+                    raise Ill(f"{named(asked)}: {result['status']}, {result.get('message', '')}")
     return f"{count} answered"
 
 
@@ -212,11 +215,11 @@ def claims(patient: Patient) -> str:
 def repeated(patient: Patient) -> str:
     for role in _roles(patient):
         patient.ready(role)
-        some = list(islice(_questions(patient, role), 8))
+        some = list(islice(asked_of(_claims(patient), role), 8))
         first, second = (patient.batch(*some) for _ in range(2))
         for asked, before, after in zip(some, first, second, strict=True):
-            if _plain(before) != _plain(after):
-                raise Ill(f"{_named(asked)}: {_plain(before)!s:.100}, and then {_plain(after)!s:.100}")
+            if plain(before) != plain(after):
+                raise Ill(f"{named(asked)}: {plain(before)!s:.100}, and then {plain(after)!s:.100}")
     return "answered alike"
 
 
@@ -233,14 +236,14 @@ def unknown_message(patient: Patient) -> str:
         _unsupported(patient, {"op": "decode", "message": "Nothing", "version": 0, "hex": ""})
     if Role.LEADER in _roles(patient):
         patient.ready(Role.LEADER)
-        _unsupported(patient, _assign("first-come", "t"))
+        _unsupported(patient, assign("first-come", "t"))
     return "unsupported"
 
 
 def _unsupported(patient: Patient, op: Op) -> str:
     (result,) = patient.batch(op)
     if result["status"] != "unsupported":
-        raise Ill(f"{_named(op)} is answered with {_plain(result)!s:.100}")
+        raise Ill(f"{named(op)} is answered with {plain(result)!s:.100}")
     return "unsupported"
 
 
@@ -258,7 +261,7 @@ def unknown_type(patient: Patient) -> str:
 def incomplete_case(patient: Patient) -> str:
     for role in _roles(patient):
         patient.ready(role)
-        asked = next(_questions(patient, role))
+        asked = next(asked_of(_claims(patient), role))
         patient.batch({"op": asked["op"], "message": asked.get("message", ""), "version": asked.get("version", 0)})
     return "answered"
 
@@ -266,12 +269,11 @@ def incomplete_case(patient: Patient) -> str:
 @examination("keys that it does not know", "pass over what a later version may add")
 def unknown_keys(patient: Patient) -> str:
     patient.ready()
-    role = patient.role
-    assert role is not None
-    asked = list(islice(_questions(patient, role), 1))
-    plain, more = (patient.batch(*asked), patient.batch(*({**each, "novelty": [None]} for each in asked)))
-    if _plain(plain[0]) != _plain(more[0]):
-        raise Ill(f"answered with {_plain(more[0])!s:.100} in the place of {_plain(plain[0])!s:.100}")
+    assert patient.role is not None
+    asked = next(asked_of(_claims(patient), patient.role))
+    (before,), (after,) = patient.batch(asked), patient.batch({**asked, "novelty": [None]})
+    if plain(before) != plain(after):
+        raise Ill(f"answered with {plain(after)!s:.100} in the place of {plain(before)!s:.100}")
     return "passed over"
 
 
@@ -280,7 +282,7 @@ def big_batch(patient: Patient) -> str:
     if Role.CODEC not in _roles(patient):
         raise Unfit("it is no codec")
     patient.ready(Role.CODEC)
-    asked = [each for each in islice(cycle(_questions(patient, Role.CODEC)), 8) if each["op"] == "encode"]
+    asked = [each for each in islice(cycle(asked_of(_claims(patient), Role.CODEC)), 8) if each["op"] == "encode"]
     patient.batch(*({**each, "op": "decode", "hex": "ff" * BIG} for each in asked))
     return f"{len(asked) * BIG * 2 >> 20} MiB"
 
@@ -305,7 +307,7 @@ def unicode(patient: Patient) -> str:
         return f"kept in {layout.message}.{name}"
     if Role.LEADER in _roles(patient):
         patient.ready(Role.LEADER)
-        asked = _assign(next(each for each in ASSIGNORS if each in _assignors(patient)), TEXT)
+        asked = assign(next(each for each in ASSIGNORS if each in _claims(patient).assignors), TEXT)
         (result,) = patient.batch(asked)
         topics = [topic for each in result.get("assignment", ()) for topic, _ in each["partitions"]]
         _is_text(topics, TEXT, "assign", result)
@@ -315,11 +317,11 @@ def unicode(patient: Patient) -> str:
 
 def _is_text(found: Any, wanted: Any, what: str, result: Mapping[str, Any]) -> None:
     if wanted not in found:
-        raise Ill(f"{what}: {TEXT!r} is not in {_plain(result)!s:.100}")
+        raise Ill(f"{what}: {TEXT!r} is not in {plain(result)!s:.100}")
 
 
 def _with_text(patient: Patient) -> tuple[Layout, str] | None:
-    for layout in _layouts(patient):
+    for layout in layouts(_claims(patient)):
         for slot in layout.slots:
             if slot.type == "string" and not slot.array and slot.tag is None:
                 return layout, slot.name
@@ -335,7 +337,7 @@ def afresh(patient: Patient) -> str:
     patient.batch({"op": "update", "level": 3, "allow_downgrade": False, "case": 1 << 30})
     (told,) = patient.batch({"op": "describe", "case": (1 << 30) + 1})
     if told.get("level") != 0:
-        raise Ill(f"a new case begins with {_plain(told)}")
+        raise Ill(f"a new case begins with {plain(told)}")
     return "it does"
 
 
@@ -355,7 +357,7 @@ def noise(patient: Patient) -> str:
 def speed(patient: Patient) -> str:
     patient.ready()
     assert patient.role is not None
-    some = list(islice(cycle(_questions(patient, patient.role)), BATCH))
+    some = list(islice(cycle(asked_of(_claims(patient), patient.role)), BATCH))
     begun = time.monotonic()
     for _ in range(SPEED):
         patient.batch(*some)
@@ -395,7 +397,7 @@ def frames(patient: Patient) -> str:
     patient.end()
     patient.ready(framing=Framing.FRAMES)
     patient.batch()
-    patient.batch(*islice(_questions(patient, patient.role or Role.CODEC), 8))
+    patient.batch(*islice(asked_of(_claims(patient), patient.role or Role.CODEC), 8))
     told = patient.exchange({"type": "bye"})
     patient.end()
     return f"kept until {told.get('type')}"
@@ -410,53 +412,3 @@ def end_of_stdin(patient: Patient) -> str:
     if trouble := patient.link.leave(GRACE):
         raise Ill(trouble)
     return "it ends"
-
-
-# ---- questions
-
-
-def _questions(patient: Patient, role: Role) -> Iterator[Op]:
-    """Harmless ones, of what it claims."""
-    match role:
-        case Role.LEADER:
-            yield from (_assign(each, "t") for each in ASSIGNORS if each in _assignors(patient))
-        case Role.CONTROLLER:
-            yield {"op": "broker-up", "broker": 1, "low": 1, "high": 3}
-            yield {"op": "update", "level": 1, "allow_downgrade": False}
-        case _:
-            for layout in _layouts(patient):
-                value = layout.codec.to_json(layout.defaults())
-                yield {"op": "encode", "message": layout.message, "version": layout.version, "value": value}
-
-
-def _assignors(patient: Patient) -> tuple[str, ...]:
-    assert patient.hello is not None
-    return patient.hello.claims.assignors
-
-
-def _layouts(patient: Patient) -> Iterator[Layout]:
-    assert patient.hello is not None
-    found = patient.hello.claims
-    known = set(messages(edition(EDITION)))
-    for name in found.messages:
-        if name in known:
-            yield from (layout for layout in spec(edition(EDITION), name) if found.has(name, layout.version))
-
-
-def _assign(assignor: str, topic: str) -> Op:
-    member = {
-        "id": "c1", "subscription": [topic], "owned": [], "generation": -1, "instance": None, "rack": None,
-        "userData": None,
-    }  # fmt: skip
-    topics = [{"name": topic, "partitions": 2, "racks": None}]
-    return {"op": "assign", "assignor": assignor, "topics": topics, "members": [member, {**member, "id": "c2"}]}
-
-
-def _named(op: Mapping[str, Any]) -> str:
-    what = op.get("message") or op.get("assignor") or ""
-    version = f" v{op['version']}" if "version" in op else ""
-    return f"{op['op']} {what}{version}".strip()
-
-
-def _plain(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in result.items() if key not in ("n", "evidence")}

@@ -1,0 +1,57 @@
+"""What a doctor asks: harmless operations on what a testee claims."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from conformance.core.case import Role
+from conformance.core.edition import edition
+from conformance.targets.protocol import Claims
+from conformance.wire.schema import Layout, messages, spec
+
+EDITION: Final = "apache"
+ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+Op: TypeAlias = dict[str, Any]
+
+
+def asked_of(claims: Claims, role: Role) -> Iterator[Op]:
+    """Harmless ones, of what it claims."""
+    match role:
+        case Role.LEADER:
+            yield from (assign(each, "t") for each in ASSIGNORS if each in claims.assignors)
+        case Role.CONTROLLER:
+            yield {"op": "broker-up", "broker": 1, "low": 1, "high": 3}
+            yield {"op": "update", "level": 1, "allow_downgrade": False}
+        case _:
+            for layout in layouts(claims):
+                value = layout.codec.to_json(layout.defaults())
+                yield {"op": "encode", "message": layout.message, "version": layout.version, "value": value}
+
+
+def layouts(claims: Claims) -> Iterator[Layout]:
+    """Of the messages and versions that are claimed and known."""
+    known = set(messages(edition(EDITION)))
+    for name in claims.messages:
+        if name in known:
+            yield from (layout for layout in spec(edition(EDITION), name) if claims.has(name, layout.version))
+
+
+def assign(assignor: str, topic: str) -> Op:
+    """Two members, one topic."""
+    member = {
+        "id": "c1", "subscription": [topic], "owned": [], "generation": -1, "instance": None, "rack": None,
+        "userData": None,
+    }  # fmt: skip
+    topics = [{"name": topic, "partitions": 2, "racks": None}]
+    return {"op": "assign", "assignor": assignor, "topics": topics, "members": [member, {**member, "id": "c2"}]}
+
+
+def named(op: Mapping[str, Any]) -> str:
+    """For a person."""
+    what = op.get("message") or op.get("assignor") or ""
+    version = f" v{op['version']}" if "version" in op else ""
+    return f"{op['op']} {what}{version}".strip()
+
+
+def plain(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What was answered, without what differs each time."""
+    return {key: each for key, each in result.items() if key not in ("n", "evidence")}
