@@ -188,7 +188,7 @@ def test_user_data_are_what_its_own_member_writes(leader: Session, assignor: str
 
 
 def test_another_release_is_that_release_and_its_panics_are_told() -> None:
-    # Its sticky balancer puts a member without topics into a list that it is not in (franz-go #1348).
+    # A newer claim of a member that does not subscribe brings its sticky balancer down (franz-go #1348).
     owns = [["t", 0], ["t", 1], ["t", 2], ["t", 3]]
     group = [member("a", ["t"], owned=owns), member("b", [], owned=[["t", 0]], generation=9)]
     counts = [{"name": "t", "partitions": 4, "racks": None}]
