@@ -38,10 +38,9 @@ class KafkaPythonAssignors:
 
     def _as_joined(self, name: str, member: Member) -> Any:
         made = self._written(name, member)
-        newest = self._subscription.max_version
         if made.version > 0:  # an assignor that reads more than topics and user data
             made = self._subscription(
-                version=newest,
+                version=self._subscription.max_version,
                 topics=made.topics,
                 user_data=made.user_data,
                 owned_partitions=made.owned_partitions,
