@@ -5,6 +5,7 @@ own, so one process holds many. (A release as a target of the gate: ``java_targe
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -160,20 +161,33 @@ def judge_of(jars: Mapping[str, Sequence[Path]], case_milliseconds: int = CASE_M
         pipe.close({"type": "bye"})
 
 
-def command(jars: Mapping[str, Sequence[Path]], name: str = "kafka-jars") -> Command:
+def command(
+    jars: Mapping[str, Sequence[Path]], name: str = "kafka-jars", names: Mapping[str, Any] | None = None
+) -> Command:
     """What starts a JVM with these jars, by the name of the release; the first jar of the first one is what it plays.
 
-    Errors: ``Unavailable`` without a JDK.
+    ``names`` are those of fields, for releases whose requests and responses have none. Errors: ``Unavailable``.
     """
+    lent = () if names is None else (f"-Dkipcheck.names={_filed(names)}",)
     given = (f"{release}={os.pathsep.join(map(str, paths))}" for release, paths in jars.items())
     return Command(
         (
             tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
             # Its own words, thread dumps among them, must not mix with what the program says.
-            "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}",
+            "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}", *lent,
             "-cp", str(program()), "kipcheck.Testee", *given,
         )
     )  # fmt: skip
+
+
+def _filed(names: Mapping[str, Any]) -> Path:
+    """Kept under a name that tells what is in it."""
+    text = json.dumps(names, separators=(",", ":"))
+    path = artifacts.cache() / "java" / f"names-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    if not path.is_file():
+        with artifacts.placing(path) as staged:
+            staged.write_text(text, "utf-8")
+    return path
 
 
 def coordinates(release: str, wanted: Iterable[str] = ("clients",)) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from conformance import artifacts
 from conformance.core.release import NEWEST, Release, releases
 from conformance.targets import java
-from conformance.targets.java_words import Translated
+from conformance.targets.java_words import Translated, names
 from conformance.targets.protocol import Target, Unavailable
 from conformance.targets.testee import Limits, Testee
 
@@ -28,7 +28,7 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
     try:
         java.program()  # before anything is fetched: without a JDK no jar is of use
         found = artifacts.fetch({each: None for each in needed})
-        command = java.command({version: [found[each] for each in needed]}, artifact)
+        command = java.command({version: [found[each] for each in needed]}, artifact, names(version))
     except artifacts.Unavailable as missing:
         raise Unavailable(str(missing)) from None
     return Translated(Testee(name, command, limits), version)

@@ -1,9 +1,8 @@
 """What stands between the words of an edition and those of one release's classes.
 
-Releases call fields otherwise than the newest one does, those up to 2.3 have no definitions at all, and some classes
-keep sets and maps where the wire has a list. The declarations know all that, the program in the JVM knows only its
-release: so a step is put in the words of the release before it is asked, and its answer in those of the edition after.
-What is right is not decided here.
+Releases call fields otherwise than the newest one does, and some classes keep sets and maps where the wire has a list.
+The declarations know that, the program in the JVM knows only its release: so a step is put in the words of the release
+before it is asked, and its answer in those of the edition after. What is right is not decided here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,13 +18,12 @@ from conformance.core.release import Release, releases
 from conformance.targets.protocol import Session, Target, TargetInfo
 from conformance.targets.settled import crowded, settled
 from conformance.wire.errors import Refused as Illegal
-from conformance.wire.schema import Layout, Slot, spec
+from conformance.wire.schema import Layout, Slot, messages, spec
 
 TAGS: Final = "_unknownTaggedFields"
-ROWS: Final = "rows"
 CODEC_OPS: Final = ("encode", "decode", "recode")
-IN_ROWS: Final = releases("0.0.0-2.3.1")
-"""Releases whose requests, responses and headers are known by the places of their fields."""
+NAMELESS: Final = releases("0.0.0-2.3.1")
+"""Releases whose requests, responses and headers have no definitions, and get the names of their fields lent."""
 OF_SETS: Final = {
     "SubscriptionInfo": releases("0.0.0-2.4.1"),
     "AssignmentInfo": releases("all"),
@@ -134,10 +132,6 @@ class Words:
     def asked(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The body of a step. Errors: ``Inexpressible``."""
         layout = _layout(self._edition, body["message"], body["version"])
-        if self._in_rows(body["message"]):
-            if verb == "encode" and layout is not None:
-                return {**body, "through": ROWS, "value": {ROWS: _row(layout, body["value"])}}
-            return {**body, "through": ROWS}
         if verb != "encode" or layout is None:
             return dict(body)
         if self._of_sets(body["message"]) and (beyond := [key for key in body["value"] if key not in layout.names]):
@@ -157,12 +151,8 @@ class Words:
         return answer
 
     def _shown(self, layout: Layout, body: Mapping[str, Any], answer: Replied) -> Replied:
-        value = answer["value"]
-        if self._in_rows(body["message"]):
-            shown = _of_row(layout, value[ROWS])
-        else:
-            theirs = self._theirs(body)
-            shown = value if theirs is None else _renamed(layout, theirs, value)
+        theirs = self._theirs(body)
+        shown = answer["value"] if theirs is None else _renamed(layout, theirs, answer["value"])
         return Replied(tuple((key, shown if key == "value" else each) for key, each in answer.payload))
 
     def _keepable(self, layout: Layout, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> None:
@@ -185,10 +175,6 @@ class Words:
             return  # bytes or values that have no meaning to compare
         if lost:
             raise Inexpressible("its class keeps sets, maps and strings here", VALUES)
-
-    def _in_rows(self, message: str) -> bool:
-        wire = message.endswith(("Request", "Response", "Header"))
-        return wire and self._release in IN_ROWS
 
     def _of_sets(self, message: str) -> bool:
         return message in OF_SETS and self._release in OF_SETS[message]
@@ -283,45 +269,26 @@ def _inner(slot: Slot, other: Slot, value: Any, turned: Any) -> Any:
     return turned(slot.item, other.item, value)
 
 
-# -- rows: fields by their place on the wire
+# -- names, for releases that have none
 
 
-def _row(layout: Layout, value: Mapping[str, Any]) -> list[Any]:
-    """Errors: ``Inexpressible`` for a field that the version lacks."""
-    if beyond := [key for key in value if key not in layout.names]:
-        raise Inexpressible(f"its structs have no field {beyond[0]} in this version", FIELDS)
-    row: list[Any] = []
-    for slot in layout.slots:
-        each = value[slot.name] if slot.name in value else _default(layout, slot)
-        if slot.array:
-            row.append(each and [_row(slot.item, one) if slot.item else [one] for one in each])
-        elif slot.item is not None:
-            row += _row(slot.item, each)
-        else:
-            row.append(each)
-    return row
+def names(release: str) -> dict[str, dict[str, Any]] | None:
+    """Message -> version -> its fields in the order of the wire; None for a release that has names of its own.
+
+    Of each field the name, the default, whether it is an array, and the fields of the struct that it is.
+    """
+    if Release.parse(release) not in NAMELESS:
+        return None
+    found = edition(f"apache@{release}")
+    wire = [each for each in messages(found) if each.endswith(("Request", "Response", "Header"))]
+    return {message: {str(each.version): _fields(each) for each in spec(found, message)} for message in wire}
 
 
-def _of_row(layout: Layout, row: list[Any]) -> Value:
-    waiting = iter(row)
-    value = _taken(layout, waiting)
-    if left := list(waiting):
-        value[ROWS] = left
-    return value
-
-
-def _taken(layout: Layout, waiting: Iterator[Any]) -> Value:
-    """As many as there are."""
-    value: Value = {}
-    for slot in layout.slots:
-        if slot.item is not None and not slot.array:
-            value[slot.name] = _taken(slot.item, waiting)
-            continue
-        try:
-            each = next(waiting)
-        except StopIteration:
-            break
-        if slot.array and each is not None:
-            each = [_of_row(slot.item, one) if slot.item else one[0] for one in each]
-        value[slot.name] = each
-    return value
+def _fields(layout: Layout) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": slot.name, "array": slot.array, "default": _default(layout, slot),
+            "fields": None if slot.item is None else _fields(slot.item),
+        }
+        for slot in layout.slots
+    ]  # fmt: skip

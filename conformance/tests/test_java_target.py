@@ -11,11 +11,14 @@ import pytest
 
 from conformance import artifacts
 from conformance.core.case import Case, Role, step
+from conformance.core.edition import edition
 from conformance.core.history import Died, Observation, Refused, Replied, Unsupported
 from conformance.gate import Options, run
 from conformance.targets import java, java_target, roll
 from conformance.targets.protocol import NotPlayed, Session, Unavailable
 from conformance.targets.testee import Limits, Testee as Program
+from conformance.values import extreme
+from conformance.wire.schema import messages, spec
 
 CLIENTS = {
     "0.10.0.1": {"JoinGroupRequest": (0, 0), "ConsumerProtocolSubscription": (0, 0), "RequestHeader": (1, 1)},
@@ -265,6 +268,35 @@ def test_the_newest_names_are_put_in_those_of_the_release() -> None:
         assert isinstance(versions, Replied) and versions["value"]["finalizedFeaturesEpoch"] == -1
         assert isinstance(knows, Unsupported) and isinstance(beyond, Unsupported)
         assert (knows.limit, beyond.limit) == ("fields", "fields")
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize("release", ["0.10.0.1", "0.11.0.3", "2.3.1"])
+def test_releases_without_definitions_read_and_write_every_version_under_lent_names(release: str) -> None:
+    own = edition(f"apache@{release}")
+    with roll.target(f"java:kafka-clients:{release}").open(str(own), Role.CODEC) as session:
+        seen = 0
+        for message, (low, high) in session.info.claims.messages.items():
+            if message not in messages(own) or not message.endswith(("Request", "Response", "ResponseHeader")):
+                continue
+            for at in spec(own, message):
+                assert low <= at.version <= high, str(at)
+                value = extreme(at)
+                data, plain = at.encode(value).hex(), at.codec.to_json(value)
+                written, read, again, less, more = held(
+                    session,
+                    asked("encode", message, at.version, value=plain),
+                    asked("decode", message, at.version, hex=data),
+                    asked("recode", message, at.version, hex=data),
+                    asked("encode", message, at.version, value={}),
+                    asked("encode", message, at.version, value={**plain, "nosuch": 1}),
+                )
+                assert (written, again) == (Replied((("hex", data),)),) * 2, str(at)
+                assert read == Replied((("value", plain),)), str(at)
+                assert less == Replied((("hex", at.encode(at.defaults()).hex()),)), str(at)
+                assert isinstance(more, Unsupported) and more.limit == "fields"
+                seen += 1
+    assert seen >= 30
 
 
 @pytest.mark.jars

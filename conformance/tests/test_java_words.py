@@ -11,16 +11,14 @@ from conformance.core.case import Case, Role, Step, step
 from conformance.core.edition import edition
 from conformance.core.history import Died, Observation, Refused, Replied, Unsupported
 from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.java_words import Translated, Words
+from conformance.targets.java_words import Translated, names
 from conformance.targets.protocol import Session, TargetInfo
 from conformance.targets.settled import crowded
 from conformance.wire import layout
-from conformance.wire.schema import messages, spec
+from conformance.wire.schema import spec
 from strategies.compiled import compiled
 from strategies.messages import from_layout
 
-OLD = "1.1.1"
-"""It has its fields by their places."""
 RENAMED = "2.4.1"
 """It calls the generation of a commit otherwise."""
 
@@ -73,12 +71,6 @@ def drawn(message: str, version: int, count: int) -> Iterator[dict[str, Any]]:
         yield at.codec.to_json(draw(random))
 
 
-def spoken(release: str) -> Iterator[tuple[str, int]]:
-    for message in messages(edition(f"apache@{release}")):
-        for each in spec(edition(f"apache@{release}"), message):
-            yield message, each.version
-
-
 def test_a_field_goes_out_and_comes_back_under_the_name_of_its_reader() -> None:
     value = {"groupId": "g", "generationIdOrMemberEpoch": 5, "memberId": "m", "topics": []}
     theirs = {"groupId": "g", "generationId": 5, "memberId": "m", "topics": []}
@@ -116,39 +108,17 @@ def test_what_a_release_leaves_out_is_not_made_up() -> None:
     assert read == Replied((("value", {"groupId": "g"}),))
 
 
-@pytest.mark.parametrize("release", ["0.10.0.1", "1.1.1", "2.3.1"])
-def test_every_value_comes_back_out_of_its_row(release: str) -> None:
-    words, count = Words(release, "apache"), 0
-    for message, version in spoken(release):
-        if not message.endswith(("Request", "Response", "Header")):
-            continue
-        for value in drawn(message, version, 4):
-            sent = words.asked("encode", {"message": message, "version": version, "value": value})
-            assert sent["through"] == "rows" and list(sent["value"]) == ["rows"]
-            back = words.told(
-                "decode", {"message": message, "version": version, "hex": ""}, Replied((("value", sent["value"]),))
-            )
-            assert isinstance(back, Replied) and back["value"] == value, (message, version)
-            count += bool(sent["value"]["rows"])
-    assert count > 100
-
-
-def test_a_row_spreads_structs_and_nests_elements() -> None:
-    value = {"groupId": "g", "sessionTimeoutMs": 1, "memberId": "", "protocolType": "p"}
-    protocols = [{"name": "a", "metadata": "00"}, {"name": "b", "metadata": ""}]
-    sent = asked("encode", "JoinGroupRequest", 0, value={**value, "protocols": protocols})
-    _, (out,) = held(OLD, answer(hex=""), sent)
-    assert out["value"] == {"rows": ["g", 1, "", "p", [["a", "00"], ["b", ""]]]}
-    told, out_of = held(OLD, answer(hex=""), asked("encode", "JoinGroupRequest", 0, value={**value, "reason": "r"}))
-    assert not out_of and isinstance(told[0], Unsupported) and told[0].limit == "fields"
-
-
-def test_a_row_that_is_too_long_or_too_short_shows() -> None:
-    (long,), _ = held(OLD, answer(value={"rows": ["g", 1, "m", 9]}), asked("decode", "HeartbeatRequest", 0, hex=""))
-    assert isinstance(long, Replied)
-    assert long["value"] == {"groupId": "g", "generationId": 1, "memberId": "m", "rows": [9]}
-    (short,), _ = held(OLD, answer(value={"rows": ["g"]}), asked("decode", "HeartbeatRequest", 0, hex=""))
-    assert short == Replied((("value", {"groupId": "g"}),))
+def test_names_are_lent_to_releases_that_have_none() -> None:
+    assert names("2.4.0") is None
+    lent = names("2.3.1")
+    assert lent is not None and "ConsumerProtocolSubscription" not in lent
+    assert {message: sorted(map(int, versions)) for message, versions in lent.items()} == {
+        message: [each.version for each in spec(edition("apache@2.3.1"), message)] for message in lent
+    }
+    group, *_, protocols = lent["JoinGroupRequest"]["0"]
+    assert group == {"name": "groupId", "array": False, "default": "", "fields": None}
+    assert (protocols["name"], protocols["array"], protocols["default"]) == ("protocols", True, [])
+    assert [each["name"] for each in protocols["fields"]] == ["name", "metadata"]
 
 
 TWO = {"previousAssignment": [{"topic": topic, "partitions": [0]} for topic in ("b", "a")], "generation": 1}
@@ -232,7 +202,7 @@ def test_what_was_not_asked_leaves_the_other_answers_in_their_places() -> None:
 
 def test_a_refusal_passes() -> None:
     refused = Refused("java.lang.Exception", "no")
-    assert held(OLD, lambda _: refused, asked("decode", "HeartbeatRequest", 0, hex=""))[0] == (refused,)
+    assert held(RENAMED, lambda _: refused, asked("decode", "HeartbeatRequest", 0, hex=""))[0] == (refused,)
 
 
 def test_the_newest_release_needs_no_words_of_its_own() -> None:

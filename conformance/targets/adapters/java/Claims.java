@@ -116,7 +116,7 @@ final class Claims {
     Map<String, String> limits() {
         Map<String, String> limits = new TreeMap<>();
         limits.put(FIELDS, "its classes have no place for fields that this release does not know");
-        limits.put(VALUES, "classes of sets, maps and strings keep no order, no element twice, and no bytes that are no text");
+        limits.put(VALUES, "sets, maps and strings keep no order, no element twice, and no bytes that are no text");
         return limits;
     }
 

@@ -18,8 +18,8 @@ import java.util.Set;
 /**
  * The leader of a consumer group: the assignors of a release, asked as its ConsumerCoordinator asks them.
  *
- * <p>Each member's subscription is made by the classes of the same release, written and read again, so that what is owned
- * travels in the fields that this release has. Every order gets new assignors.
+ * <p>Each member's subscription is made by the classes of the same release, written and read again, so that what is
+ * owned travels in the fields that this release has. Every order gets new assignors.
  */
 final class Leader {
     static final Map<String, String> ASSIGNORS = new LinkedHashMap<>();
@@ -55,7 +55,8 @@ final class Leader {
         Object cluster = cluster(Values.list(order.get("topics")));
         Map<?, ?> assigned;
         if (recent()) {
-            Object group = Release.create(release.need(PLACE + "ConsumerPartitionAssignor$GroupSubscription"), subscriptions);
+            Class<?> type = release.need(PLACE + "ConsumerPartitionAssignor$GroupSubscription");
+            Object group = Release.create(type, subscriptions);
             Object answer = Release.call(assignor, "assign", cluster, group);
             assigned = (Map<?, ?>) Release.call(answer, "groupAssignment");
         } else {

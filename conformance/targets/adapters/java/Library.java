@@ -1,5 +1,7 @@
 package kipcheck;
 
+import java.util.Map;
+
 /** What one release offers: which of its codecs answers for a message. */
 final class Library {
     final Release release;
@@ -9,12 +11,12 @@ final class Library {
     final Rows rows;
     final Leader leader;
 
-    Library(Release release) {
+    Library(Release release, Map<String, Object> names) {
         this.release = release;
         this.generated = new Generated(release);
         this.streams = new Streams(release, generated, false);
         this.consumers = new Consumers(release);
-        this.rows = new Rows(release);
+        this.rows = new Rows(release, names);
         this.leader = new Leader(release, consumers);
     }
 
@@ -38,6 +40,9 @@ final class Library {
             case "ValueAndTimestamp":
                 return new Stores(release);
             default:
+                if (rows.used() && rows.knows(message)) {
+                    return rows;
+                }
                 if (!generated.knows(message)) {
                     throw new Release.Unsupported(release.name + " has no " + message + " that reads and writes itself");
                 }

@@ -17,27 +17,32 @@ import java.util.TreeMap;
  * Requests, responses and headers of releases up to 2.3, through the schema objects that their clients read and write
  * with.
  *
- * <p>Those call fields otherwise than the definitions that came later, so a value is a row: {@code {"rows": [...]}}, each
- * field in its place on the wire, a struct that is no element spread out in the row that it stands in, an array as a list
- * of rows.
+ * <p>Those call fields otherwise than the definitions that came later. So whoever starts this lends the names, in the
+ * order of the wire: message, version, and for each field its name, its default and, of structs, the fields in it.
+ * Without names a message is not played.
  */
 final class Rows implements Codec {
-    private static final String ROWS = "rows";
     private static final String REQUESTS = "org.apache.kafka.common.requests.";
     private static final int FIND_COORDINATOR = 10;
 
+    private final Map<String, Object> names;
     private final Release release;
     private final Map<Object, List<Object>> types = new IdentityHashMap<>();
     private Map<String, Map<Integer, Object>> schemas;
 
-    Rows(Release release) {
+    Rows(Release release, Map<String, Object> names) {
         this.release = release;
+        this.names = names;
     }
 
     /** Since 2.4 generated classes do it instead. */
     boolean used() {
         return release.find("org.apache.kafka.common.protocol.ObjectSerializationCache") == null
             && release.find("org.apache.kafka.common.protocol.ApiKeys") != null;
+    }
+
+    boolean knows(String message) {
+        return names.containsKey(message);
     }
 
     /** Message, version, schema. */
@@ -47,10 +52,11 @@ final class Rows implements Codec {
             for (Object api : release.need("org.apache.kafka.common.protocol.ApiKeys").getEnumConstants()) {
                 int key = ((Number) Release.get(api, "id")).intValue();
                 for (String side : new String[] {"request", "response"}) {
+                    String suffix = side.equals("request") ? "Request" : "Response";
                     Object[] versions = Schemas.schemas(release, api, key, side);
                     for (int version = 0; version < versions.length; version++) {
                         if (versions[version] != null) {
-                            String message = name(((Enum<?>) api).name(), key) + (side.equals("request") ? "Request" : "Response");
+                            String message = name(((Enum<?>) api).name(), key) + suffix;
                             found.computeIfAbsent(message, each -> new TreeMap<>()).put(version, versions[version]);
                         }
                     }
@@ -59,6 +65,9 @@ final class Rows implements Codec {
             // There is no number on the wire for these: the first one is for a request that knows no client id.
             header(found, "RequestHeader", "REQUEST_HEADER", 1);
             header(found, "ResponseHeader", "RESPONSE_HEADER", 0);
+            found.keySet().retainAll(names.keySet());
+            found.forEach((message, versions) -> versions.keySet().removeIf(
+                each -> !Values.object(names.get(message)).containsKey(String.valueOf(each))));
             schemas = found;
         }
         return schemas;
@@ -69,7 +78,7 @@ final class Rows implements Codec {
         Class<?> later = release.find(REQUESTS + message);
         Field field = later != null && Release.has(later, "SCHEMA") ? Release.need(later, "SCHEMA")
             : Release.need(release.need("org.apache.kafka.common.protocol.Protocol"), constant);
-        found.put(message, Collections.singletonMap(version, field.get(null)));
+        found.put(message, new TreeMap<>(Collections.singletonMap(version, field.get(null))));
     }
 
     /** As definitions call it: JOIN_GROUP is JoinGroup. */
@@ -78,8 +87,7 @@ final class Rows implements Codec {
             return "FindCoordinator";
         }
         StringBuilder out = new StringBuilder();
-        String plain = constant.endsWith("_KEY") ? constant.substring(0, constant.length() - "_KEY".length()) : constant;
-        for (String word : plain.split("_")) {
+        for (String word : constant.replaceFirst("_KEY$", "").split("_")) {
             out.append(word.charAt(0)).append(word.substring(1).toLowerCase(Locale.ROOT));
         }
         return out.toString();
@@ -87,9 +95,11 @@ final class Rows implements Codec {
 
     @Override
     public ByteBuffer encode(String message, int version, Map<String, Object> value) throws Throwable {
-        Iterator<Object> row = Values.list(value.get(ROWS)).iterator();
-        Object struct = read(schema(message, version), row);
-        if (row.hasNext()) {
+        List<Object> row = new ArrayList<>();
+        spread(fields(message, version), value, row);
+        Iterator<Object> waiting = row.iterator();
+        Object struct = read(schema(message, version), waiting);
+        if (waiting.hasNext()) {
             throw new Release.Unsupported(release.name + " has fewer fields in " + message + " v" + version);
         }
         return written(struct);
@@ -99,8 +109,11 @@ final class Rows implements Codec {
     public Map<String, Object> decode(String message, int version, ByteBuffer bytes) throws Throwable {
         List<Object> row = new ArrayList<>();
         print(Release.call(schema(message, version), "read", bytes), row);
-        Map<String, Object> value = new LinkedHashMap<>();
-        value.put(ROWS, row);
+        Iterator<Object> waiting = row.iterator();
+        Map<String, Object> value = gather(fields(message, version), waiting);
+        if (waiting.hasNext()) {
+            throw new Release.Unsupported(release.name + " has more fields in " + message + " v" + version);
+        }
         return value;
     }
 
@@ -125,6 +138,75 @@ final class Rows implements Codec {
         }
         return found;
     }
+
+    // -- names: a value to the leaves and lists in it, and back
+
+    private List<Object> fields(String message, int version) {
+        Object found = Values.object(names.getOrDefault(message, Collections.emptyMap())).get(String.valueOf(version));
+        if (found == null) {
+            throw new Release.Unsupported("nobody has said how the fields of " + message + " v" + version + " are called");
+        }
+        return Values.list(found);
+    }
+
+    private static void spread(List<Object> fields, Map<String, Object> value, List<Object> row) {
+        int known = 0;
+        for (Object each : fields) {
+            Map<String, Object> field = Values.object(each);
+            String name = Values.text(field.get("name"));
+            known += value.containsKey(name) ? 1 : 0;
+            Object given = value.getOrDefault(name, field.get("default"));
+            List<Object> inner = field.get("fields") == null ? null : Values.list(field.get("fields"));
+            if (field.get("array").equals(true) && given != null) {
+                List<Object> elements = new ArrayList<>();
+                for (Object element : Values.list(given)) {
+                    List<Object> one = new ArrayList<>();
+                    if (inner == null) {
+                        one.add(element);
+                    } else {
+                        spread(inner, Values.object(element), one);
+                    }
+                    elements.add(one);
+                }
+                row.add(elements);
+            } else if (inner != null && field.get("array").equals(false)) {
+                spread(inner, Values.object(given), row);
+            } else {
+                row.add(given);
+            }
+        }
+        if (known < value.size()) {
+            throw new Release.Unsupported("there are no more fields in this version than " + fields.size(), Claims.FIELDS);
+        }
+    }
+
+    private static Map<String, Object> gather(List<Object> fields, Iterator<Object> row) {
+        Map<String, Object> value = new LinkedHashMap<>();
+        for (Object each : fields) {
+            Map<String, Object> field = Values.object(each);
+            List<Object> inner = field.get("fields") == null ? null : Values.list(field.get("fields"));
+            Object found;
+            if (inner != null && field.get("array").equals(false)) {
+                found = gather(inner, row);
+            } else if (!row.hasNext()) {
+                throw new Release.Unsupported("there are fewer fields in its schema than " + fields.size());
+            } else {
+                found = row.next();
+            }
+            if (field.get("array").equals(true) && found != null) {
+                List<Object> elements = new ArrayList<>();
+                for (Object element : Values.list(found)) {
+                    Iterator<Object> one = Values.list(element).iterator();
+                    elements.add(inner == null ? one.next() : gather(inner, one));
+                }
+                found = elements;
+            }
+            value.put(Values.text(field.get("name")), found);
+        }
+        return value;
+    }
+
+    // -- rows: the leaves in the order of the wire, to the release's structs and back; a list is one of rows
 
     private static ByteBuffer written(Object struct) throws Throwable {
         ByteBuffer out = ByteBuffer.allocate((Integer) Release.call(struct, "sizeOf"));
@@ -219,7 +301,8 @@ final class Rows implements Codec {
             Object fields = Release.get(schema, "fields");
             for (int i = 0; i < Array.getLength(fields); i++) {
                 Object field = Array.get(fields, i);
-                found.add(Release.get(Release.has(field.getClass(), "def") ? Release.get(field, "def") : field, "type"));
+                Object def = Release.has(field.getClass(), "def") ? Release.get(field, "def") : field;
+                found.add(Release.get(def, "type"));
             }
             types.put(schema, found);
         }

@@ -3,6 +3,9 @@ package kipcheck;
 import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -24,10 +27,13 @@ public final class Testee {
     private Claims claims;
 
     private Testee(String[] releases) throws IOException {
+        String lent = System.getProperty("kipcheck.names");
+        Map<String, Object> names = lent == null ? Map.of()
+            : Values.object(Json.parse(Files.readString(Paths.get(lent), StandardCharsets.UTF_8)));
         for (String each : releases) {
             int at = each.indexOf('=');
             List<String> jars = Arrays.asList(each.substring(at + 1).split(File.pathSeparator));
-            libraries.put(each.substring(0, at), new Library(new Release(each.substring(0, at), jars)));
+            libraries.put(each.substring(0, at), new Library(new Release(each.substring(0, at), jars), names));
         }
         usual = libraries.values().iterator().next();
     }
@@ -68,8 +74,9 @@ public final class Testee {
                 answer.put("id", order.get("id"));
                 long deadline = number(order.get("deadline_ms"), USUAL_DEADLINE);
                 // A case that waits, and takes no processor time, may take half of what the batch may.
+                long cpu = number(order.get("cpu_ms"), deadline);
                 answer.put("results", bounded.results(
-                    Values.list(order.get("cases")), this::result, number(order.get("cpu_ms"), deadline), deadline / 2));
+                    Values.list(order.get("cases")), this::result, cpu, deadline / 2));
                 break;
             case "bye":
                 break;
@@ -151,7 +158,8 @@ public final class Testee {
         return text.length() > WORDS ? text.substring(0, WORDS) : text;
     }
 
-    private static void perform(Map<String, Object> order, Library library, Map<String, Object> result) throws Throwable {
+    private static void perform(Map<String, Object> order, Library library, Map<String, Object> result)
+            throws Throwable {
         String op = String.valueOf(order.get("op"));
         if (op.equals("assign")) {
             result.put("assignment", library.leader.assign(order));
@@ -162,8 +170,7 @@ public final class Testee {
             return;
         }
         String message = Values.text(order.get("message"));
-        String through = String.valueOf(order.get("through"));
-        Codec codec = through.equals("rows") ? library.rows : library.codec(message, through.equals("public"));
+        Codec codec = library.codec(message, "public".equals(order.get("through")));
         if (op.equals("versions")) {
             int[] versions = codec.versions(message);
             result.put("versions", List.of(versions[0], versions[1]));
