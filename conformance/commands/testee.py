@@ -9,7 +9,11 @@ ABOUT = "be a testee: on stdin and stdout, or on a port of this machine, to be t
 
 def add(commands: Commands) -> None:
     made = commands.add("testee", _testee, ABOUT)
-    made.add_argument("name", metavar="T", help="reference, kafka-python, miniature/forgets-the-sign, ...")
+    made.add_argument(
+        "name", nargs="?", default="reference", metavar="T",
+        help="kafka-python, java:kafka-clients:4.4.0, miniature/forgets-the-sign, ...; default reference",
+    )  # fmt: skip
+    made.add_argument("--schema", action="store_true", help="print the schema of the protocol, and be nothing")
     made.add_argument(
         "--listen", type=int, metavar="PORT",
         help="answer on 127.0.0.1, one connection after another, and run Python clients in this very process, so that "
@@ -18,6 +22,11 @@ def add(commands: Commands) -> None:
 
 
 def _testee(options: argparse.Namespace) -> int:
+    if options.schema:
+        from importlib.resources import files
+
+        print((files("conformance.targets") / "testee.schema.json").read_text("utf-8"), end="")
+        return OK
     from conformance.targets import listening
     from conformance.targets.protocol import Unavailable
 

@@ -214,6 +214,8 @@ class Conversation:
     def _ask(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
         """Errors: ``Ended`` where these cases, or their company, brought it down."""
         while True:
+            if self._deaths > self._limits.deaths:
+                raise Unstable(f"{self._name} went down {self._deaths} times")
             if self._link.over:
                 self._restart()
             begun = time.monotonic()
@@ -259,8 +261,6 @@ class Conversation:
         )
         results = self._checked(reply, {each["n"]: each["op"] for each in cases})
         self._deaths += sum(each["status"] == "died" for each in results.values())
-        if self._deaths > self._limits.deaths:
-            raise Unstable(f"{self._name} went down {self._deaths} times")
         numbers = iter(range(first, self._numbers))
         limits = self._hello.claims.limits
         return [_to_the_death([results[next(numbers)] for _ in case.steps], limits) for case in batch]

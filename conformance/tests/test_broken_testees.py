@@ -26,7 +26,7 @@ from conformance.tests.broken_testees import TESTEES, WellBred
 
 CHECK, MESSAGE, CASES = "wire/two-readings", "HeartbeatResponse", 8
 LIMITS = Limits(start_s=20, batch_s=20, restarts=40, grace_s=0.2)
-IMPATIENT = replace(LIMITS, batch_s=0.7)
+IMPATIENT = replace(LIMITS, batch_s=1.0)
 """For those that hang."""
 
 
@@ -87,10 +87,10 @@ ROWS = {
     "closes-its-stdout": Row(1, "crashed: closed its stdout and lived on"),
     "says-half": Row(1, "crashed: left with exit code 0 in the middle of a message"),
     "frames-short": Row(1, "crashed: left with exit code 0 in the middle of a message"),
-    "hangs": Row(1, "timeout: no answer within 0.7 s", limits=IMPATIENT),
+    "hangs": Row(1, "timeout: no answer within 1 s", limits=IMPATIENT),
     "hangs-and-tells": Row(1, "what it told of that is in the failure's file", limits=IMPATIENT),
-    "stops": Row(1, "timeout: no answer within 0.7 s", limits=IMPATIENT),
-    "drips": Row(1, "timeout: no answer within 0.7 s", limits=IMPATIENT),
+    "stops": Row(1, "timeout: no answer within 1 s", limits=IMPATIENT),
+    "drips": Row(1, "timeout: no answer within 1 s", limits=IMPATIENT),
     "answers-with-half-a-character": Row(1, "a legal message was refused with \N{REPLACEMENT CHARACTER}"),
     "answers-with-a-huge-number": Row(1, "errorCode comes out as 1000000"),
     "prints": garbles("not JSON: b'debug: 1'"),
@@ -260,7 +260,7 @@ def test_a_budget_of_time_that_is_spent_in_waiting_ends_the_session(tmp_path: Pa
     with broken("hangs", tmp_path, impatient).open("apache", Role.CODEC) as session:
         observations = [each for (each,) in session.hold([decode(1), decode(2), decode(1), decode(2)])]
         assert [type(each) for each in observations][-1] is Lost
-        with pytest.raises(Unstable, match="hung for 1 s altogether"):
+        with pytest.raises(Unstable, match=r"hung for \d s altogether"):
             session.hold([decode(2)])
 
 

@@ -135,6 +135,11 @@ def test_what_is_no_testee_of_ours_is_wrong_usage(
     assert says in capsys.readouterr().err
 
 
+def test_the_schema_is_printed_for_whoever_has_no_checkout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert kipcheck(["testee", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["$id"] == "urn:kipcheck:testee:1"
+
+
 @pytest.mark.parametrize("name", ["reference", "kafka-python"])
 def test_on_stdin_and_stdout_it_speaks_lines(name: str) -> None:
     asked = [{"type": "hello", "protocol": 1, "run": "test"}, {"type": "bye"}]
