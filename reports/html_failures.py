@@ -73,6 +73,7 @@ def _told(found: Summary, failure: Line) -> Iterator[Child]:
     if failure["steps"] and not any(each["kind"] == "sequence" for each in failure["exhibits"]):
         yield tag("h4", "What was asked"), tag("ol", _steps(failure), class_="steps")
     yield shown
+    yield _remedies(found, failure)
     yield tag("h4", "To see it again"), tag("pre", tag("code", failure["reproduce"]), class_="command")
     yield tag("p", _where(failure), class_="hint")
     if failure.get("tags"):
@@ -90,14 +91,18 @@ def _listed(failure: Line) -> Safe:
 
 
 def _clause(found: Summary, requirement: Line) -> Safe:
-    about = found.header.get("requirements", {}).get(requirement["id"], {})
-    remedy = [
-        tag("p", tag("b", f"{label}: "), str(about[key]))
-        for key, label in (("means", "In plain words"), ("fix", "How to mend it"))
-        if about.get(key)
-    ]
+    means = found.header.get("requirements", {}).get(requirement["id"], {}).get("means")
     name = tag("summary", tag("b", requirement["id"]), " ", requirement["clause"])
-    return tag("li", tag("details", name, tag("p", requirement["text"]), remedy, class_="more"))
+    plainly = tag("p", tag("b", "In plain words: "), means) if means else None
+    return tag("li", tag("details", name, tag("p", requirement["text"]), plainly, class_="more"))
+
+
+def _remedies(found: Summary, failure: Line) -> Child:
+    """What to do about it, as far as the requirements that are broken tell."""
+    about = found.header.get("requirements", {})
+    fixes = dict.fromkeys(about.get(each["id"], {}).get("fix") for each in failure["requirements"])
+    told = [tag("p", each) for each in fixes if each]
+    return (tag("h4", "How to mend it"), told) if told else None
 
 
 def _versus(failure: Line) -> Safe | None:

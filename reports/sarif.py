@@ -73,15 +73,9 @@ def _rules(found: Summary) -> Iterator[dict[str, Any]]:
     told = found.header.get("invariants", {})
     for id in dict.fromkeys([*(id for id in told if id in held or id in broken), *broken]):
         line = broken.get(id)
-        about = (
-            told.get(id) or {"sentence": line["sentence"], "grade": line["grade"], "requirements": []}
-            if line
-            else told[id]
-        )
+        about = told.get(id) or {**broken[id], "requirements": []}
         requirements = _requirements(found, about, line)
-        help_text = "\n\n".join(
-            f"{key}, {each['clause']}: {each.get('text', '')}" for key, each in requirements.items()
-        )
+        help_text = "\n\n".join(_help(key, each) for key, each in requirements.items())
         yield {
             "id": clean(id),
             "name": "".join(word.capitalize() for word in clean(id).replace("/", "-").split("-")),
@@ -93,10 +87,15 @@ def _rules(found: Summary) -> Iterator[dict[str, Any]]:
         }
 
 
+def _help(id: str, requirement: Line) -> str:
+    fix = f"\n\nHow to mend it: {requirement['fix']}" if requirement.get("fix") else ""
+    return f"{id}, {requirement['clause']}: {requirement.get('text', '')}{fix}"
+
+
 def _requirements(found: Summary, about: Line, line: Line | None) -> dict[str, Any]:
     known = found.header.get("requirements", {})
-    ids = {id: known[id] for id in about["requirements"] if id in known}
-    return ids | {each["id"]: each for each in (line["requirements"] if line else ())}
+    broken = {each["id"]: each for each in (line["requirements"] if line else ())}
+    return {id: known.get(id) or broken[id] for id in (*about["requirements"], *broken) if id in known or id in broken}
 
 
 def _artifact(failure: Line) -> dict[str, Any]:

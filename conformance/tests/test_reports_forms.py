@@ -268,3 +268,8 @@ def test_a_requirement_is_reached_on_the_versions_that_were_held(real: Path) -> 
     assert results["footer"]["counts"]["reference"] and held == sum(
         count for by in results["footer"]["counts"]["reference"].values() for count in by.values()
     )
+
+
+def test_how_to_mend_it_stands_where_there_is_room(made: Path) -> None:
+    assert ">How to mend it</h4><p>Mend it.</p>" in (made / "report.html").read_text("utf-8")
+    assert "How to mend it: Mend it." in (made / "results.sarif").read_text("utf-8")
