@@ -4,14 +4,19 @@ Their codec, of HeartbeatResponse v0, is right; where a vice has one guilty case
 is imported, so that one starts in no time.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import signal
 import sys
 import time
-from typing import Any
 
-Said = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    Said: TypeAlias = dict[str, Any]
 GUILTY = 1
 """An error code."""
 FOREVER = 3600
