@@ -24,7 +24,7 @@ DUMP_SECONDS: Final = 2.0
 DUMP_PAUSE: Final = 0.3
 """A dump is over when nothing came for so long."""
 DUMP_BYTES: Final = 64 << 10
-"""So much of it is read."""
+"""So much of it is kept, for what hangs may stand first in it."""
 GRACE: Final = 5.0
 """Seconds to answer bye; to end after it; to end after SIGTERM."""
 LINGER = 2.0
@@ -115,6 +115,7 @@ class Pipe:
 
     def _dump(self, number: signal.Signals) -> None:
         """Some runtimes write theirs to stdout (a JVM does), where nothing else is of use any more."""
+        self._talk.kept += DUMP_BYTES
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
         until, size = time.monotonic() + DUMP_SECONDS, 0
@@ -126,7 +127,7 @@ class Pipe:
                 if not ready:
                     return
                 for key, _ in ready:
-                    data = os.read(key.fd, 1 << 16)
+                    data = os.read(key.fd, 1 << 14)
                     self._talk.note(data)
                     size += len(data)
                     if not data:

@@ -60,6 +60,8 @@ class Talk:
         self._gathered = Gathered()
         self._unsent = memoryview(b"")
         self._noise = b""
+        self.kept = EVIDENCE
+        """Bytes of the end of stderr."""
         self.noise_bytes = 0
         """Written to stderr so far."""
         self.over = False
@@ -164,7 +166,7 @@ class Talk:
     def note(self, data: bytes) -> None:
         """Keep it as evidence."""
         self.noise_bytes += len(data)
-        self._noise = (self._noise + data)[-EVIDENCE:]
+        self._noise = (self._noise + data)[-self.kept :]
 
     def ended(self, cause: str, detail: str, unasked: bool = False) -> Ended:
         """The peer is brought to its end, which is told."""
