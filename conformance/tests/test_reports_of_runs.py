@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +45,20 @@ def names(folder: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        ((), 0),
-        (("--check", "none/such"), 2),
-        (("--edition", "none"), 2),
-        (("--target", "none"), 2),
-        (("--target", "miniature/refuses-unknown-tags", "--check", "wire/unknown-tags"), 1),
+        ({}, 0),
+        ({"checks": ("none/such",)}, 2),
+        ({"edition": "none"}, 2),
+        ({"targets": ("none",)}, 2),
+        ({"targets": ("miniature/refuses-unknown-tags",), "checks": ("wire/unknown-tags",)}, 1),
     ],
 )
-def test_all_reports_are_there_whatever_came_of_the_run(tmp_path: Path, asked: tuple[str, ...], code: int) -> None:
-    done = held("run", *SMALL, *asked, "--out", tmp_path)
-    assert done[0] == code, done
+def test_all_reports_are_there_whatever_came_of_the_run(tmp_path: Path, asked: dict[str, Any], code: int) -> None:
+    options = Options(("reference",), messages=("HeartbeatRe*",), checks=("wire/repeat",), cases=2, workers=1)
+    outcome = run(replace(options, out=tmp_path, **asked))
+    assert outcome.exit_code == code, outcome
     assert names(tmp_path) == EVERY
     assert json.loads((tmp_path / "results.json").read_text("utf-8"))["footer"]["exit"] == code
-    assert f"exit {code}" in done[1]
+    assert f"exit {code}" in outcome.text
 
 
 def test_a_report_that_cannot_be_made_is_a_bug_of_ours_and_the_ledger_stands(
@@ -114,11 +116,10 @@ def test_a_run_that_is_killed_is_reported_as_incomplete(tmp_path: Path) -> None:
     assert names(tmp_path) == EVERY
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
-def test_a_run_that_is_cancelled_leaves_its_reports(tmp_path: Path, sent: signal.Signals) -> None:
+def test_a_run_that_is_cancelled_leaves_its_reports(tmp_path: Path) -> None:
     with kipcheck("run", *LONG, "--out", tmp_path) as child:
         begun(child, tmp_path / "ledger.jsonl")
-        child.send_signal(sent)
+        child.send_signal(signal.SIGINT)
         told, said = child.communicate(timeout=60)
     assert child.returncode == 6, (told, said)
     assert "INCOMPLETE (interrupted)" in told
@@ -129,28 +130,26 @@ def test_a_run_that_is_cancelled_leaves_its_reports(tmp_path: Path, sent: signal
 
 
 def test_events_are_the_ledger_without_its_verdicts(tmp_path: Path) -> None:
-    code, told, _ = held("run", *SMALL, "--out", tmp_path / "out", "--events", tmp_path / "events.ndjson")
+    code, told, _ = held(
+        "run", *SMALL, "--part", "1/1", "--out", tmp_path / "out", "--events", tmp_path / "events.ndjson"
+    )
     assert code == 0
     events = list(lines(tmp_path / "events.ndjson"))
     assert events == [line for line in lines(tmp_path / "out" / "ledger.jsonl") if line["type"] != "verdict"]
     assert [each["type"] for each in events] == ["header", "target", "begin", "check", "footer"]
+    assert events[0]["part"] == [1, 1]
     assert told.startswith("reference\n")
 
 
-def test_events_on_standard_output_are_all_that_stands_there(tmp_path: Path) -> None:
-    code, told, _ = held("run", *SMALL, "--out", tmp_path, "--events", "-")
-    assert code == 0
-    assert [json.loads(line)["type"] for line in told.splitlines()] == ["header", "target", "begin", "check", "footer"]
-
-
-def test_events_come_while_the_run_lasts(tmp_path: Path) -> None:
+def test_events_come_while_the_run_lasts_and_are_all_that_comes(tmp_path: Path) -> None:
     with kipcheck("run", *LONG, "--out", tmp_path, "--events", "-") as child:
         assert child.stdout is not None
         types = [json.loads(child.stdout.readline())["type"] for _ in range(4)]
         assert child.poll() is None
-        child.kill()
-        child.communicate()
+        child.send_signal(signal.SIGTERM)
+        left, _ = child.communicate(timeout=60)
     assert types == ["header", "target", "begin", "check"]
+    assert json.loads(left.splitlines()[-1])["type"] == "footer"  # and no report after it
 
 
 def test_where_events_cannot_go_nothing_is_run(tmp_path: Path) -> None:
