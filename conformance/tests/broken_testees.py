@@ -191,12 +191,12 @@ class Hangs(Healthy):
 
 
 class HangsAndTells(Hangs):
-    """It writes where it hangs when it is asked to."""
+    """It writes where it hangs when it is asked to, to stdout as a JVM does."""
 
     def run(self) -> None:
         import faulthandler
 
-        faulthandler.register(signal.SIGUSR1)
+        faulthandler.register(signal.SIGUSR1, sys.stdout)
         super().run()
 
     def hello(self) -> Said:
