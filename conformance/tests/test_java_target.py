@@ -334,13 +334,16 @@ public class StickyAssignor {
             case 7: Thread.sleep(1 << 30);
             case 8: KEPT.clear(); return new java.util.ArrayList<Object>();
             case 9: while (true) { try { while (true) { } } catch (Throwable stubborn) { } }
+            case 11: throw new RuntimeException() {
+                @Override public String getMessage() { throw new IllegalStateException("never said"); }
+            };
             default: return Thread.currentThread().getContextClassLoader() == StickyAssignor.class.getClassLoader()
                 ? new java.util.ArrayList<Object>() : null;
         }
     }
 }
 """
-FILLS, RECURS, PRINTS, REFUSES, LEAVES, LOOPS, SLEEPS, CLEARS, STUBBORN, ANSWERS = range(1, 11)
+FILLS, RECURS, PRINTS, REFUSES, LEAVES, LOOPS, SLEEPS, CLEARS, STUBBORN, ANSWERS, SILENT = range(1, 12)
 
 
 @pytest.fixture(scope="module")
@@ -380,6 +383,13 @@ def test_what_goes_wrong_in_one_case_is_told_and_the_others_are_answered(session
     assert "StickyAssignor.deserializeTopicPartitionAssignment" in loops.evidence
     assert isinstance(fills, Died) and fills.cause == "memory" and "java.lang.OutOfMemoryError" in fills.detail
     assert not session.troubles
+
+
+@pytest.mark.jars
+def test_an_exception_that_cannot_be_told_is_a_crash_of_its_case(session: Session) -> None:
+    silent, after = seen(session, SILENT, ANSWERS)
+    assert isinstance(silent, Died) and "the thread of this case has ended" in silent.detail
+    assert isinstance(after, Replied)
 
 
 @pytest.mark.jars

@@ -53,7 +53,7 @@ final class Bounded {
         while (true) {
             join(work, LOOK_MILLISECONDS);
             if (!work.isAlive()) {
-                return work.at;
+                return work.at < cases.size() ? gone(work, found, cases) : work.at;
             }
             int at = work.at;
             long cpuNow = Math.max(0, clock.getThreadCpuTime(work.getId()) / 1_000_000);
@@ -74,6 +74,17 @@ final class Bounded {
                 }
             }
         }
+    }
+
+    /** The thread has ended in the middle of a case, and no result could be made of why. */
+    private static int gone(Work work, AtomicReferenceArray<Object> found, List<Object> cases) {
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("n", Values.object(cases.get(work.at)).get("n"));
+        result.put("status", "internal");
+        result.put("class", "java.lang.Thread");
+        result.put("message", "the thread of this case has ended");
+        found.compareAndSet(work.at, null, result);
+        return work.at + 1;
     }
 
     private void end(Thread spinning) {
