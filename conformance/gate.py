@@ -233,7 +233,7 @@ class _Run:
     def _check(self, info: TargetInfo, check: Check[Any], selection: Selection, results: Results) -> int:
         units = list(selection.units(info.name, info, check)) if check.role in info.roles else []
         if not units:
-            why = _why_nothing(info, check)
+            why = _why_nothing(info, check, str(selection.edition))
             self.writer.write("skip", {"target": info.name, "check": check.id, "why": why})
             return 0
         mine = [each for each in units if self.options.takes(each.subject)]
@@ -377,7 +377,9 @@ def _distinct(groups: Iterable[list[Finding]]) -> Iterable[list[Finding]]:
     return found.values()
 
 
-def _why_nothing(info: TargetInfo, check: Check[Any]) -> str:
+def _why_nothing(info: TargetInfo, check: Check[Any], edition: str) -> str:
+    if not any(map(check.about, check.family.subjects(edition))):
+        return f"there is nothing in {edition} that this is about"
     if check.role in info.roles:
         return "it claims nothing that this is about"
     return f"it does not play the role {check.role.value}"

@@ -1,6 +1,7 @@
 """The feature controller: the machine by hand and explored in full, the invariants, and what its checks find."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,7 +12,9 @@ from conformance.checks import CHECKS
 from conformance.checks.features import sequence, subject, subjects
 from conformance.core.case import Case, Role, step, steps_from
 from conformance.core.history import Died, History, Lost, Observation, Op, Replied
+from conformance.core.ledger import read
 from conformance.core.verdict import Grade, Result
+from conformance.gate import Options, hold
 from conformance.invariants.registry import all_invariants
 from conformance.models.explore import explore
 from conformance.models.features import STIMULI, BrokerUp, Event, FeatureController, State, Update
@@ -221,6 +224,18 @@ def test_the_draft_is_shown_by_a_run_of_apache_and_of_itself_and_of_no_release()
     assert [each.edition for each in subjects("apache")] == ["kip-584"]
     assert [each.edition for each in subjects("kip-584")] == ["kip-584"]
     assert not [*subjects("apache@3.9.2"), *subjects("kip-429")]
+
+
+def test_a_release_has_none_of_it_and_a_run_says_so(tmp_path: Path) -> None:
+    named = ("features/*", "wire/round-trip"), ("features", "HeartbeatResponse")
+    options = Options(("reference",), "apache@3.9.2", *named, cases=1, workers=1, out=tmp_path)
+    outcome = hold(options, lambda name: InProcess(Reference()))
+    assert outcome.exit_code == 0
+    assert outcome.ledger is not None
+    skips = {line["check"]: line["why"] for line in read(outcome.ledger).lines["skip"]}
+    assert skips == {
+        check: "there is nothing in apache@3.9.2 that this is about" for check in CHECKS if check.startswith("features/")
+    }
 
 
 def test_each_case_begins_afresh_also_in_a_child() -> None:
