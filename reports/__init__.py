@@ -35,7 +35,7 @@ def write(ledger: Path) -> str:
     for form, name in FILES.items():
         rendered: str = import_module(f"reports.{_module(form)}").render(found)
         # A reader never sees half a report: it is written aside and then put in its place.
-        aside = ledger.with_name(f".{name}.part")
+        aside = ledger.with_name(_aside(name))
         aside.write_text(rendered, "utf-8", newline="\n")
         aside.replace(aside.with_name(name))
     text: str = import_module("reports.text").render(found)
@@ -46,6 +46,11 @@ def forget(out: Path) -> None:
     """Take away what an earlier run left in ``out``: a run that is killed must not be shown by another's report."""
     for name in FILES.values():
         (out / name).unlink(missing_ok=True)
+        (out / _aside(name)).unlink(missing_ok=True)
+
+
+def _aside(name: str) -> str:
+    return f".{name}.part"
 
 
 def _module(form: str) -> str:

@@ -1,7 +1,6 @@
 """What a run found, told again: report, merge."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from conformance.commands.declared import EXIT_CODES, USAGE, Commands, complain
@@ -35,7 +34,7 @@ def _report(options: argparse.Namespace) -> int:
         if options.form == "all":
             print(reports.write(path), end="")
         else:
-            sys.stdout.buffer.write(reports.render(path, options.form).encode())  # whatever the terminal speaks
+            print(reports.render(path, options.form), end="")
         footer = read(path).footer
     except FileNotFoundError:
         return complain(

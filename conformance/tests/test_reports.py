@@ -140,6 +140,7 @@ def test_all_files_are_written_and_what_an_earlier_run_left_can_be_taken_away(tm
     assert sorted(each.name for each in tmp_path.iterdir()) == sorted(["ledger.jsonl", *reports.FILES.values()])
     for form, name in reports.FILES.items():
         assert (tmp_path / name).read_text("utf-8") == reports.render(tmp_path / "ledger.jsonl", form)
+    (tmp_path / ".report.html.part").write_text("of a run that was killed here")
     reports.forget(tmp_path)
     assert os.listdir(tmp_path) == ["ledger.jsonl"]
 
