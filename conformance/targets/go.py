@@ -12,8 +12,8 @@ from conformance.targets.protocol import Target
 from conformance.targets.testee import Limits, Testee
 
 MODULES: Final = {"franz-go": "github.com/twmb/franz-go"}
-CPU_SECONDS: Final = 0.25
-"""For one case: what is compiled reads a megabyte in a tenth of that, and each hang costs the whole."""
+CPU_SECONDS: Final = 0.1
+"""For one case: what is compiled reads a megabyte in a fraction of that, and each hang costs the whole."""
 NO_RELEASE: Final = re.compile(
     "unknown revision|not found: module|404 Not Found|410 Gone|no matching versions|invalid version"
     "|version is not available"
