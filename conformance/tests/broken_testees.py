@@ -499,6 +499,33 @@ class AnswersOtherwiseInEachLife(Healthy):
         return super().right(op, code + (self.lives == 1))
 
 
+class HasManyVices(Healthy):
+    """Error codes 2 to 6 each have one of their own."""
+
+    leaving = False
+
+    def right(self, op: Said, code: int) -> Said:
+        found = super().right(op, code)
+        match code:
+            case 2:
+                os.abort()
+            case 3:
+                self.shout(b"warning\n")
+            case 4:
+                self.leaving = True
+            case 5:
+                return {**found, "n": 1 << 40}
+            case 6:
+                self.shout(b'{"type": ')
+                os._exit(1)
+        return found
+
+    def say(self, message: Said) -> None:
+        super().say(message)
+        if self.leaving:
+            os._exit(0)
+
+
 # ---- lies
 
 

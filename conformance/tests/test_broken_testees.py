@@ -1,6 +1,7 @@
 """Whatever a testee does wrong, the run says what it was, every planned case has its verdict, and none is wrong."""
 
 import os
+import random
 import re
 import sys
 from collections import Counter
@@ -64,6 +65,7 @@ ROWS = {
     "answers-out-of-order": is_well(),
     "knows-more-keys": is_well(),
     "is-loud": is_well(),
+    "has-many-vices": is_well(),
     "ignores-bye": is_well(),
     "ignores-the-end": is_well(),
     "told-of-its-limits": Row(0, "", "SKIP"),
@@ -233,6 +235,21 @@ def test_what_comes_late_is_laid_to_nobody_and_loses_nothing(
     assert re.search(trouble, "\n".join(troubles))
     assert bool(breaches) == bool(breach)
     assert re.search(breach, "\n".join(breaches))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_vices_at_once_are_told_apart(seed: int, tmp_path: Path) -> None:
+    choose = random.Random(seed)
+    codes = [choose.choice((2, 3, 4, 5, 6, *range(10, 40))) for _ in range(60)]
+    observations, _, breaches = held("has-many-vices", tmp_path, [[decode(code) for code in codes]])
+    for code, observation in zip(codes, observations, strict=True):
+        if code in (2, 3, 5, 6):
+            assert isinstance(observation, Died)
+            assert (observation.cause == "garbled") == (code in (3, 5))
+        else:
+            assert isinstance(observation, Replied)
+            assert observation["value"] == {"errorCode": code}
+    assert len(breaches) == sum(code in (3, 5) for code in codes)
 
 
 def test_who_never_stops_to_speak_unasked_is_given_up(tmp_path: Path) -> None:
