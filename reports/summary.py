@@ -209,6 +209,8 @@ class Summary:
             (target, check, f"{some(units, 'unit')} of work undecided: {why}")
             for (target, check, why), units in self.ledger.unreached.items()
         ]
+        begun = () if self.complete else self.options.get("targets", ())
+        late += [(each, "all checks", "not begun") for each in begun if each not in self.targets]
         return late + [
             (target, check, f"{some(cases, 'case')} failed and were not looked into before the run ended")
             for (target, check), cases in self.unexplained.items()
@@ -295,6 +297,8 @@ class Summary:
         known = len(self.failures) - len(new)
         told = [some(must, "distinct failure"), some(should, "warning")]
         told += [some(known, "known deviation")] if known else []
+        left = sum(self.unexplained.values())
+        told += [f"{some(left, 'failed case')} not looked into"] if left else []
         stale = len(self.stale)
         return ", ".join([*told, *([f"{stale} stale {'entry' if stale == 1 else 'entries'}"] if stale else [])])
 
@@ -302,7 +306,7 @@ class Summary:
     def verdict(self) -> str:
         """The last line of a report, without the place of the ledger."""
         if self.ledger.footer is None:
-            return self.state
+            return f"{self.state}: {self.counted}"
         return f"{self.state}: {self.counted}; exit {self.exit}, {self.meaning}"
 
 

@@ -97,6 +97,11 @@ def test_a_ledger_that_was_cut_off_is_called_incomplete_in_every_form(tmp_path: 
 def test_cases_that_failed_before_the_run_was_cut_off_are_told(tmp_path: Path) -> None:
     text = reports.render(write(tmp_path, *FAILED, footer=None))
     assert "somebody: wire/two-readings: 12 cases failed and were not looked into before the run ended" in text
+    assert text.splitlines()[-1].startswith(
+        "INCOMPLETE: the ledger ends before its footer; the run was cut off: "
+        "0 distinct failures, 0 warnings, 12 failed cases not looked into; "
+    )
+    assert "another: all checks: not begun" in text
     assert "not looked into" not in reports.render(write(tmp_path, *FAILED, ("failure", FAILURE), footer=None))
 
 
