@@ -235,7 +235,7 @@ class KnowsItsOwnTopicsOnly(Leading):
     "rounds",
     "assign/none-idle",
     COOPERATIVE,
-    "cooperative-sticky ; a[] | cooperative-sticky again t0:1; a[t0] | cooperative-sticky again t0:2; a[t0]",
+    "cooperative-sticky t1:1; a[t1] | cooperative-sticky again t0:1 t1:1; a[t0 t1]",
 )
 class WithholdsWhatIsNew(Leading):
     """A cooperative member has to wait for whatever it did not own, though nobody else does."""
@@ -282,7 +282,7 @@ class StartsAnew(Leading):
         return {each.id: tuple(p for given in dealt for p in given[each.id]) for each in group.members}
 
 
-@leads("one-round", "assign/balance", STICKY, "sticky t0:2; a[t0]=t0-0,t0-1@10; b[t0]")
+@leads("one-round", "assign/balance", STICKY, "sticky t0:1 t1:1; a[t0 t1]=t1-0@10; b[t0 t1]")
 class NeverTakes(Leading):
     """Sticky gives out what is free, and takes nothing from anybody."""
 
