@@ -132,20 +132,17 @@ INSTANCES = Row((nullable(Pick(STATIC)),) * len(MEMBERS))
 REPLICAS = Row((Seq(Seq(Pick(RACKS), 1, 2), 0, 3),) * len(TOPICS))
 """Of each topic the racks of its partitions, again and again from the first; none where nothing is known."""
 PLACES = Row((nullable(Pick(RACKS)),) * len(MEMBERS))
-CHANGES = Seq(
-    OneOf(
-        (
-            record(member=_an_owner),
-            record(topic=Pick(TOPICS), more=Integer(1, 4)),
-            record(topic=Pick(TOPICS), reader=_an_owner),
-            record(topic=Pick(TOPICS), gone=Flag()),
-        )
-    ),
-    1,
-    3,
+CHANGE = OneOf(
+    (
+        record(member=_an_owner),
+        record(topic=Pick(TOPICS), more=Integer(1, 4)),
+        record(topic=Pick(TOPICS), reader=_an_owner),
+        record(topic=Pick(TOPICS), gone=Flag()),
+    )
 )
 """What happens from one round to the next: a member comes or leaves, a topic grows, a member subscribes to a topic or
 unsubscribes, a topic vanishes or comes back."""
+CHANGES = Seq(CHANGE, 1, 3)
 
 
 def turned(value: Value) -> Group:

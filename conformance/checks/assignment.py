@@ -14,7 +14,7 @@ from conformance.core.history import History, Op, Replied
 from conformance.core.verdict import Violation
 from conformance.invariants.cooperation import ROUNDS
 from conformance.invariants.rounds import listed
-from conformance.models.assignment import ASSIGNORS, COOPERATIVE, STICKY, Group, Member
+from conformance.models.assignment import ASSIGNORS, COOPERATIVE, NO_GENERATION, STICKY, Group, Member, Partition
 from conformance.models.sticky import sticky
 from conformance.targets.protocol import Claims
 from strategies import membership as groups
@@ -88,6 +88,23 @@ def rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversa
             steps += [subject.assign(group, rejoin=bool(steps))] * times
     if steps:
         yield Conversation(tuple(steps))
+
+
+def settled(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    """All is owned and in balance; then the same after a change, with what members may still have of it."""
+    first = groups.group_of(value["group"])
+    owned = sticky(first)
+    for group in (first, *groups.stages(value["group"], [value["change"]])):
+        members = (
+            _owning(each, [p for p in owned.get(each.id, ()) if group.may_have(each, p)]) for each in group.members
+        )
+        (told,) = groups.renamed([replace(group, members=tuple(members))])
+        if told.members:
+            yield Conversation((subject.assign(told),))
+
+
+def _owning(member: Member, owned: list[Partition]) -> Member:
+    return replace(member, owned=tuple(owned), generation=groups.GENERATION if owned else NO_GENERATION)
 
 
 def two_rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
@@ -235,6 +252,15 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         values=60,
         invariants=("assign/any-order", "assign/any-order-sticky"),
         usual=SMALL,
+    ),
+    about_leaders(
+        "assign/settled",
+        "what is settled stays, and of a change no more follows than it needs",
+        settled,
+        values=60,
+        invariants=(*KEEPING, *COOPERATING),
+        about=is_sticky,
+        change=groups.CHANGE,
     ),
     about_leaders(
         "assign/rounds",

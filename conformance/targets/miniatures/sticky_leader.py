@@ -22,7 +22,7 @@ class FavoursTheFirst(Leading):
         return {each.id: given[f"{at:03}"] for at, each in enumerate(group.members)}
 
 
-@leads("one-round", "assign/stays", STICKY, "sticky t0:1; a[t0]; b[t0]=t0-0@10")
+@leads("settled", "assign/stays", STICKY, "sticky t0:1; a[t0]; b[t0]=t0-0@10")
 class RemembersNothing(Leading):
     """What members owned makes no difference."""
 
@@ -34,7 +34,7 @@ def _owning_nothing(group: Group) -> Group:
     return replace(group, members=tuple(replace(each, owned=()) for each in group.members))
 
 
-@leads("one-round", "assign/keeps-most", STICKY, "sticky t0:3; a[t0]=t0-0,t0-1@10; b[t0]")
+@leads("one-round", "assign/keeps-most", STICKY, "sticky t0:1 t1:2; a[t0 t1]; b[t0 t1]=t1-1@10")
 class TakesBackTheLast(Leading):
     """As soon as anything is free, everybody gives back what it owns last."""
 
@@ -62,7 +62,12 @@ class Swaps(Leading):
         return given
 
 
-@leads("one-round", "assign/no-needless-move", STICKY, "sticky t0:2 t1:3; a[t0 t1]=t1-1,t1-2@10; b[t0 t1]=t0-1@10")
+@leads(
+    "one-round",
+    "assign/no-needless-move",
+    STICKY,
+    "sticky t0:1 t1:3 t2:1; a[t0 t1 t2]=t2-0@10; b[t0 t1 t2]=t1-1,t1-2@10",
+)
 class GivesOneMore(Leading):
     """Whoever has one more than another gives it one of its own, which changes nothing."""
 
@@ -120,7 +125,7 @@ class TrustsAnyClaim(Leading):
     "rounds",
     "assign/converges",
     COOPERATIVE,
-    "cooperative-sticky t0:1; b[t0] | "
+    "cooperative-sticky ; b[] | "
     "cooperative-sticky again t0:1; a[t0]; b[t0] | "
     "cooperative-sticky again t0:1; a[t0]; b[t0] | "
     "cooperative-sticky again t0:1; a[t0]; b[t0] | "
