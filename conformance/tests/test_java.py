@@ -82,6 +82,7 @@ def test_the_program_is_compiled_once_for_its_sources(tmp_path: Path, monkeypatc
 
 @pytest.mark.jars
 def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    java.tool("javac")  # without it there is nothing to see
     environment = {**os.environ, "KIPCHECK_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", "from conformance.targets.java import program; print(program())"]
     running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]

@@ -419,6 +419,7 @@ def test_threads_that_cannot_be_stopped_are_left_until_there_are_too_many(sessio
 
 @pytest.mark.jars
 def test_a_release_is_conformant_to_itself(tmp_path: Path) -> None:
+    roll.target("java:kafka-clients:3.9.2")  # if it cannot be had, this says so
     options = Options(
         targets=("java:kafka-clients:3.9.2",), messages=("JoinGroupRequest",), checks=("wire/*",), cases=1, workers=1,
         out=tmp_path,
