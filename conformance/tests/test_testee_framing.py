@@ -9,7 +9,9 @@ import pytest
 
 from conformance.targets.framing import MOST, Framing, Gathered, Unreadable, packed, understood
 
-MESSAGES: list[dict[str, Any]] = [{"type": "hello"}, {"text": "grüße\n中文 \N{PARTY POPPER}"}, {"hex": "00" * 5000}, {}, {"n": -(1 << 63)}]
+MESSAGES: list[dict[str, Any]] = [
+    {"type": "hello"}, {"text": "grüße\n中文 \N{PARTY POPPER}"}, {"hex": "00" * 5000}, {}, {"n": -(1 << 63)},
+]  # fmt: skip
 
 
 def gathered(framing: Framing) -> Gathered:
