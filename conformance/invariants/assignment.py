@@ -17,7 +17,7 @@ from conformance.invariants.rounds import (
     of_assignors,
     rounds,
 )
-from conformance.models.assignment import COOPERATIVE, RANGE, ROUNDROBIN, Assignment, in_order, range_, roundrobin
+from conformance.models.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY, Assignment, in_order, range_, roundrobin
 
 WORDS = 160
 
@@ -35,8 +35,13 @@ def answers(history: History) -> Iterator[Violation]:
             asked = "what its member writes" if op.step.verb == "user-data" else "an assignment"
             yield Violation(
                 f"step {op.index + 1} asks {op.step['assignor']} for {asked}, and it fails with {error}: {why}",
-                (op.index,), "an answer", f"{error}: {why}", shape=("refused", op.step.verb, error),
+                (op.index,), "an answer", f"{error}: {why}", shape=("refused", op.step.verb, error, _kind(op.step)),
             )  # fmt: skip
+
+
+def _kind(step: Step) -> str:
+    """Range and round robin fail for reasons of their own, the sticky ones for the same."""
+    return STICKY if step["assignor"] in STICKIES else str(step["assignor"])
 
 
 @invariant("assign/everybody", "grp-12", role=Role.LEADER, concerns=is_assign)
