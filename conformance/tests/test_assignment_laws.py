@@ -1,6 +1,7 @@
 """The laws of assignment: who breaks them is found in time and told in few words, and who keeps them is left alone."""
 
 import re
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -307,3 +308,13 @@ def test_answers_are_compared_by_who_gets_what(one: str, other: str, same: bool)
     assert (gist(answered(asked, one)) == gist(answered(asked, other))) is same
     garbled = Replied((("assignment", {"a": 7}),))
     assert gist(answered(asked, garbled)) not in (gist(answered(asked, one)), gist(answered(asked, other)))
+
+
+def test_the_page_tells_every_law_and_its_grade() -> None:
+    page = (files("conformance") / "docs" / "assignments.md").read_text("utf-8")
+    told = {
+        law: grade
+        for laws, grade in re.findall(r"^\| (`assign/.*?) \| (MUST|SHOULD|INFO) \|", page, re.MULTILINE)
+        for law in re.findall(r"`(.*?)`", laws)
+    }
+    assert told == {id: law.grade.value for id, law in LEADING.items()}
