@@ -17,7 +17,16 @@ from conformance.invariants.rounds import (
     of_assignors,
     rounds,
 )
-from conformance.models.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY, Assignment, in_order, range_, roundrobin
+from conformance.models.assignment import (
+    COOPERATIVE,
+    RANGE,
+    ROUNDROBIN,
+    STICKY,
+    Assignment,
+    in_order,
+    range_,
+    roundrobin,
+)
 
 WORDS = 160
 

@@ -7,9 +7,9 @@ from functools import cached_property
 from conformance.apis.assignment import Share, group_of, shares
 from conformance.core.case import Case, Step
 from conformance.core.history import History, Op, Refused, Replied
+from conformance.invariants.registry import Concerns
 from conformance.models.assignment import COOPERATIVE, STICKY, Group, Member, Partition
 
-COOPERATIVES = (COOPERATIVE,)
 STICKIES = (STICKY, COOPERATIVE)
 
 
@@ -69,27 +69,13 @@ class Round:
         """Do racks have a say? Then to be near may count for more than to stay."""
         return any(each.racks for each in self.group.topics) and any(each.rack for each in self.group.members)
 
-    @cached_property
-    def is_static(self) -> bool:
-        return any(each.instance is not None for each in self.group.members)
-
 
 def is_assign(case: Case, step: Step) -> bool:
     return step.verb == "assign"
 
 
-def of_assignors(*names: str) -> "Concerns":
-    return Concerns(names)
-
-
-@dataclass(frozen=True, slots=True)
-class Concerns:
-    """Assignments by one of these assignors."""
-
-    assignors: tuple[str, ...]
-
-    def __call__(self, case: Case, step: Step) -> bool:
-        return step.verb == "assign" and step["assignor"] in self.assignors
+def of_assignors(*names: str) -> Concerns:
+    return lambda case, step: step.verb == "assign" and step["assignor"] in names
 
 
 _seen: list[tuple[History, tuple[Round, ...]]] = []
