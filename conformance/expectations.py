@@ -123,11 +123,12 @@ class Account:
                 line["beyond" if left else "known"] = told_of(next(iter(by_place.values())))
             if left and by_place:
                 line["beyond"]["where"] = where_of(left)
-            instead = {place: other for place in left if (other := self._instead(failure, place)) is not None}
-            for place, entry in instead.items():
-                self._held.otherwise.setdefault(entry, {})[place] = failure.id
+            instead = {place: others for place in left if (others := self._instead(failure, place))}
+            for place, others in instead.items():
+                for entry in others:
+                    self._held.otherwise.setdefault(entry, {})[place] = failure.id
             if left and instead.keys() == left:
-                line["changed"] = told_of(next(iter(instead.values())))
+                line["changed"] = told_of(next(iter(instead.values()))[0])
         return lines
 
     def _listed(self, kind: str) -> Iterator[Entry]:
@@ -135,13 +136,15 @@ class Account:
             if entry.kind == kind and entry.about(self._held.info.name, self._held.info.version):
                 yield entry
 
-    def _instead(self, failure: Failure, place: Place) -> Entry | None:
-        """The entry that expects another failure of the same invariant there, which did not show, or a flaky one."""
-        for entry in (*self._listed("deviation"), *self._held.steady):
-            elsewhere = entry in self._held.steady or place not in self._held.shown.get(entry, ())
-            if entry.akin(failure) and entry.names(place) and elsewhere:
-                return entry
-        return None
+    def _instead(self, failure: Failure, place: Place) -> list[Entry]:
+        """The entries that expect another failure of the same invariant there, which did not show, or a flaky one."""
+        return [
+            entry
+            for entry in (*self._listed("deviation"), *self._held.steady)
+            if entry.akin(failure)
+            and entry.names(place)
+            and (entry in self._held.steady or place not in self._held.shown.get(entry, ()))
+        ]
 
     def flaky(self, finding: Finding) -> Entry | None:
         """The entry that says that this comes and goes."""

@@ -168,6 +168,14 @@ def test_another_reason_in_one_version_is_told_of_that_one(options: Options, hel
     assert [(each["kind"], each["where"]) for each in ledger.lines["stale"]] == [("changed", {"HeartbeatRequest": "2"})]
 
 
+def test_of_several_entries_about_a_place_each_is_told_that_its_reason_changed(
+    options: Options, held: Held, listed: Path
+) -> None:
+    listed.write_text(listed.read_text() + ENTRY.replace('"int32", "int", "int"', '"string", "str", "str"'))
+    outcome, ledger = held(options, dict.fromkeys((1, 2, 3), refused))
+    assert (outcome.exit_code, stale(ledger)) == (5, [("changed", "3"), ("changed", "13")])
+
+
 def test_the_pattern_of_why_has_to_match(options: Options, held: Held, listed: Path) -> None:
     text = listed.read_text()
     listed.write_text(text.replace("reason =", 'why = "generationId comes out as"\nreason ='))
