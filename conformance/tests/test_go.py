@@ -1,13 +1,16 @@
 """franz-go, built here: what it claims, what it answers, and what becomes of a case that does not end."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.core.case import Case, Role, Step, step
 from conformance.core.history import Died, Refused, Replied, Unsupported
+from conformance.gate import Options, run
 from conformance.targets.protocol import NotPlayed, Session, Unavailable
 from conformance.targets.roll import target
 from conformance.tests.asking import asked, held, member, shares
@@ -202,3 +205,14 @@ def test_another_release_is_that_release_and_its_panics_are_told() -> None:
     assert died.detail.startswith("exit status 2: panic: runtime error: index out of range")
     assert "tryRestickyStales" in died.evidence
     assert after == Replied((("assignment", [{"id": "a", "partitions": owns, "userData": None}]),))
+
+
+def test_the_list_that_comes_with_kipcheck_makes_it_green_and_is_needed_for_that(tmp_path: Path) -> None:
+    part = Options(
+        checks=("wire/absent-fields", "wire/prefixes"), messages=("HeartbeatRequest", "HeartbeatResponse"),
+        targets=("franz-go",), workers=1, out=tmp_path / "out",
+    )  # fmt: skip
+    plain = run(part)
+    assert (plain.exit_code, plain.failures, plain.warnings, plain.known) == (1, 1, 0, 0), plain.text
+    known = run(replace(part, known=("default",)))
+    assert (known.exit_code, known.failures, known.warnings, known.known) == (0, 0, 0, 1), known.text
