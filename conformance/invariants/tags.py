@@ -6,10 +6,9 @@ from typing import Any
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import History, Op, Refused as Refusal, Replied
 from conformance.core.verdict import Grade, Violation
-from conformance.invariants.readings import TAGS, Reading, difference, in_tagged, read, tags_in, without_tags
+from conformance.invariants.readings import TAGS, Reading, difference, read, tags_in, without_tags
 from conformance.invariants.registry import Concerns, invariant
 from conformance.invariants.wire import answered, is_answer_in_v0, misread, reading, refused, well_read
-from conformance.wire import Layout
 
 
 def is_tagged(verb: str) -> Concerns:
@@ -24,18 +23,6 @@ def is_tagged(verb: str) -> Concerns:
 decode_tagged, recode_tagged = is_tagged("decode"), is_tagged("recode")
 
 
-def home(layout: Layout, value: object) -> tuple[str, str]:
-    """The path of the first struct with unknown tags, and what sort of place that is."""
-    path = next(tags_in(value))
-    return path, place(layout, path)
-
-
-def place(layout: Layout, path: str) -> str:
-    """``message``, ``element`` of an array, ``struct``; with ``tagged`` before it inside a known tagged field."""
-    sort = "message" if not path else "element" if path.endswith("]") else "struct"
-    return f"tagged {sort}" if in_tagged(layout, path) else sort
-
-
 @invariant(
     "wire/skips-unknown-tags", "grp-05", role=Role.CODEC, concerns=decode_tagged,
     besides={("apache", "ApiVersionsResponse"): ("584-03",), ("kip-584", "ApiVersionsResponse"): ("584-03",)},
@@ -46,7 +33,7 @@ def skips(history: History) -> Iterator[Violation]:
         found = reading(history.case, op.step)
         if not well_read(history, without_tags(found.value)):
             continue
-        path, sort = home(found.layout, found.value)
+        path = next(tags_in(found.value))
         where = f"an unknown tag in {path or 'the message'}"
         violation = None
         if isinstance(op.observation, Refusal):
@@ -57,8 +44,14 @@ def skips(history: History) -> Iterator[Violation]:
         if violation is not None:
             yield Violation(
                 violation.why, violation.at, violation.expected, violation.observed, violation.path or path,
-                violation.offset, (*violation.shape, sort),
+                violation.offset, _shape(violation),
             )  # fmt: skip
+
+
+def _shape(violation: Violation) -> tuple[str, ...]:
+    """Where the tag stands and which field comes out wrong is chance: a reader is out of step from there on."""
+    kind, *words = violation.shape
+    return ("tag refused", *words) if kind == "refused" else ("tag misread",)
 
 
 def well_skipped(history: History) -> bool:
@@ -96,11 +89,11 @@ def recoded(history: History) -> Iterator[tuple[Op, Reading, Reading]]:
 
 def whose(found: Reading) -> str:
     """The struct that has the unknown tag."""
-    return home(found.layout, found.value)[0] or "the message"
+    return next(tags_in(found.value)) or "the message"
 
 
 def spoilt(op: Op, found: Reading, written: Reading, what: str, how: str) -> Violation:
-    path, _ = home(found.layout, found.value)
+    path = next(tags_in(found.value))
     return Violation(
         f"{found.layout}: {what}", (op.index,), found.data.hex(), written.data.hex(), f"{path}.{TAGS}".lstrip("."),
         None, (how, "unknown tag"),

@@ -305,7 +305,7 @@ def test_real_defects_of_a_real_client_are_found_by_checks_that_know_of_none(sma
     found = {(line["invariant"], *line["shape"][:3]) for line in ledger.failures}
     assert {
         ("survives", "died", "decode", "timeout"),  # an endless varint, in time quadratic to its length
-        ("wire/skips-unknown-tags", "refused", "AssertionError", ""),  # a tag in a struct in a tagged field
+        ("wire/skips-unknown-tags", "tag refused", "AssertionError", ""),  # a tag in a struct in a tagged field
         ("wire/refuses", "accepted", "length", "string"),  # a text that is cut off is taken as far as it goes
         ("wire/refuses", "accepted", "varint"),
         ("wire/decodes", "misread", "int32", "int"),  # any error is taken for an answer in v0
