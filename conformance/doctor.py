@@ -11,7 +11,7 @@ from conformance.targets.answers import Hello, Wrong
 from conformance.targets.framing import Framing
 from conformance.targets.protocol import VERSION, Target
 from conformance.targets.session import Link
-from conformance.targets.talk import Ended, Talk
+from conformance.targets.talk import Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Patient:
 
     def end(self) -> None:
         if self.link is not None:
-            self.noise += talk_of(self.link).noise_bytes
+            self.noise += self.link.talk.noise_bytes
             self.link.kill()
         self.link = None
 
@@ -123,11 +123,6 @@ class Patient:
 def offered(hello: Mapping[str, Any]) -> tuple[Framing, ...]:
     known = {each.value: each for each in Framing}
     return tuple(known[each] for each in hello.get("framing", ()) if each in known) or (Framing.LINES,)
-
-
-def talk_of(link: Link) -> Talk:
-    talk: Talk = link.talk  # type: ignore[attr-defined]
-    return talk
 
 
 Tried: TypeAlias = Callable[[Patient], str]

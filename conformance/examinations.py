@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from conformance.core.case import Role
 from conformance.core.edition import edition
-from conformance.doctor import Examination, Ill, Patient, Told, Tried, Unfit, offered, talk_of
+from conformance.doctor import Examination, Ill, Patient, Told, Tried, Unfit, offered
 from conformance.questions import ASSIGNORS, EDITION, Op, asked_of, assign, layouts, named, plain
 from conformance.targets import answers
 from conformance.targets.framing import Framing
@@ -56,7 +56,7 @@ def starts(patient: Patient) -> str:
     patient.begin()
     time.sleep(SILENCE)
     assert patient.link is not None
-    talk = talk_of(patient.link)
+    talk = patient.link.talk
     talk.quiet()
     if isinstance(patient.link, Pipe) and patient.link.gone():
         raise talk.ended("crashed", "")
@@ -347,7 +347,7 @@ def afresh(patient: Patient) -> str:
 @examination("what it writes to stderr", "log less: every byte of it is read")
 def noise(patient: Patient) -> str:
     assert patient.link is not None
-    size = patient.noise + talk_of(patient.link).noise_bytes
+    size = patient.noise + patient.link.talk.noise_bytes
     if size > LOUD:
         raise Ill(f"{size} bytes till now")
     return f"{size} bytes till now"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.targets.framing import Framing
-from conformance.targets.talk import Ended, Ends, Talk
+from conformance.targets.talk import Ended, Ends, Life
 
 __all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "own_python"]
 
@@ -43,7 +43,7 @@ class Command:
     """Bytes of address space, None for no limit (a JVM reserves far more than it uses)."""
 
 
-class Pipe:
+class Pipe(Life):
     """One life of the child. Errors: OSError where it cannot be started at all."""
 
     def __init__(self, command: Command) -> None:
@@ -59,10 +59,8 @@ class Pipe:
             assert fd is not None
             os.set_blocking(fd, False)
         self._ends = ends
-        self._talk = Talk(self, ends)
+        super().__init__(self, ends)
         self._killed = False
-        self.dump_signal: str | None = None
-        """What makes it tell on stderr where it is."""
 
     def _confine(self) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -70,31 +68,9 @@ class Pipe:
             resource.setrlimit(resource.RLIMIT_AS, (self._memory, self._memory))
 
     @property
-    def over(self) -> bool:
-        """Has it ended?"""
-        return self._talk.over
-
-    @property
     def pid(self) -> int:
         """Of the child, and of the process group that it began."""
         return self._process.pid
-
-    @property
-    def talk(self) -> Talk:
-        """What is said, for those who look closer."""
-        return self._talk
-
-    def speak(self, framing: Framing) -> None:
-        """From now on, both ways."""
-        self._talk.framing = framing
-
-    def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-        """Say one message, and hear one. Errors: ``Ended``; the child is gone then."""
-        return self._talk.exchange(message, seconds)
-
-    def garbled(self, detail: str, unasked: bool = False) -> Ended:
-        """What it said makes no sense; it is stopped."""
-        return self._talk.ended("garbled", detail, unasked)
 
     def gone(self) -> bool:
         return self._process.poll() is not None
@@ -115,7 +91,7 @@ class Pipe:
 
     def _dump(self, number: signal.Signals) -> None:
         """Some runtimes write theirs to stdout (a JVM does), where nothing else is of use any more."""
-        self._talk.kept += DUMP_BYTES
+        self.talk.kept += DUMP_BYTES
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
         until, size = time.monotonic() + DUMP_SECONDS, 0
@@ -128,7 +104,7 @@ class Pipe:
                     return
                 for key, _ in ready:
                     data = os.read(key.fd, 1 << 14)
-                    self._talk.note(data)
+                    self.talk.note(data)
                     size += len(data)
                     if not data:
                         wait.unregister(key.fd)
@@ -160,7 +136,7 @@ class Pipe:
             self._process.terminate()
             if self._left(seconds) is None:
                 found = f"SIGKILL was needed: it did not end within {seconds:g} s of SIGTERM"
-        self._talk.over = True
+        self.talk.over = True
         self.kill()
         return found
 
@@ -168,12 +144,12 @@ class Pipe:
         """At once, with whatever it started."""
         if self._killed:
             return
-        self._killed = self._talk.over = True
+        self._killed = self.talk.over = True
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)  # its own session: whatever it started goes with it
         self._process.wait()
         with suppress(OSError):
-            self._talk.hush()
+            self.talk.hush()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert stream is not None
             stream.close()

@@ -26,7 +26,7 @@ from conformance.targets.protocol import (
     observed,
     operation,
 )
-from conformance.targets.talk import Ended
+from conformance.targets.talk import Ended, Talk
 
 HEAVY: Final = 256 << 10
 """A batch carries no more hex digits than this, unless one case alone has more."""
@@ -62,6 +62,7 @@ class Limits:
 class Link(Protocol):
     """One life of a testee."""
 
+    talk: Talk
     dump_signal: str | None
 
     @property

@@ -173,3 +173,30 @@ class Talk:
         self.over = True
         cause, detail = self._peer.end(cause, detail)
         return Ended(cause, detail, self.noise, unasked)
+
+
+class Life:
+    """One life of a testee, as far as it is talk: what the ways to reach one have in common."""
+
+    def __init__(self, peer: Peer, ends: Ends) -> None:
+        self.talk = Talk(peer, ends)
+        """What is said, for those who look closer."""
+        self.dump_signal: str | None = None
+        """What makes it tell on stderr where it is, where it is a process of ours."""
+
+    @property
+    def over(self) -> bool:
+        """Has it ended?"""
+        return self.talk.over
+
+    def speak(self, framing: Framing) -> None:
+        """From now on, both ways."""
+        self.talk.framing = framing
+
+    def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+        """Say one message, and hear one. Errors: ``Ended``; the other end is gone then."""
+        return self.talk.exchange(message, seconds)
+
+    def garbled(self, detail: str, unasked: bool = False) -> Ended:
+        """What it said makes no sense; it is stopped."""
+        return self.talk.ended("garbled", detail, unasked)

@@ -12,10 +12,9 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from conformance.core.case import Role
-from conformance.targets.framing import Framing
 from conformance.targets.protocol import Session, Target
 from conformance.targets.session import Conversation, Limits
-from conformance.targets.talk import Ended, Ends, Talk
+from conformance.targets.talk import Ended, Ends, Life
 
 CONNECT_SECONDS: Final = 5.0
 PATIENT: Final = Limits(start_s=None, batch_s=None, cpu_s=0, together=1)
@@ -72,7 +71,7 @@ class Listening:
         return found
 
 
-class Connection:
+class Connection(Life):
     """One life of such a testee, or what it takes for one. Errors: OSError where nobody listens."""
 
     def __init__(self, address: tuple[str, int]) -> None:
@@ -80,27 +79,8 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
         self._hears = os.dup(self._socket.fileno())  # one to read and one to write, for a selector
-        self._talk = Talk(self, Ends(self._hears, self._socket.fileno()))
+        super().__init__(self, Ends(self._hears, self._socket.fileno()))
         self._closed = False
-        self.dump_signal: str | None = None
-        """There is no process to send it to."""
-
-    @property
-    def over(self) -> bool:
-        return self._talk.over
-
-    @property
-    def talk(self) -> Talk:
-        return self._talk
-
-    def speak(self, framing: Framing) -> None:
-        self._talk.framing = framing
-
-    def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-        return self._talk.exchange(message, seconds)
-
-    def garbled(self, detail: str, unasked: bool = False) -> Ended:
-        return self._talk.ended("garbled", detail, unasked)
 
     def gone(self) -> bool:
         return False  # that is seen when it closes the connection
@@ -122,6 +102,6 @@ class Connection:
         """Only the connection, for the process is not ours."""
         if self._closed:
             return
-        self._closed = self._talk.over = True
+        self._closed = self.talk.over = True
         os.close(self._hears)
         self._socket.close()
