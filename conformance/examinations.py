@@ -16,7 +16,7 @@ from conformance.questions import ASSIGNORS, EDITION, Op, asked_of, assign, layo
 from conformance.targets import answers
 from conformance.targets.framing import Framing
 from conformance.targets.pipe import Pipe
-from conformance.targets.protocol import BATCH, FEATURES, Claims
+from conformance.targets.protocol import BATCH, MACHINES, Claims
 from conformance.wire.schema import Layout, messages, spec
 
 SILENCE: Final = 0.2
@@ -113,8 +113,9 @@ def capabilities(patient: Patient) -> str:
     for stranger in sorted({*claims.messages} - known):
         if meant := get_close_matches(stranger, known - {*claims.messages}, 1, ALIKE):
             raise Ill(f"{stranger}: is {meant[0]} meant?")
-    if strangers := [*({*claims.assignors} - {*ASSIGNORS}), *({*claims.machines} - {FEATURES})]:
-        raise Ill(f"nobody will ever ask for {', '.join(strangers)}; there are {', '.join(ASSIGNORS)}; {FEATURES}")
+    if strangers := [*({*claims.assignors} - {*ASSIGNORS}), *({*claims.machines} - {*MACHINES})]:
+        there = f"{', '.join(ASSIGNORS)}; {', '.join(MACHINES)}"
+        raise Ill(f"nobody will ever ask for {', '.join(strangers)}; there are {there}")
     if claims.messages and not known & {*claims.messages}:
         raise Ill("nobody will ever ask for one of these messages")
     for name in sorted({*claims.messages} & known):

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, final
 from conformance.core.case import Role
 from conformance.targets.framing import Framing
 from conformance.targets.pipe import DUMPS
-from conformance.targets.protocol import VERSION, Claims
+from conformance.targets.protocol import PLAYED, VERSION, Claims
 
 SHOWN: Final = 80
 HEX: Final = re.compile(r"[0-9a-fA-F]*")
@@ -63,7 +63,7 @@ def hello(found: Found) -> Hello:
     return Hello(name, version, language, issues, roles, claims, _framing(found), dump)
 
 
-NEEDS: Final = {Role.CODEC: "capabilities", Role.LEADER: "assignors", Role.CONTROLLER: "machines"}
+NEEDS: Final = {Role.CODEC: "capabilities", Role.LEADER: "assignors", **dict.fromkeys(PLAYED, "machines")}
 """What a role is played with."""
 
 

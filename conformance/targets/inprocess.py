@@ -6,13 +6,12 @@ from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
-from conformance.apis.features import EVENTS
 from conformance.core.case import Case, Role, Step
 from conformance.core.edition import Edition, edition
 from conformance.core.history import Observation
-from conformance.targets.controller import Controller
 from conformance.targets.leader import ALL, LEADING, Leader
-from conformance.targets.protocol import FEATURES, Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
+from conformance.targets.players import players
+from conformance.targets.protocol import Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
 from conformance.wire import Layout, layout as layout_of
 from conformance.wire.errors import Refused
 from conformance.wire.schema import messages, spec
@@ -22,7 +21,7 @@ UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
 
 class Reference:
-    """Claims every version of every message of its edition, all assignors, and the draft's feature updates."""
+    """Claims every version of every message of its edition, all assignors, and the machines that it has."""
 
     name = "reference"
     issues = ""
@@ -30,7 +29,7 @@ class Reference:
     def __init__(self) -> None:
         self.version = metadata.version("kipcheck")
         self._edition: Edition = edition("apache")
-        self._controller = Controller()
+        self._players = players(self._edition)
         self._leader = Leader()
 
     def configure(self, edition_name: str, /) -> str | None:
@@ -38,6 +37,7 @@ class Reference:
             self._edition = edition(edition_name)
         except LookupError as unknown:
             return str(unknown)
+        self._players = players(self._edition)
         return None
 
     def claims(self) -> Claims:
@@ -46,11 +46,12 @@ class Reference:
         for node in znode_messages(self._edition):
             versions = znode_versions(self._edition, node)
             messages_[node] = (versions[0], versions[-1])
-        return Claims(messages_, assignors=tuple(ALL), machines=(FEATURES,))
+        return Claims(messages_, assignors=tuple(ALL), machines=tuple(self._players))
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
-        if op["op"] in EVENTS:
-            return self._controller.answer(op)
+        player = next((each for each in self._players.values() if op["op"] in each.verbs), None)
+        if player is not None:
+            return player.answer(op)
         if op["op"] in LEADING:
             return self._leader.answer(op)
         try:

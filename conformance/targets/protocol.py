@@ -21,6 +21,22 @@ Messages: TypeAlias = Mapping[str, tuple[int, int]]
 """Message -> lowest and highest version."""
 FEATURES = "features"
 """The machine of a controller that holds feature versions."""
+GROUP = "group"
+"""The machine of a coordinator of one classic group."""
+CONSUMER_GROUP = "consumer-group"
+"""The machine of a coordinator of one group of KIP-848."""
+MEMBER = "member"
+"""The machine of a consumer that is a member of a classic group."""
+BOUNCE = "bounce"
+"""The machine of an operator: members of a whole group are upgraded one after the other."""
+PLAYED: Mapping[Role, tuple[str, ...]] = {
+    Role.CONTROLLER: (FEATURES,),
+    Role.COORDINATOR: (GROUP, CONSUMER_GROUP),
+    Role.MEMBER: (MEMBER,),
+    Role.OPERATOR_TOOL: (BOUNCE,),
+}
+"""Role -> the machines that are played in it."""
+MACHINES: tuple[str, ...] = tuple(name for names in PLAYED.values() for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +62,7 @@ class Claims:
         played = {
             Role.CODEC: bool(self.messages),
             Role.LEADER: bool(self.assignors),
-            Role.CONTROLLER: FEATURES in self.machines,
+            **{role: any(name in self.machines for name in names) for role, names in PLAYED.items()},
         }
         return frozenset(role for role, claimed in played.items() if claimed)
 
@@ -135,7 +151,7 @@ def operation(step: Step) -> dict[str, Any]:
     return {"op": step.verb, **step.body}
 
 
-PAYLOAD = ("hex", "value", "left", "assignment", "level", "epoch")
+PAYLOAD = ("hex", "value", "left", "assignment", "level", "epoch", "answers", "actions")
 """What may come with a result that was accepted; the rest is passed over."""
 
 

@@ -11,6 +11,7 @@ from conformance.apis.features import answer_of, event_of, shorthand, spoken, st
 from conformance.checks import CHECKS
 from conformance.checks.features import sequence, subject, subjects
 from conformance.core.case import Case, Role, step, steps_from
+from conformance.core.edition import KIP_584
 from conformance.core.history import Died, History, Lost, Observation, Op, Replied
 from conformance.core.ledger import read
 from conformance.core.verdict import Grade, Result
@@ -19,10 +20,10 @@ from conformance.invariants.registry import all_invariants
 from conformance.models.explore import explore
 from conformance.models.features import STIMULI, BrokerUp, Event, FeatureController, State, Update
 from conformance.runner import converse, judge
-from conformance.targets.controller import Controller
 from conformance.targets.inprocess import Afresh, InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.miniatures.controller import Playing
+from conformance.targets.players import features
 from conformance.targets.protocol import Adapter, observed, operation
 from conformance.targets.roll import target
 from conformance.work import Unit, Worker, shrunk
@@ -47,7 +48,7 @@ def held(adapter: Adapter, case: Case) -> History:
 
 
 def answers(text: str) -> list[str]:
-    controller = Controller()
+    controller = features(KIP_584)
     told = (controller.answer({"case": 0, **operation(each)}) for each in spoken(text))
     return [" ".join(str(value) for key, value in each.items() if key in ("class", "level", "epoch")) for each in told]
 
@@ -247,7 +248,7 @@ def test_each_case_begins_afresh_also_in_a_child() -> None:
 
 
 def test_an_operation_that_is_none_is_not_supported() -> None:
-    controller = Controller()
+    controller = features(KIP_584)
     assert controller.answer({"op": "jump", "case": 0})["status"] == "unsupported"
     assert controller.answer({"op": "update", "case": 0, "levels": 1})["status"] == "unsupported"
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from conformance.apis.features import EVENTS, answer_of, event_of
 from conformance.core.machine import Transition
 from conformance.models.features import (
     FEATURE_UPDATE_FAILED,
@@ -18,8 +19,8 @@ from conformance.models.features import (
     Told,
     Update,
 )
-from conformance.targets.controller import Controller
 from conformance.targets.miniatures.planted import vice
+from conformance.targets.player import Player
 from conformance.targets.protocol import FEATURES, Claims
 
 
@@ -31,7 +32,7 @@ class Playing(FeatureController):
     issues = ""
 
     def __init__(self) -> None:
-        self._controller = Controller(self)
+        self._player = Player(self, EVENTS, event_of, answer_of)
 
     def claims(self) -> Claims:
         return Claims(machines=(FEATURES,))
@@ -40,7 +41,7 @@ class Playing(FeatureController):
         return None
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
-        return self._controller.answer(op)
+        return self._player.answer(op)
 
 
 Made = TypeVar("Made", bound=type[Playing])

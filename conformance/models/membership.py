@@ -1,0 +1,36 @@
+"""What members of a consumer group tell their leader, and what it gives them: metadata and assignments as values."""
+
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+from conformance.models.assignment import NO_GENERATION, Partition
+
+EAGER, COOPERATIVE = "eager", "cooperative"
+"""Rebalance protocols: what a member gives up before it joins."""
+V0, V1 = 0, 1
+"""KIP-429's draft: the version of the subscription, which says whether the member has revoked before it joined."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    topics: tuple[str, ...]
+    version: int = V1
+    owned: tuple[Partition, ...] = ()
+    """Not there in version 0."""
+    generation: int = NO_GENERATION
+    """In which ``owned`` was given; from version 2 on."""
+    rack: str | None = None
+    """From version 3 on."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    partitions: tuple[Partition, ...] = ()
+    """Sorted."""
+    error: int = 0
+    """KIP-429's draft: not zero where the leader could not bring the members' versions together (429-22)."""
+
+
+Partitions: TypeAlias = tuple[Partition, ...]

@@ -1,0 +1,37 @@
+"""Any machine behind the operations of the testee protocol."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Generic
+
+from conformance.core.case import Step
+from conformance.core.machine import A_co, E, Machine, S
+
+
+class Player(Generic[S, E, A_co]):
+    """Holds the state of one case at a time: at each it begins afresh."""
+
+    def __init__(
+        self,
+        machine: Machine[S, E, A_co],
+        verbs: Collection[str],
+        event_of: Callable[[Step], E],
+        answer_of: Callable[[Iterable[A_co]], dict[str, Any]],
+    ) -> None:
+        self.verbs = frozenset(verbs)
+        """The operations that are its events. No two machines of a target share one."""
+        self._machine = machine
+        self._event_of = event_of
+        self._answer_of = answer_of
+        self._case: object = None
+        self._state = machine.initial()
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op.get("case") != self._case:
+            self._case, self._state = op.get("case"), self._machine.initial()
+        body = {key: value for key, value in op.items() if key not in ("op", "case")}
+        try:
+            event = self._event_of(Step("", op["op"], body))
+        except (LookupError, TypeError, ValueError) as unknown:
+            return {"status": "unsupported", "message": str(unknown)}
+        self._state, actions = self._machine.step(self._state, event)
+        return self._answer_of(actions)
