@@ -163,6 +163,14 @@ class Delete:
 Request: TypeAlias = Join | Sync | Heartbeat | Leave | Commit | Fetch | Describe | ListGroups | Delete
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Nameless:
+    """A request that names no group: its group id is empty."""
+
+    asked: Request
+
+
 # What else happens
 
 
@@ -215,7 +223,7 @@ class Loaded:
     """The log is read: the group is what its records say."""
 
 
-Event: TypeAlias = Request | Fired | Written | WriteFailed | Unload | Load | Loaded
+Event: TypeAlias = Request | Nameless | Fired | Written | WriteFailed | Unload | Load | Loaded
 
 
 # Answers: ``to`` is the number of the request
