@@ -20,20 +20,26 @@ class Error(IntEnum):
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
     MESSAGE_TOO_LARGE = 10
     OFFSET_METADATA_TOO_LARGE = 12
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     NOT_COORDINATOR = 16
     NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     ILLEGAL_GENERATION = 22
     INCONSISTENT_GROUP_PROTOCOL = 23
     INVALID_GROUP_ID = 24
     UNKNOWN_MEMBER_ID = 25
     INVALID_SESSION_TIMEOUT = 26
     REBALANCE_IN_PROGRESS = 27
+    INVALID_COMMIT_OFFSET_SIZE = 28
     GROUP_AUTHORIZATION_FAILED = 30
     UNSUPPORTED_VERSION = 35
+    KAFKA_STORAGE_ERROR = 56
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
     MEMBER_ID_REQUIRED = 79
@@ -167,6 +173,14 @@ Request: TypeAlias = Join | Sync | Heartbeat | Leave | Commit | Fetch | Describe
 @dataclass(frozen=True, slots=True)
 class Nameless:
     """A request that names no group: its group id is empty."""
+
+    asked: Request
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Nameless:
+    """A request whose group id is empty."""
 
     asked: Request
 
@@ -371,9 +385,17 @@ class OffsetRecord:
 
 @final
 @dataclass(frozen=True, slots=True)
+class OffsetBatch:
+    """What one commit writes: all of it or nothing."""
+
+    records: tuple[OffsetRecord, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Tombstone:
     """Of the group and all its offsets."""
 
 
-Record: TypeAlias = GroupRecord | OffsetRecord | Tombstone
+Record: TypeAlias = GroupRecord | OffsetBatch | Tombstone
 Action: TypeAlias = Reply | Arm | Disarm | Append
