@@ -177,14 +177,6 @@ class Nameless:
     asked: Request
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Nameless:
-    """A request whose group id is empty."""
-
-    asked: Request
-
-
 # What else happens
 
 
