@@ -1,0 +1,64 @@
+"""Any frozen value of ours as plain data for JSON: what a machine holds and does, for people and other programs."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, get_args, get_type_hints
+
+KIND = "is"
+"""The key that tells the kind of a value, where its place could hold several."""
+
+
+def plain(value: object, kind: str | None = None) -> Any:
+    """Fields by name, tuples and sets as lists, names of enumerations.
+
+    ``kind``: the key under which the value tells its kind; None: it does not. Errors: TypeError for what is no such value.
+    """
+    if isinstance(value, Enum):
+        return value.name
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, bytes):
+        return value.hex()
+    form: Any = type(value)
+    if is_dataclass(form) or hasattr(form, "_fields"):
+        told = {kind: kind_of(value)} if kind else {}
+        return {**told, **{name: plain(getattr(value, name), key) for name, key in _kinds(form).items()}}
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(each, KIND) for key, each in value.items()}
+    if isinstance(value, frozenset | set):
+        return sorted((plain(each, kind) for each in value), key=repr)
+    if isinstance(value, tuple | list):
+        return [plain(each, kind) for each in value]
+    raise TypeError(f"{form.__name__} has no plain form")
+
+
+def kind_of(value: object) -> str:
+    """``BrokerUp(...)`` is a ``broker-up``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", type(value).__name__).lower()
+
+
+@cache
+def _kinds(form: Any) -> Mapping[str, str | None]:
+    """Of each field, the key under which values there tell their kind: None where there is but one."""
+    hints = get_type_hints(form)
+    names = [each.name for each in fields(form)] if is_dataclass(form) else list(form._fields)
+    return {name: KIND if _several(hints.get(name)) else None for name in names}
+
+
+def _several(hint: Any) -> bool:
+    """Whether values of several kinds may stand there, or of any."""
+    named = set(_named(hint))
+    return len(named) > 1 or hint is None
+
+
+def _named(hint: Any) -> Any:
+    if isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields")):
+        yield hint
+    elif not get_args(hint) and not isinstance(hint, type):
+        yield from (hint, None)  # a type variable: anything
+    for each in get_args(hint):
+        if each is not Ellipsis and each is not type(None):
+            yield from _named(each)

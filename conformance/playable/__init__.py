@@ -1,0 +1,15 @@
+"""The models that ``play`` and ``explore`` know by name. A new one is a module here and a line in ``PLAYABLES``."""
+
+from collections.abc import Mapping
+
+from conformance.playable.declared import Playable
+from conformance.playable.features import FEATURES
+
+PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES,)}
+
+
+def playable(name: str) -> Playable:
+    """Errors: LookupError with what there is."""
+    if name not in PLAYABLES:
+        raise LookupError(f"no model {name!r}; there are {', '.join(PLAYABLES)}")
+    return PLAYABLES[name]

@@ -1,0 +1,42 @@
+"""A single machine as a world of one part, where there is nothing to join it with."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.core.machine import Machine
+from conformance.models.composed import Did, Law, StepLaw
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What the machine answers is told by ``says`` of its events alone: no part is there to hear it."""
+
+    name: str
+    machine: Machine[Any, Any, Any]
+    within: Callable[[Any], bool]
+    """A state that is not within is seen and not left."""
+    tried: Callable[[Any], Iterable[Any]]
+    """What is tried in a state; also what is refused there."""
+    told: Callable[[Any], str]
+    """An event in a few words."""
+    laws: tuple[Law[Any] | StepLaw[Any, Any, Any], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def initial(self) -> tuple[Any, ...]:
+        return (self.machine.initial(),)
+
+    def moves(self, index: int, part: Any, /) -> Iterable[Any]:
+        return self.tried(part) if self.within(part) else ()
+
+    def act(self, index: int, part: Any, move: Any, /) -> Did[Any, Any]:
+        return Did(self.machine.step(part, move).state)
+
+    def take(self, index: int, part: Any, message: Any, /) -> Did[Any, Any] | None:
+        raise AssertionError("nobody is there to send anything")
+
+    def says(self, said: Any, /) -> str:
+        return self.told(said)
