@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Generic
 
 from conformance.core.case import Step
-from conformance.core.machine import A_co, E, Machine, S
+from conformance.core.machine import A_co, Driven, E, S
 
 
 class Player(Generic[S, E, A_co]):
@@ -12,7 +12,7 @@ class Player(Generic[S, E, A_co]):
 
     def __init__(
         self,
-        machine: Machine[S, E, A_co],
+        machine: Driven[S, E, A_co],
         verbs: Collection[str],
         event_of: Callable[[Step], E],
         answer_of: Callable[[Iterable[A_co]], dict[str, Any]],
@@ -28,9 +28,9 @@ class Player(Generic[S, E, A_co]):
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op.get("case") != self._case:
             self._case, self._state = op.get("case"), self._machine.initial()
-        body = {key: value for key, value in op.items() if key not in ("op", "case")}
+        body = {key: value for key, value in op.items() if key not in ("op", "case", "actor")}
         try:
-            event = self._event_of(Step("", op["op"], body))
+            event = self._event_of(Step(op.get("actor", ""), op["op"], body))
         except (LookupError, TypeError, ValueError) as unknown:
             return {"status": "unsupported", "message": str(unknown)}
         self._state, actions = self._machine.step(self._state, event)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
+from conformance.apis.group import REQUESTS
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import Died, Observation, Refused, Replied, Unsupported
 
@@ -146,9 +147,14 @@ class Target(Protocol):
         ...
 
 
+ASKED_BY: frozenset[str] = frozenset(REQUESTS)
+"""Operations that say which of several clients asks."""
+
+
 def operation(step: Step) -> dict[str, Any]:
     """A step in the words of the protocol."""
-    return {"op": step.verb, **step.body}
+    actor = {"actor": step.actor} if step.verb in ASKED_BY else {}
+    return {"op": step.verb, **actor, **step.body}
 
 
 PAYLOAD = ("hex", "value", "left", "assignment", "level", "epoch", "answers", "actions")
