@@ -9,7 +9,7 @@ from hypothesis import given
 
 from conformance.apis.features import answer_of, event_of, shorthand, spoken, step_of
 from conformance.checks import CHECKS
-from conformance.checks.features import sequence, subject, subjects
+from conformance.checks.features import CONTROLLER
 from conformance.core.case import Case, Role, step, steps_from
 from conformance.core.edition import KIP_584
 from conformance.core.history import Died, History, Lost, Observation, Op, Replied
@@ -146,7 +146,7 @@ def test_where_the_draft_leaves_room_both_ways_pass() -> None:
 def test_what_is_drawn_is_declared_and_reaches_deep() -> None:
     verbs: dict[str, int] = {}
     levels = set()
-    for sample in CHECKS["features/gating"].samples(subject("kip-584", "features", None), 0):
+    for sample in CHECKS["features/gating"].samples(CONTROLLER.subject("kip-584", "features", None), 0):
         assert belongs(FEATURE_UPDATES.declaration, sample.value)
         for each in sample.case.steps:
             verbs[each.verb] = verbs.get(each.verb, 0) + 1
@@ -222,9 +222,9 @@ def test_an_update_that_is_accepted_without_an_epoch_is_a_breach(epoch: object) 
 
 
 def test_the_draft_is_shown_by_a_run_of_apache_and_of_itself_and_of_no_release() -> None:
-    assert [each.edition for each in subjects("apache")] == ["kip-584"]
-    assert [each.edition for each in subjects("kip-584")] == ["kip-584"]
-    assert not [*subjects("apache@3.9.2"), *subjects("kip-429")]
+    assert [each.edition for each in CONTROLLER.subjects("apache")] == ["kip-584"]
+    assert [each.edition for each in CONTROLLER.subjects("kip-584")] == ["kip-584"]
+    assert not [*CONTROLLER.subjects("apache@3.9.2"), *CONTROLLER.subjects("kip-429")]
 
 
 def test_a_release_has_none_of_it_and_a_run_says_so(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_an_operation_that_is_none_is_not_supported() -> None:
 def test_a_failure_shows_who_said_what() -> None:
     history = held(VICES["admits-the-unknowing"].made(), conversation("up 0 1-2; update 1; up 1 -"))
     (violation,) = next(each for each in judge(history, OURS) if each.violations).violations
-    (exhibit,) = sequence(history, violation)
+    (exhibit,) = CONTROLLER.exhibits(history, violation)
     assert exhibit["kind"] == "sequence"
     assert [(each["from"], each["says"], each["answer"], each["guilty"]) for each in exhibit["steps"]] == [
         ("broker 0", "comes up, supports 1 to 2", "accepted", False),
