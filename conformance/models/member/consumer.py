@@ -1,0 +1,645 @@
+"""A consumer's side of the classic group protocol, as released and as KIP-429's draft has it, as one pure machine.
+
+It is what ConsumerCoordinator and AbstractCoordinator do: the user's thread acts in ``Poll`` alone, where callbacks are
+called and joins sent; answers and timers are met as they come. No offsets are committed unless the user says so.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias, assert_never, final
+
+from conformance.core.machine import Transition
+from conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY, Topic
+from conformance.models.group.words import (
+    EMPTY,
+    NO_GENERATION,
+    Arm,
+    Beat,
+    Blob,
+    Commit,
+    Committed,
+    Disarm,
+    Error,
+    Fired,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Sync,
+    Synced,
+    Timer,
+)
+from conformance.models.member.leading import Trouble, led
+from conformance.models.member.rules import Config
+from conformance.models.member.words import (
+    COMMIT_FAILED,
+    HEARTBEAT,
+    ILLEGAL_STATE,
+    POLLED,
+    REBALANCING,
+    RETRY,
+    SESSION,
+    TIMERS,
+    Action,
+    Close,
+    CommitEnded,
+    CommitOffsets,
+    Disconnected,
+    Event,
+    Given,
+    Lost,
+    Metadata,
+    Metric,
+    Poll,
+    Raised,
+    Reads,
+    Restart,
+    Revoked,
+    Subscribe,
+    Unsubscribe,
+)
+from conformance.models.membership import COOPERATIVE, EAGER, V0, V1, Assigned, Partitions, Subscription
+
+CONSUMER: Final = "consumer"
+"""The protocol type."""
+
+
+class Phase(Enum):
+    UNJOINED = "unjoined"
+    PREPARING = "preparing"
+    """It sent a JoinGroup."""
+    COMPLETING = "completing"
+    """It sent a SyncGroup."""
+    STABLE = "stable"
+    CLOSED = "closed"
+
+
+class Pause(Enum):
+    """Why nothing is sent until the retry timer runs out."""
+
+    NO = "no"
+    BACK_OFF = "back-off"
+    SEARCH = "search"
+    """The coordinator is to be found again."""
+
+
+class Identity(NamedTuple):
+    member: str = ""
+    generation: int = NO_GENERATION
+    protocol: str | None = None
+    """The assignor that the group chose."""
+
+
+NOBODY: Final = Identity()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class State:
+    phase: Phase = Phase.UNJOINED
+    topics: tuple[str, ...] = ()
+    """Subscribed to, sorted; none: the consumer is in no group."""
+    identity: Identity = NOBODY
+    owned: Partitions = ()
+    """Sorted."""
+    rejoin: bool = True
+    prepared: bool = False
+    """The callbacks before a join have been called, and the join has not come to its end."""
+    asked: type[Join] | type[Sync] | None = None
+    """Of the two, which is under way."""
+    asked_as: Identity = NOBODY
+    told: tuple[str, ...] | None = None
+    """The topics that its last join named."""
+    result: Blob | None = None
+    """An assignment that no poll has taken up yet."""
+    trouble: str = ""
+    """What the next poll raises."""
+    beat_as: Identity | None = None
+    """Of the heartbeat that is under way."""
+    leaving: bool = False
+    """A LeaveGroup is under way."""
+    commit: tuple[tuple[str, int, int], ...] = ()
+    """That the user waits for."""
+    commit_as: Identity | None = None
+    """Of the OffsetCommit that is under way."""
+    pause: Pause = Pause.NO
+    leads: bool = False
+    watched: tuple[tuple[str, int], ...] | None = None
+    """Of a leader: the topics of the group and their partitions when it assigned them."""
+    topics_known: tuple[Topic, ...] = ()
+    given: Partitions = ()
+    """Last, as the sticky assignors remember it."""
+    given_in: int = NO_GENERATION
+    incompatible: int = 0
+    """num.incompatible.rebalance."""
+
+
+Step: TypeAlias = Transition[State, Action]
+
+
+class Reaction(Enum):
+    """To a JoinGroup or SyncGroup that failed."""
+
+    AGAIN = "again"
+    """The next poll joins."""
+    BACK_OFF = "back-off"
+    SEARCH = "search"
+    RAISE = "raise"
+    """The next poll raises it."""
+
+
+AT_ONCE: Final = frozenset(
+    {Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS, Error.MEMBER_ID_REQUIRED}
+)
+ELSEWHERE: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+
+
+class Consumer:
+    """Errors: ValueError where no rebalance protocol suits all its assignors (429-20)."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.rules = config.rules
+        self.protocol = self.chosen_protocol()
+
+    def initial(self) -> State:
+        return State(topics_known=self.config.topics)
+
+    def step(self, state: State, event: Event, /) -> Step:
+        after, actions = self._step(state, event)
+        return Transition(after, (*actions, *self._timers(state, event, after)))
+
+    def _step(self, state: State, event: Event) -> Step:
+        match event:
+            case Restart():
+                return Transition(self.initial())
+            case _ if state.phase is Phase.CLOSED:
+                return Transition(state)
+            case Subscribe(topics):
+                return Transition(replace(state, topics=tuple(sorted(set(topics)))))
+            case Unsubscribe():
+                after, actions = self.leave(state)
+                return Transition(replace(after, topics=()), actions)
+            case Poll():
+                return self.poll(state)
+            case CommitOffsets(offsets):
+                return Transition(state) if state.commit else self.send_commit(replace(state, commit=offsets))
+            case Close():
+                after, actions = self.leave(state)
+                return Transition(replace(after, phase=Phase.CLOSED, pause=Pause.NO), actions)
+            case Metadata(topics):
+                return Transition(replace(state, topics_known=topics))
+            case Disconnected():
+                return Transition(self.disconnected(state))
+            case Joined():
+                return self.joined(replace(state, asked=None), event) if state.asked is Join else Transition(state)
+            case Synced():
+                return Transition(self.synced(replace(state, asked=None), event) if state.asked is Sync else state)
+            case Beat():
+                return Transition(state if state.beat_as is None else self.beaten(state, state.beat_as, event.error))
+            case Left():
+                return Transition(replace(state, leaving=False))
+            case Committed():
+                return Transition(state) if state.commit_as is None else self.committed(state, event.error)
+            case Fired(timer):
+                return self.fired(state, timer)
+            case _:
+                assert_never(event)
+
+    # The protocol
+
+    def chosen_protocol(self) -> str:
+        """The highest that all assignors support (429-20); in the draft, what is configured (429-17)."""
+        if self.rules.draft:
+            return self.config.rebalance_protocol
+        if not self.rules.incremental:
+            return EAGER
+        for protocol in (COOPERATIVE, EAGER):
+            if all(protocol in each.supports for each in self.config.assignors):
+                return protocol
+        names = ", ".join(each.name for each in self.config.assignors)
+        raise ValueError(f"no rebalance protocol is supported by all of {names}")
+
+    # Polling
+
+    def poll(self, state: State) -> Step:
+        if not state.topics:
+            return Transition(state, (Raised(ILLEGAL_STATE),))
+        actions: list[Action] = []
+        while not state.trouble and state.pause is Pause.NO and state.asked is None and self.must_join(state):
+            if state.result is not None:
+                state, done = self.complete(state, state.result)
+            elif not state.prepared:
+                state, done = self.prepare(state)
+                state = replace(state, prepared=True, leads=False)
+            else:
+                state, done = self.send_join(state)
+            actions += done
+        if state.trouble:
+            return Transition(replace(state, trouble=""), (*actions, Raised(state.trouble)))
+        return Transition(state, (*actions, Reads(self.readable(state))))
+
+    def wants_poll(self, state: State) -> bool:
+        """Would a poll do more than read?"""
+        if not state.topics or state.phase is Phase.CLOSED:
+            return False
+        idle = state.pause is Pause.NO and state.asked is None
+        return bool(state.trouble) or (idle and self.must_join(state))
+
+    def must_join(self, state: State) -> bool:
+        """Is a join due, or one to be completed?"""
+        return (
+            state.rejoin
+            or state.result is not None
+            or (state.told is not None and state.told != state.topics)
+            or self.topics_changed(state)
+        )
+
+    def topics_changed(self, state: State) -> bool:
+        """Only the leader looks after topics."""
+        return state.watched is not None and state.watched != self.counted(state, (name for name, _ in state.watched))
+
+    def readable(self, state: State) -> Partitions:
+        return state.owned
+
+    # Before a join
+
+    def prepare(self, state: State) -> Step:
+        """The callbacks before it, and what is still owned after them."""
+        if self.is_out(state) and self.rules.incremental:
+            return self.lose(state) if state.owned else Transition(state)
+        if self.protocol == EAGER:
+            return Transition(replace(state, owned=()), (Revoked(state.owned),))
+        dropped = tuple(each for each in state.owned if each[0] not in state.topics)
+        if not dropped:
+            return Transition(state)
+        kept = tuple(each for each in state.owned if each not in dropped)
+        return Transition(replace(state, owned=kept), (Revoked(dropped),))
+
+    def is_out(self, state: State) -> bool:
+        """It was thrown out of the group: whatever it owned may be another's."""
+        return state.identity.generation == NO_GENERATION or not state.identity.member
+
+    def lose(self, state: State) -> Step:
+        return Transition(replace(state, owned=()), (Lost(state.owned),))
+
+    def send_join(self, state: State) -> Step:
+        state = replace(
+            state, phase=Phase.PREPARING, asked=Join, asked_as=state.identity, told=state.topics, rejoin=True
+        )
+        return Transition(state, (self.join_of(state),))
+
+    def join_of(self, state: State) -> Join:
+        config = self.config
+        return Join(
+            self.rules.join,
+            state.identity.member,
+            self.instance,
+            CONSUMER,
+            tuple((each.name, self.subscription(state, each.name)) for each in config.assignors),
+            self.session_ms,
+            config.poll_ms,
+            protocol_version=self.subscription_version if self.rules.draft else None,
+        )
+
+    @property
+    def instance(self) -> str | None:
+        return self.config.instance if self.rules.static else None
+
+    @property
+    def session_ms(self) -> int:
+        return self.rules.session_ms if self.config.session_ms is None else self.config.session_ms
+
+    @property
+    def subscription_version(self) -> int:
+        if self.rules.draft:
+            return V0 if self.protocol == EAGER else V1
+        return self.rules.subscription
+
+    def subscription(self, state: State, assignor: str) -> Subscription:
+        version = self.subscription_version
+        return Subscription(
+            state.topics,
+            version,
+            state.owned if version >= 1 else (),
+            state.identity.generation if version >= 2 else NO_GENERATION,
+            self.config.rack if version >= 3 else None,
+            state.given if assignor == STICKY else (),
+            state.given_in
+            if assignor == STICKY or (assignor == COOPERATIVE_STICKY and self.rules.dates_data)
+            else NO_GENERATION,
+        )
+
+    # Answers to a join
+
+    def joined(self, state: State, answer: Joined) -> Step:
+        if answer.error is not Error.NONE:
+            return Transition(self.join_failed(state, answer))
+        if state.phase is not Phase.PREPARING:  # It left meanwhile.
+            return Transition(replace(state, rejoin=True))
+        if answer.protocol_type not in (None, CONSUMER):
+            return Transition(self.failed(state, Reaction.RAISE, Error.INCONSISTENT_GROUP_PROTOCOL.name))
+        state = replace(
+            state,
+            phase=Phase.COMPLETING,
+            identity=Identity(answer.member, answer.generation, answer.protocol),
+        )
+        if answer.leader != answer.member:
+            return self.send_sync(state, ())
+        return self.led(state, answer)
+
+    def led(self, state: State, answer: Joined) -> Step:
+        """The leader's duty."""
+        try:
+            topics, assignments = led(self.config, self.protocol, state.topics_known, answer)
+        except Trouble as trouble:
+            return Transition(self.failed(state, Reaction.RAISE, str(trouble)))
+        state = replace(state, leads=True, watched=self.counted(state, topics))
+        return self.send_sync(state, assignments)
+
+    def counted(self, state: State, topics: Iterable[str]) -> tuple[tuple[str, int], ...]:
+        known = {each.name: each.partitions for each in state.topics_known}
+        return tuple((name, known.get(name, 0)) for name in sorted(topics))
+
+    def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
+        member, generation, protocol = state.identity
+        told = (CONSUMER, protocol) if self.rules.sync >= 5 else (None, None)
+        sync = Sync(self.rules.sync, member, self.instance, generation, assignments, *told)
+        return Transition(replace(state, asked=Sync, asked_as=state.identity), (sync,))
+
+    def join_failed(self, state: State, answer: Joined) -> State:
+        error = answer.error
+        if error is Error.MEMBER_ID_REQUIRED:
+            state = replace(state, identity=Identity(answer.member))
+        elif error is Error.UNKNOWN_MEMBER_ID and self.unchanged(state, state.asked_as):
+            state = self.reset(state, keeps_id=False)
+        return self.failed(state, self.reaction_to_join(error), error.name)
+
+    def reaction_to_join(self, error: Error) -> Reaction:
+        if error in AT_ONCE - {Error.ILLEGAL_GENERATION}:
+            return Reaction.AGAIN
+        if error is Error.COORDINATOR_LOAD_IN_PROGRESS:
+            return Reaction.BACK_OFF
+        return Reaction.SEARCH if error in ELSEWHERE else Reaction.RAISE
+
+    def failed(self, state: State, reaction: Reaction, error: str) -> State:
+        phase = state.phase if self.rules.phased else Phase.UNJOINED
+        state = replace(state, phase=phase, rejoin=True)
+        match reaction:
+            case Reaction.AGAIN:
+                return state
+            case Reaction.BACK_OFF:
+                return self.back_off(state)
+            case Reaction.SEARCH:
+                return self.search(state)
+            case Reaction.RAISE:
+                return replace(state, trouble=error)
+
+    # Answers to a sync
+
+    def synced(self, state: State, answer: Synced) -> State:
+        if answer.error is not Error.NONE:
+            return self.sync_failed(state, answer.error)
+        if state.phase is not Phase.COMPLETING or state.identity.generation == NO_GENERATION:
+            return replace(state, rejoin=True)  # It was thrown out meanwhile, or left.
+        if answer.protocol_type not in (None, CONSUMER) or answer.protocol not in (None, state.identity.protocol):
+            return self.failed(state, Reaction.RAISE, Error.INCONSISTENT_GROUP_PROTOCOL.name)
+        return replace(state, phase=Phase.STABLE, rejoin=False, result=answer.assignment)
+
+    def sync_failed(self, state: State, error: Error) -> State:
+        if error is Error.REBALANCE_IN_PROGRESS and self.rules.resets_on_27:
+            state = self.reset(state, keeps_id=True)
+        elif error in (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION) and self.unchanged(state, state.asked_as):
+            state = self.reset(state, self.keeps_id(error))
+        return self.failed(state, self.reaction_to_sync(error), error.name)
+
+    def reaction_to_sync(self, error: Error) -> Reaction:
+        if error in AT_ONCE - {Error.MEMBER_ID_REQUIRED}:
+            return Reaction.AGAIN
+        return Reaction.SEARCH if error in ELSEWHERE else Reaction.RAISE
+
+    # After a sync
+
+    def complete(self, state: State, blob: Blob) -> Step:
+        """The assignment is taken up, with its callbacks."""
+        if state.phase is not Phase.STABLE:  # It was thrown out before the user polled.
+            return Transition(replace(self.reset(state, keeps_id=False), result=None))
+        if blob == EMPTY or not isinstance(blob, Assigned):  # Every poll meets it again.
+            return Transition(replace(state, trouble=ILLEGAL_STATE))
+        state = replace(state, result=None, prepared=False, watched=state.watched if state.leads else None)
+        if self.is_incompatible(blob):
+            return self.incompatible(state)
+        if not self.is_covered(state, blob.partitions):
+            return Transition(replace(state, rejoin=True))
+        actions: list[Action] = []
+        if self.protocol == COOPERATIVE:
+            revoked = tuple(each for each in state.owned if each not in blob.partitions)
+            if revoked:
+                actions.append(Revoked(revoked))
+                state = replace(state, rejoin=self.rejoins_after_revoking())
+        added = tuple(each for each in blob.partitions if each not in state.owned)
+        state = replace(state, owned=blob.partitions, given=blob.partitions, given_in=state.identity.generation)
+        return Transition(state, (*actions, Given(added)))
+
+    def is_incompatible(self, assigned: Assigned) -> bool:
+        return self.rules.draft and assigned.error != 0
+
+    def incompatible(self, state: State) -> Step:
+        """The draft's: count it, back off, join again (429-03)."""
+        state = replace(state, incompatible=state.incompatible + 1, rejoin=True)
+        return Transition(self.back_off(state), (Metric(state.incompatible),))
+
+    def is_covered(self, state: State, partitions: Partitions) -> bool:
+        """Does it subscribe to all of them still?"""
+        return all(topic in state.topics for topic, _ in partitions)
+
+    def rejoins_after_revoking(self) -> bool:
+        return True
+
+    # Out of the group
+
+    def reset(self, state: State, keeps_id: bool) -> State:
+        return replace(
+            state,
+            phase=Phase.UNJOINED,
+            identity=Identity(state.identity.member) if keeps_id else NOBODY,
+            rejoin=True,
+            prepared=state.prepared and not self.rules.prepares_again,
+        )
+
+    def keeps_id(self, error: Error) -> bool:
+        return error is Error.ILLEGAL_GENERATION and self.rules.keeps_id
+
+    def unchanged(self, state: State, then: Identity) -> bool:
+        """Is an error news of what the member is now?"""
+        return not self.rules.compares or then == state.identity
+
+    def leave(self, state: State) -> Step:
+        """The user unsubscribes or closes."""
+        actions: tuple[Action, ...] = ()
+        if state.owned and self.rules.incremental:
+            amid = state.phase in (Phase.PREPARING, Phase.COMPLETING)
+            actions = (Lost(state.owned) if amid or self.is_out(state) else Revoked(state.owned),)
+        after, left = self.send_leave(replace(state, owned=()))
+        return Transition(after, (*actions, *left))
+
+    def send_leave(self, state: State) -> Step:
+        member = state.identity.member
+        told = self.tells_leave(state)
+        actions = (Leave(self.rules.leave, ((member, None),)),) if told else ()
+        return Transition(replace(self.reset(state, keeps_id=False), leaving=state.leaving or told), actions)
+
+    def tells_leave(self, state: State) -> bool:
+        """A static member never does: it may come back."""
+        known = state.phase is not Phase.UNJOINED and bool(state.identity.member)
+        return known and self.instance is None and state.pause is not Pause.SEARCH
+
+    # Heartbeats
+
+    def is_beating(self, state: State) -> bool:
+        return state.phase is Phase.STABLE or (state.phase is Phase.COMPLETING and self.rules.phased)
+
+    def beat(self, state: State) -> Step:
+        if state.beat_as is not None or state.pause is Pause.SEARCH:
+            return Transition(state)
+        member, generation, _ = state.identity
+        heartbeat = Heartbeat(self.rules.heartbeat, member, self.instance, generation)
+        return Transition(replace(state, beat_as=state.identity), (heartbeat,))
+
+    def beaten(self, state: State, then: Identity, error: Error) -> State:
+        state = replace(state, beat_as=None)
+        match error:
+            case Error.REBALANCE_IN_PROGRESS:
+                news = state.phase is Phase.STABLE or not self.rules.phased
+                return replace(state, rejoin=state.rejoin or news)
+            case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
+                return self.reset(state, self.keeps_id(error)) if self.unchanged(state, then) else state
+            case Error.FENCED_INSTANCE_ID:
+                return self.fenced(state) if self.unchanged(state, then) else state
+            case Error.COORDINATOR_NOT_AVAILABLE | Error.NOT_COORDINATOR:
+                return self.search(state)
+        return state
+
+    def fenced(self, state: State) -> State:
+        """Another process has its instance id: the user is told."""
+        state = self.reset(state, keeps_id=False) if self.rules.compares else replace(state, phase=Phase.UNJOINED)
+        return replace(state, trouble=Error.FENCED_INSTANCE_ID.name)
+
+    # Commits
+
+    def send_commit(self, state: State) -> Step:
+        if state.pause is not Pause.NO:
+            return Transition(state)  # The end of the pause sends it.
+        if not state.topics:
+            identity, instance = NOBODY, None
+        elif state.phase is Phase.STABLE:
+            identity, instance = state.identity, self.instance
+        else:
+            return self.commit_ended(state, self.out_of_group(state))
+        member, generation, _ = identity
+        commit = Commit(self.rules.commit, member, instance, generation, state.commit)
+        return Transition(replace(state, commit_as=identity), (commit,))
+
+    def out_of_group(self, state: State) -> str:
+        amid = state.phase in (Phase.PREPARING, Phase.COMPLETING)
+        return REBALANCING if amid and self.rules.tells_rebalance else COMMIT_FAILED
+
+    def commit_ended(self, state: State, error: str) -> Step:
+        return Transition(replace(state, commit=()), (CommitEnded(error),))
+
+    def committed(self, state: State, error: Error) -> Step:
+        then, state = state.commit_as or NOBODY, replace(state, commit_as=None)
+        unchanged = self.unchanged(state, then)
+        stale = not unchanged and state.phase is Phase.PREPARING
+        match error:
+            case Error.COORDINATOR_LOAD_IN_PROGRESS:
+                return Transition(self.back_off(state))
+            case Error.COORDINATOR_NOT_AVAILABLE | Error.NOT_COORDINATOR:
+                return Transition(self.search(state))
+            case Error.REBALANCE_IN_PROGRESS:
+                told = REBALANCING if self.rules.tells_rebalance else COMMIT_FAILED
+                return self.commit_ended(replace(state, rejoin=True), told)
+            case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
+                if stale:
+                    return self.commit_ended(state, REBALANCING)
+                return self.commit_ended(self.reset(state, self.keeps_id(error)), COMMIT_FAILED)
+            case Error.FENCED_INSTANCE_ID if not unchanged:
+                return self.commit_ended(state, REBALANCING if stale else COMMIT_FAILED)
+        return self.commit_ended(state, error.name)
+
+    # Time, and what is lost
+
+    def fired(self, state: State, timer: Timer) -> Step:
+        if timer not in self.armed(state):
+            return Transition(state)
+        match timer.kind:
+            case HEARTBEAT.kind:
+                return self.beat(state)
+            case SESSION.kind:
+                return Transition(self.search(state))
+            case POLLED.kind:
+                return self.send_leave(state)
+        state = replace(state, pause=Pause.NO)
+        return self.send_commit(state) if state.commit and state.commit_as is None else Transition(state)
+
+    def disconnected(self, state: State) -> State:
+        asked = state.asked is not None
+        state = replace(state, asked=None, beat_as=None, leaving=False, commit_as=None)
+        return self.search(self.failed(state, Reaction.AGAIN, "") if asked else state)
+
+    def back_off(self, state: State) -> State:
+        return replace(state, pause=Pause.BACK_OFF if state.pause is Pause.NO else state.pause)
+
+    def search(self, state: State) -> State:
+        return replace(state, pause=Pause.SEARCH)
+
+    def armed(self, state: State) -> frozenset[Timer]:
+        beating = (HEARTBEAT, SESSION, POLLED) if self.is_beating(state) else ()
+        return frozenset(beating if state.pause is Pause.NO else (*beating, RETRY))
+
+    def _timers(self, before: State, event: Event, after: State) -> Iterator[Action]:
+        had, has = self.armed(before), self.armed(after)
+        gone = event.timer if isinstance(event, Fired) else None
+        for timer in TIMERS:
+            if timer in has and (timer not in had or timer == gone or self.is_refreshed(timer, before, event, after)):
+                yield Arm(timer, self.lasts(timer))
+            elif timer in had - has and timer != gone:
+                yield Disarm(timer)
+
+    def is_refreshed(self, timer: Timer, before: State, event: Event, after: State) -> bool:
+        """Does it begin again, though it is armed?"""
+        if timer == SESSION:
+            alive = isinstance(event, Beat) and event.error in (Error.NONE, Error.REBALANCE_IN_PROGRESS)
+            return (alive and before.beat_as is not None) or event == Fired(RETRY)
+        if timer == POLLED:
+            return isinstance(event, Poll)
+        return timer == RETRY and before.pause is not after.pause
+
+    def lasts(self, timer: Timer) -> int:
+        """In milliseconds."""
+        config = self.config
+        match timer.kind:
+            case HEARTBEAT.kind:
+                return config.heartbeat_ms
+            case SESSION.kind:
+                return self.session_ms
+            case POLLED.kind:
+                return config.poll_ms
+        return config.backoff_ms
+
+    # What may come
+
+    def enabled(self, state: State, /) -> Iterable[Event]:
+        """Timers, losses and what the user may do. Answers are the coordinator's affair: see ``strategies.member``."""
+        if state.phase is Phase.CLOSED:
+            return
+        yield Poll()
+        if state.topics:
+            yield Unsubscribe()
+            if not state.commit:
+                yield CommitOffsets(tuple((*each, 1) for each in state.owned))
+        yield Close()
+        yield Disconnected()
+        yield from (Fired(each) for each in TIMERS if each in self.armed(state))

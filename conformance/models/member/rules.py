@@ -1,0 +1,165 @@
+"""What a consumer does in one release of kafka-clients, and in KIP-429's draft; and how one consumer is configured.
+
+The boundaries are those of ConsumerCoordinator and AbstractCoordinator, release by release.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, TypeAlias, final
+
+from conformance.core.release import Release, releases
+from conformance.models.assignment import (
+    COOPERATIVE as COOPERATIVE_STICKY,
+    RANGE,
+    ROUNDROBIN,
+    STICKY,
+    Assignment,
+    Group,
+    Topic,
+    range_,
+    roundrobin,
+)
+from conformance.models.membership import COOPERATIVE, EAGER, Assigned, Subscription
+from conformance.models.mixed_group import draft_leader
+from conformance.models.sticky import cooperative_sticky, sticky
+
+Leader: TypeAlias = Callable[[tuple[Topic, ...], Mapping[str, Subscription]], Mapping[str, Assigned]]
+"""What the draft's members get, by id."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Assignor:
+    name: str
+    supports: tuple[str, ...]
+    """Rebalance protocols."""
+    assign: Callable[[Group], Assignment]
+
+
+ASSIGNORS: Final[Mapping[str, Assignor]] = {
+    each.name: each
+    for each in (
+        Assignor(RANGE, (EAGER,), range_),
+        Assignor(ROUNDROBIN, (EAGER,), roundrobin),
+        Assignor(STICKY, (EAGER,), sticky),
+        Assignor(COOPERATIVE_STICKY, (COOPERATIVE, EAGER), cooperative_sticky),
+    )
+}
+"""The built-in ones, by name."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rules:
+    join: int
+    """The newest version of JoinGroup that it speaks, and so on."""
+    sync: int
+    heartbeat: int
+    leave: int
+    commit: int
+    subscription: int
+    """Of the consumer protocol."""
+    session_ms: int
+    """Unless configured."""
+    incremental: bool
+    """From 2.4.0 on: the cooperative protocol, the lost callback, callbacks when it leaves (KIP-429)."""
+    static: bool
+    """From 2.3.0 on: members with an instance id, which never leave (KIP-345)."""
+    phased: bool
+    """From 2.6.1 on: it is alive while it waits for its assignment, and takes 27 for news in a stable group only
+    (KAFKA-10134)."""
+    compares: bool
+    """From 2.6.0 on: an error of a generation that is over changes nothing (KAFKA-9823)."""
+    prepares_again: bool
+    """From 2.7.2 and 2.8.1 on: when it was thrown out in the midst of a rebalance it gives up what it owned before it
+    joins again (KAFKA-12983)."""
+    keeps_id: bool
+    """From 3.2.0 on: ILLEGAL_GENERATION costs the generation and not the member id (KAFKA-13419)."""
+    resets_on_27: bool
+    """3.3.0 and 3.3.1: so does REBALANCE_IN_PROGRESS to a SyncGroup (KAFKA-13891)."""
+    validates_own: bool
+    """Up to 2.8.1, and 3.0.0: the leader takes exception also at what cooperative-sticky gives (KAFKA-13406)."""
+    tells_rebalance: bool
+    """From 2.5.0 on: a commit amid a rebalance ends as such, not as one of a member that is out."""
+    dates_data: bool
+    """From 2.8.1 on: cooperative-sticky has the generation in its user data (KAFKA-12984)."""
+    draft: bool = False
+    """KIP-429's: ``rebalance.protocol``, versions 0 and 1 of the subscription, an assignment with an error."""
+
+    @classmethod
+    @cache
+    def of(cls, release: str) -> "Rules":
+        """Errors: ValueError for what is no release, or one before 0.10.1, whose consumers live while they poll."""
+        at = Release.parse(release)
+        if at < Release.parse("0.10.1.0"):
+            raise ValueError(f"there is no model of a consumer of {release}: they begin with 0.10.1.0")
+
+        def since(*boundaries: str) -> int:
+            return sum(at in releases(f"{each}+") for each in boundaries)
+
+        return cls(
+            join=1 + since("0.11.0.0", "2.0.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0") + 2 * since("3.2.0"),
+            sync=since("0.11.0.0", "2.0.0", "2.3.0", "2.4.0", "2.5.0"),
+            heartbeat=since("0.11.0.0", "2.0.0", "2.3.0", "2.4.0"),
+            leave=since("0.11.0.0", "2.0.0", "3.2.0") + 2 * since("2.4.0"),
+            commit=2 + since("0.11.0.0", "2.0.0", "2.3.0", "2.4.0", "3.7.0", "4.2.0") + 2 * since("2.1.0"),
+            subscription=since("2.4.0") + 2 * since("3.4.0"),
+            session_ms=45_000 if since("3.0.0") else 10_000,
+            incremental=bool(since("2.4.0")),
+            static=bool(since("2.3.0")),
+            phased=bool(since("2.6.1")),
+            compares=bool(since("2.6.0")),
+            prepares_again=at in releases("2.7.2, 2.8.1+"),
+            keeps_id=bool(since("3.2.0")),
+            resets_on_27=at in releases("3.3.0-3.3.1"),
+            validates_own=at in releases("2.4.0-2.8.1, 3.0.0"),
+            tells_rebalance=bool(since("2.5.0")),
+            dates_data=bool(since("2.8.1")),
+        )
+
+    @classmethod
+    @cache
+    def drafted(cls) -> "Rules":
+        """The draft changes 2.2.2; what it leaves open is taken as in the newest releases, that cooperate safely."""
+        return cls(
+            join=5,
+            sync=2,
+            heartbeat=2,
+            leave=2,
+            commit=6,
+            subscription=1,
+            session_ms=10_000,
+            incremental=True,
+            static=False,
+            phased=True,
+            compares=True,
+            prepares_again=True,
+            keeps_id=True,
+            resets_on_27=False,
+            validates_own=False,
+            tells_rebalance=True,
+            dates_data=False,
+            draft=True,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Config:
+    rules: Rules
+    assignors: tuple[Assignor, ...] = (ASSIGNORS[RANGE],)
+    """The preferred one first."""
+    instance: str | None = None
+    rack: str | None = None
+    rebalance_protocol: str = EAGER
+    """The draft's setting (429-17); released consumers have none (429-20)."""
+    topics: tuple[Topic, ...] = ()
+    """What it knows of the cluster to begin with."""
+    lead: Leader = draft_leader
+    """How it leads a group of the draft's members; as released its assignors say that."""
+    session_ms: int | None = None
+    heartbeat_ms: int = 3_000
+    poll_ms: int = 300_000
+    """max.poll.interval.ms, which is also the rebalance timeout."""
+    backoff_ms: int = 100
