@@ -6,10 +6,10 @@ The events are written down as concrete steps. A case therefore needs no model t
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 from conformance.core.case import Step
-from conformance.core.machine import E, Machine, S
+from conformance.core.machine import Driven, E, Machine, S
 from strategies.compiled import compiled
 from strategies.mutate import mutate
 from strategies.nodes import Node, OneOf, Pick, Record, Seq, record
@@ -34,19 +34,33 @@ class Swarm:
     verbs: tuple[str, ...]
     enabled: float
     near: float
+    traits: Any = None
+    """Of the machine's own making: who takes part, say."""
+
+
+def _none(random: Random) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Conversations(Generic[S, E]):
     """The event sequences of one machine, and the declaration of any event by verb."""
 
-    machine: Machine[S, E, Any]
+    machine: Driven[S, E, Any]
     step_of: Callable[[E], Step]
     event_of: Callable[[Step], E]
     events: Mapping[str, Node]
     progress: frozenset[str]
     """Verbs that no swarm switches off: without them nothing happens, or is seen, that a fault could disturb."""
     max_steps: int = 20
+    likely: Callable[[S, Swarm, Random], Step | None] | None = None
+    """A step that the machine accepts, or almost, where it has a better idea than any that is enabled; None: no idea.
+
+    Given: the machine is not asked for all that is enabled, of which there may be very many.
+    """
+    traits: Callable[[Random], Any] = _none
+    enabled_shares: tuple[float, ...] = ENABLED_SHARES
+    near_shares: tuple[float, ...] = NEAR_SHARES
 
     @property
     def declaration(self) -> Seq:
@@ -54,7 +68,8 @@ class Conversations(Generic[S, E]):
 
     def swarm(self, random: Random) -> Swarm:
         verbs = tuple(verb for verb in self.events if verb in self.progress or random.random() < 0.5)
-        return Swarm(verbs, random.choice(ENABLED_SHARES), random.choice(NEAR_SHARES))
+        shares = random.choice(self.enabled_shares), random.choice(self.near_shares)
+        return Swarm(verbs, *shares, self.traits(random))
 
     def draw(self, random: Random, swarm: Swarm) -> tuple[Step, ...]:
         state = self.machine.initial()
@@ -66,17 +81,22 @@ class Conversations(Generic[S, E]):
 
     def _next(self, state: S, random: Random, swarm: Swarm) -> Step:
         if random.random() < swarm.enabled:
-            enabled: dict[type, list[E]] = {}
-            for each in self.machine.enabled(state):
-                enabled.setdefault(type(each), []).append(each)
-            # The kind first, then its arguments: a kind with many arguments is not likelier.
-            kinds = {self.step_of(events[0]).verb: events for events in enabled.values()}
-            weights = {verb: PROGRESS if verb in self.progress else 1 for verb in kinds if verb in swarm.verbs}
-            if weights:
-                (verb,) = random.choices([*weights], [*weights.values()])
-                found = self.step_of(random.choice(kinds[verb]))
+            found = (self.likely or self._enabled)(state, swarm, random)
+            if found is not None:
                 return self._near(found, random) if random.random() < swarm.near else found
         return Step(**compiled(self.events[random.choice(swarm.verbs)])(random))
+
+    def _enabled(self, state: S, swarm: Swarm, random: Random) -> Step | None:
+        enabled: dict[type, list[E]] = {}
+        for each in cast(Machine[S, E, Any], self.machine).enabled(state):
+            enabled.setdefault(type(each), []).append(each)
+        # The kind first, then its arguments: a kind with many arguments is not likelier.
+        kinds = {self.step_of(events[0]).verb: events for events in enabled.values()}
+        weights = {verb: PROGRESS if verb in self.progress else 1 for verb in kinds if verb in swarm.verbs}
+        if not weights:
+            return None
+        (verb,) = random.choices([*weights], [*weights.values()])
+        return self.step_of(random.choice(kinds[verb]))
 
     def _near(self, found: Step, random: Random) -> Step:
         data = {"actor": found.actor, "verb": found.verb, "body": dict(found.body)}
