@@ -4,42 +4,39 @@ It is what ConsumerCoordinator and AbstractCoordinator do: the user's thread act
 called and joins sent; answers and timers are met as they come. No offsets are committed unless the user says so.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from enum import Enum
-from typing import Final, NamedTuple, TypeAlias, assert_never, final
+from typing import Final, assert_never
 
 from conformance.core.machine import Transition
-from conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY, Topic
+from conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY
 from conformance.models.group.words import (
     EMPTY,
     NO_GENERATION,
-    Arm,
     Beat,
     Blob,
     Commit,
     Committed,
-    Disarm,
     Error,
     Fired,
-    Heartbeat,
     Join,
     Joined,
-    Leave,
     Left,
     Sync,
     Synced,
     Timer,
 )
 from conformance.models.member.leading import Trouble, led
+from conformance.models.member.life import Living
 from conformance.models.member.rules import Config
+from conformance.models.member.state import NOBODY, Asked, Identity, Pause, Phase, State, Step
 from conformance.models.member.words import (
     COMMIT_FAILED,
     HEARTBEAT,
     ILLEGAL_STATE,
     POLLED,
     REBALANCING,
-    RETRY,
     SESSION,
     TIMERS,
     Action,
@@ -66,79 +63,6 @@ CONSUMER: Final = "consumer"
 """The protocol type."""
 
 
-class Phase(Enum):
-    UNJOINED = "unjoined"
-    PREPARING = "preparing"
-    """It sent a JoinGroup."""
-    COMPLETING = "completing"
-    """It sent a SyncGroup."""
-    STABLE = "stable"
-    CLOSED = "closed"
-
-
-class Pause(Enum):
-    """Why nothing is sent until the retry timer runs out."""
-
-    NO = "no"
-    BACK_OFF = "back-off"
-    SEARCH = "search"
-    """The coordinator is to be found again."""
-
-
-class Identity(NamedTuple):
-    member: str = ""
-    generation: int = NO_GENERATION
-    protocol: str | None = None
-    """The assignor that the group chose."""
-
-
-NOBODY: Final = Identity()
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class State:
-    phase: Phase = Phase.UNJOINED
-    topics: tuple[str, ...] = ()
-    """Subscribed to, sorted; none: the consumer is in no group."""
-    identity: Identity = NOBODY
-    owned: Partitions = ()
-    """Sorted."""
-    rejoin: bool = True
-    prepared: bool = False
-    """The callbacks before a join have been called, and the join has not come to its end."""
-    asked: type[Join] | type[Sync] | None = None
-    """Of the two, which is under way."""
-    asked_as: Identity = NOBODY
-    told: tuple[str, ...] | None = None
-    """The topics that its last join named."""
-    result: Blob | None = None
-    """An assignment that no poll has taken up yet."""
-    trouble: str = ""
-    """What the next poll raises."""
-    beat_as: Identity | None = None
-    """Of the heartbeat that is under way."""
-    leaving: bool = False
-    """A LeaveGroup is under way."""
-    commit: tuple[tuple[str, int, int], ...] = ()
-    """That the user waits for."""
-    commit_as: Identity | None = None
-    """Of the OffsetCommit that is under way."""
-    pause: Pause = Pause.NO
-    leads: bool = False
-    watched: tuple[tuple[str, int], ...] | None = None
-    """Of a leader: the topics of the group and their partitions when it assigned them."""
-    topics_known: tuple[Topic, ...] = ()
-    given: Partitions = ()
-    """Last, as the sticky assignors remember it."""
-    given_in: int = NO_GENERATION
-    incompatible: int = 0
-    """num.incompatible.rebalance."""
-
-
-Step: TypeAlias = Transition[State, Action]
-
-
 class Reaction(Enum):
     """To a JoinGroup or SyncGroup that failed."""
 
@@ -156,12 +80,11 @@ AT_ONCE: Final = frozenset(
 ELSEWHERE: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
 
 
-class Consumer:
+class Consumer(Living):
     """Errors: ValueError where no rebalance protocol suits all its assignors (429-20)."""
 
     def __init__(self, config: Config) -> None:
-        self.config = config
-        self.rules = config.rules
+        super().__init__(config)
         self.protocol = self.chosen_protocol()
 
     def initial(self) -> State:
@@ -194,9 +117,15 @@ class Consumer:
             case Disconnected():
                 return Transition(self.disconnected(state))
             case Joined():
-                return self.joined(replace(state, asked=None), event) if state.asked is Join else Transition(state)
+                return (
+                    self.joined(replace(state, asked=Asked.NOTHING), event)
+                    if state.asked is Asked.JOIN
+                    else Transition(state)
+                )
             case Synced():
-                return Transition(self.synced(replace(state, asked=None), event) if state.asked is Sync else state)
+                return Transition(
+                    self.synced(replace(state, asked=Asked.NOTHING), event) if state.asked is Asked.SYNC else state
+                )
             case Beat():
                 return Transition(state if state.beat_as is None else self.beaten(state, state.beat_as, event.error))
             case Left():
@@ -228,7 +157,7 @@ class Consumer:
         if not state.topics:
             return Transition(state, (Raised(ILLEGAL_STATE),))
         actions: list[Action] = []
-        while not state.trouble and state.pause is Pause.NO and state.asked is None and self.must_join(state):
+        while not state.trouble and state.pause is Pause.NO and state.asked is Asked.NOTHING and self.must_join(state):
             if state.result is not None:
                 state, done = self.complete(state, state.result)
             elif not state.prepared:
@@ -245,7 +174,7 @@ class Consumer:
         """Would a poll do more than read?"""
         if not state.topics or state.phase is Phase.CLOSED:
             return False
-        idle = state.pause is Pause.NO and state.asked is None
+        idle = state.pause is Pause.NO and state.asked is Asked.NOTHING
         return bool(state.trouble) or (idle and self.must_join(state))
 
     def must_join(self, state: State) -> bool:
@@ -278,16 +207,12 @@ class Consumer:
         kept = tuple(each for each in state.owned if each not in dropped)
         return Transition(replace(state, owned=kept), (Revoked(dropped),))
 
-    def is_out(self, state: State) -> bool:
-        """It was thrown out of the group: whatever it owned may be another's."""
-        return state.identity.generation == NO_GENERATION or not state.identity.member
-
     def lose(self, state: State) -> Step:
         return Transition(replace(state, owned=()), (Lost(state.owned),))
 
     def send_join(self, state: State) -> Step:
         state = replace(
-            state, phase=Phase.PREPARING, asked=Join, asked_as=state.identity, told=state.topics, rejoin=True
+            state, phase=Phase.PREPARING, asked=Asked.JOIN, asked_as=state.identity, told=state.topics, rejoin=True
         )
         return Transition(state, (self.join_of(state),))
 
@@ -303,14 +228,6 @@ class Consumer:
             config.poll_ms,
             protocol_version=self.subscription_version if self.rules.draft else None,
         )
-
-    @property
-    def instance(self) -> str | None:
-        return self.config.instance if self.rules.static else None
-
-    @property
-    def session_ms(self) -> int:
-        return self.rules.session_ms if self.config.session_ms is None else self.config.session_ms
 
     @property
     def subscription_version(self) -> int:
@@ -367,7 +284,7 @@ class Consumer:
         member, generation, protocol = state.identity
         told = (CONSUMER, protocol) if self.rules.sync >= 5 else (None, None)
         sync = Sync(self.rules.sync, member, self.instance, generation, assignments, *told)
-        return Transition(replace(state, asked=Sync, asked_as=state.identity), (sync,))
+        return Transition(replace(state, asked=Asked.SYNC, asked_as=state.identity), (sync,))
 
     def join_failed(self, state: State, answer: Joined) -> State:
         error = answer.error
@@ -458,75 +375,6 @@ class Consumer:
     def rejoins_after_revoking(self) -> bool:
         return True
 
-    # Out of the group
-
-    def reset(self, state: State, keeps_id: bool) -> State:
-        return replace(
-            state,
-            phase=Phase.UNJOINED,
-            identity=Identity(state.identity.member) if keeps_id else NOBODY,
-            rejoin=True,
-            prepared=state.prepared and not self.rules.prepares_again,
-        )
-
-    def keeps_id(self, error: Error) -> bool:
-        return error is Error.ILLEGAL_GENERATION and self.rules.keeps_id
-
-    def unchanged(self, state: State, then: Identity) -> bool:
-        """Is an error news of what the member is now?"""
-        return not self.rules.compares or then == state.identity
-
-    def leave(self, state: State) -> Step:
-        """The user unsubscribes or closes."""
-        actions: tuple[Action, ...] = ()
-        if state.owned and self.rules.incremental:
-            amid = state.phase in (Phase.PREPARING, Phase.COMPLETING)
-            actions = (Lost(state.owned) if amid or self.is_out(state) else Revoked(state.owned),)
-        after, left = self.send_leave(replace(state, owned=()))
-        return Transition(after, (*actions, *left))
-
-    def send_leave(self, state: State) -> Step:
-        member = state.identity.member
-        told = self.tells_leave(state)
-        actions = (Leave(self.rules.leave, ((member, None),)),) if told else ()
-        return Transition(replace(self.reset(state, keeps_id=False), leaving=state.leaving or told), actions)
-
-    def tells_leave(self, state: State) -> bool:
-        """A static member never does: it may come back."""
-        known = state.phase is not Phase.UNJOINED and bool(state.identity.member)
-        return known and self.instance is None and state.pause is not Pause.SEARCH
-
-    # Heartbeats
-
-    def is_beating(self, state: State) -> bool:
-        return state.phase is Phase.STABLE or (state.phase is Phase.COMPLETING and self.rules.phased)
-
-    def beat(self, state: State) -> Step:
-        if state.beat_as is not None or state.pause is Pause.SEARCH:
-            return Transition(state)
-        member, generation, _ = state.identity
-        heartbeat = Heartbeat(self.rules.heartbeat, member, self.instance, generation)
-        return Transition(replace(state, beat_as=state.identity), (heartbeat,))
-
-    def beaten(self, state: State, then: Identity, error: Error) -> State:
-        state = replace(state, beat_as=None)
-        match error:
-            case Error.REBALANCE_IN_PROGRESS:
-                news = state.phase is Phase.STABLE or not self.rules.phased
-                return replace(state, rejoin=state.rejoin or news)
-            case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
-                return self.reset(state, self.keeps_id(error)) if self.unchanged(state, then) else state
-            case Error.FENCED_INSTANCE_ID:
-                return self.fenced(state) if self.unchanged(state, then) else state
-            case Error.COORDINATOR_NOT_AVAILABLE | Error.NOT_COORDINATOR:
-                return self.search(state)
-        return state
-
-    def fenced(self, state: State) -> State:
-        """Another process has its instance id: the user is told."""
-        state = self.reset(state, keeps_id=False) if self.rules.compares else replace(state, phase=Phase.UNJOINED)
-        return replace(state, trouble=Error.FENCED_INSTANCE_ID.name)
-
     # Commits
 
     def send_commit(self, state: State) -> Step:
@@ -585,49 +433,9 @@ class Consumer:
         return self.send_commit(state) if state.commit and state.commit_as is None else Transition(state)
 
     def disconnected(self, state: State) -> State:
-        asked = state.asked is not None
-        state = replace(state, asked=None, beat_as=None, leaving=False, commit_as=None)
+        asked = state.asked is not Asked.NOTHING
+        state = replace(state, asked=Asked.NOTHING, beat_as=None, leaving=False, commit_as=None)
         return self.search(self.failed(state, Reaction.AGAIN, "") if asked else state)
-
-    def back_off(self, state: State) -> State:
-        return replace(state, pause=Pause.BACK_OFF if state.pause is Pause.NO else state.pause)
-
-    def search(self, state: State) -> State:
-        return replace(state, pause=Pause.SEARCH)
-
-    def armed(self, state: State) -> frozenset[Timer]:
-        beating = (HEARTBEAT, SESSION, POLLED) if self.is_beating(state) else ()
-        return frozenset(beating if state.pause is Pause.NO else (*beating, RETRY))
-
-    def _timers(self, before: State, event: Event, after: State) -> Iterator[Action]:
-        had, has = self.armed(before), self.armed(after)
-        gone = event.timer if isinstance(event, Fired) else None
-        for timer in TIMERS:
-            if timer in has and (timer not in had or timer == gone or self.is_refreshed(timer, before, event, after)):
-                yield Arm(timer, self.lasts(timer))
-            elif timer in had - has and timer != gone:
-                yield Disarm(timer)
-
-    def is_refreshed(self, timer: Timer, before: State, event: Event, after: State) -> bool:
-        """Does it begin again, though it is armed?"""
-        if timer == SESSION:
-            alive = isinstance(event, Beat) and event.error in (Error.NONE, Error.REBALANCE_IN_PROGRESS)
-            return (alive and before.beat_as is not None) or event == Fired(RETRY)
-        if timer == POLLED:
-            return isinstance(event, Poll)
-        return timer == RETRY and before.pause is not after.pause
-
-    def lasts(self, timer: Timer) -> int:
-        """In milliseconds."""
-        config = self.config
-        match timer.kind:
-            case HEARTBEAT.kind:
-                return config.heartbeat_ms
-            case SESSION.kind:
-                return self.session_ms
-            case POLLED.kind:
-                return config.poll_ms
-        return config.backoff_ms
 
     # What may come
 
