@@ -8,10 +8,12 @@ from conformance.commands import (
     assign,
     corpus,
     doctor,
+    explore,
     export,
     golden,
     known,
     looking,
+    play,
     reports as telling,
     run as running,
     testee,
@@ -20,7 +22,9 @@ from conformance.commands import (
 )
 from conformance.commands.declared import EXIT_CODES, OK, Commands
 
-GROUPS = (running, known, telling, workbench, assign, golden, looking, vices, doctor, testee, export, corpus)
+GROUPS = (
+    running, known, telling, workbench, assign, play, explore, golden, looking, vices, doctor, testee, export, corpus,
+)  # fmt: skip
 """In the order of ``kipcheck --help``."""
 
 

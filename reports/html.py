@@ -1,15 +1,13 @@
 """One page with everything, that needs no network, no script and no font: for a browser, a printer, an archive."""
 
-import base64
-import hashlib
 import shlex
 from collections.abc import Iterator
-from importlib.resources import files
 
 from conformance.core.ledger import Line
 from reports.html_failures import failures
 from reports.html_tables import by_subject, coverage, differences, overview
 from reports.markup import Safe, joined, link, tag
+from reports.page import page
 from reports.summary import Summary
 from reports.words import reason
 
@@ -18,35 +16,13 @@ TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6:
 
 
 def render(found: Summary) -> str:
-    style = (files("reports") / "templates" / "report.css").read_text("utf-8")
     sections = list(_sections(found))
-    page = tag(
-        "html",
-        tag("head", _head(found, style)),
-        tag(
-            "body",
-            tag("a", "To the failures", class_="jump", href="#failures"),
-            tag("header", _header(found)),
-            tag("main", _nav(sections), (tag("section", part, id=id) for id, _, _, part in sections)),
-            tag("footer", _footer(found)),
-        ),
-        lang="en",
-    )
-    return f"<!DOCTYPE html>\n{page}\n"
-
-
-def _head(found: Summary, style: str) -> Safe:
-    hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    # The page may load nothing: whatever a target managed to get into it stays text.
-    policy = f"default-src 'none'; style-src 'sha256-{hashed}'; img-src data:; base-uri 'none'; form-action 'none'"
-    return joined(
-        tag("meta", charset="utf-8"),
-        Safe(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", f"kipcheck: {_short(found)}"),
-        tag("style", Safe(style)),
+    return page(
+        f"kipcheck: {_short(found)}",
+        tag("a", "To the failures", class_="jump", href="#failures"),
+        tag("header", _header(found)),
+        tag("main", _nav(sections), (tag("section", part, id=id) for id, _, _, part in sections)),
+        tag("footer", _footer(found)),
     )
 
 

@@ -14,7 +14,7 @@ KIND = "is"
 def plain(value: object, kind: str | None = None) -> Any:
     """Fields by name, tuples and sets as lists, names of enumerations.
 
-    ``kind``: the key under which the value tells its kind; None: it does not. Errors: TypeError for what is no such value.
+    ``kind``: the key under which a value tells its kind; None: it does not. Errors: TypeError for no value of ours.
     """
     if isinstance(value, Enum):
         return value.name

@@ -4,22 +4,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.core.case import Step
 from conformance.core.machine import Machine
 from conformance.models.composed import Did, Law, StepLaw
 
 
 @dataclass(frozen=True)
 class Alone:
-    """What the machine answers is told by ``says`` of its events alone: no part is there to hear it."""
-
     name: str
     machine: Machine[Any, Any, Any]
     within: Callable[[Any], bool]
     """A state that is not within is seen and not left."""
     tried: Callable[[Any], Iterable[Any]]
     """What is tried in a state; also what is refused there."""
-    told: Callable[[Any], str]
-    """An event in a few words."""
+    step_of: Callable[[Any], Step]
+    """An event in the words of the conversation with this machine."""
     laws: tuple[Law[Any] | StepLaw[Any, Any, Any], ...]
 
     @property
@@ -39,4 +38,4 @@ class Alone:
         raise AssertionError("nobody is there to send anything")
 
     def says(self, said: Any, /) -> str:
-        return self.told(said)
+        return self.step_of(said).verb

@@ -11,11 +11,45 @@ from conformance.models.composed import Composed
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What a field may hold."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+    def or_null(self) -> "Kind":
+        return Kind(f"{self.words}, or null", lambda value: value is None or self.fits(value))
+
+    def listed(self) -> "Kind":
+        return Kind(f"list of {self.words}", lambda value: isinstance(value, list) and all(map(self.fits, value)))
+
+
+def together(*kinds: Kind) -> Kind:
+    """A list of so many values, each of its kind."""
+    words = f"[{', '.join(kind.words for kind in kinds)}]"
+
+    def fits(value: Any) -> bool:
+        return (
+            isinstance(value, list)
+            and len(value) == len(kinds)
+            and all(kind.fits(each) for kind, each in zip(kinds, value, strict=True))
+        )
+
+    return Kind(words, fits)
+
+
+INTEGER = Kind("integer", lambda value: type(value) is int)
+TEXT = Kind("text", lambda value: isinstance(value, str))
+FLAG = Kind("true or false", lambda value: isinstance(value, bool))
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     name: str
-    kind: str
-    """In words: ``integer``, ``true or false``, ``list of [name, metadata]``, ``text, or null``."""
+    kind: Kind
     meaning: str
+    needed: bool = True
+    """False: it may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +57,8 @@ class Verb:
     """An event, as a step of a case tells it."""
 
     name: str
-    actor: str
-    """Who does it: a name, or in words which names would do."""
+    actors: tuple[str, ...]
+    """Who may do it; where there is but one, an event need not name it."""
     meaning: str
     fields: tuple[Field, ...] = ()
     shorthand: str = ""
@@ -35,11 +69,14 @@ class Verb:
 class Conversation:
     """A machine that is told events one by one, in the words of cases."""
 
+    name: str
+    """Of the machine's own part in a conversation: ``controller``."""
     machine: Machine[Any, Any, Any]
     event_of: Callable[[Step], Any]
     """Errors: LookupError, TypeError, ValueError, KeyError where a step is no event."""
     spoken: Callable[[str], Iterable[Step]]
     """The steps of a shorthand. Errors: ValueError for what is none."""
+    shorthand: Callable[[Iterable[Step]], str]
 
 
 Value: TypeAlias = int | str
@@ -69,8 +106,11 @@ class Playable:
     world: Callable[[Edition, Scope], World]
     """What is explored, and played where a scope is given: parts that move, and the laws they keep."""
     verbs: tuple[Verb, ...] = ()
-    """What a conversation is told; none: it is the world that is played."""
+    """What a conversation is told."""
+    moves: tuple[Verb, ...] = ()
+    """What parts of the world do by themselves, where it has several."""
     conversation: Callable[[Edition], Conversation] | None = None
+    """None: it is the world that is played."""
     dials: Mapping[str, Dial] = field(default_factory=dict)
 
     def played_in(self, edition: Edition) -> None:

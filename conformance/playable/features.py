@@ -5,10 +5,10 @@ from conformance.core.edition import KIP_584, Edition
 from conformance.models.composed import Did, Law, StepLaw
 from conformance.models.features import STIMULI, Event, FeatureController, State, Update
 from conformance.playable.alone import Alone
-from conformance.playable.declared import Conversation, Dial, Field, Playable, Scope, Verb, World
+from conformance.playable.declared import FLAG, INTEGER, Conversation, Dial, Field, Playable, Scope, Verb, World
 
-BROKER = Field("broker", "integer", "its number")
-LEVEL = "integer, or null"
+BROKER = Field("broker", INTEGER, "its number")
+LEVEL = INTEGER.or_null()
 
 
 def _suits(views: tuple[State]) -> str | None:
@@ -50,7 +50,7 @@ def _world(edition: Edition, scope: Scope) -> World:
         FeatureController(),
         within=lambda state: state.epoch < updates,
         tried=lambda state: events,
-        told=lambda event: shorthand([step_of(event)]),
+        step_of=step_of,
         laws=(SUITS, COUNTS),
     )
 
@@ -61,20 +61,20 @@ FEATURES = Playable(
     editions=lambda edition: None if edition == KIP_584 else f"{KIP_584} alone",
     world=_world,
     verbs=(
-        Verb("update", "operator", "asks to finalize a level", (
-            Field("level", "integer", "below 1: the feature is to be deleted"),
-            Field("allow_downgrade", "true or false", "the flag"),
+        Verb("update", ("operator",), "asks to finalize a level", (
+            Field("level", INTEGER, "below 1: the feature is to be deleted"),
+            Field("allow_downgrade", FLAG, "the flag"),
         ), "update 2; update 1!"),
-        Verb("broker-up", "broker", "a broker registers; under a number that is taken: it has been restarted", (
+        Verb("broker-up", ("broker",), "a broker registers; under a number that is taken: it has been restarted", (
             BROKER,
             Field("low", LEVEL, "the lowest level it supports; null: it does not know the feature"),
             Field("high", LEVEL, "the highest, null as before"),
         ), "up 0 1-3; up 1 -"),
-        Verb("broker-down", "broker", "a broker goes down", (BROKER,), "down 0"),
-        Verb("restart", "controller", "all controllers restart", shorthand="restart"),
-        Verb("describe", "operator", "asks what is finalized", shorthand="describe"),
+        Verb("broker-down", ("broker",), "a broker goes down", (BROKER,), "down 0"),
+        Verb("restart", ("controller",), "all controllers restart", shorthand="restart"),
+        Verb("describe", ("operator",), "asks what is finalized", shorthand="describe"),
     ),
-    conversation=lambda edition: Conversation(FeatureController(), event_of, spoken),
+    conversation=lambda edition: Conversation("controller", FeatureController(), event_of, spoken, shorthand),
     dials={
         "brokers": Dial(3, "brokers, by number", (1, 2, 3)),
         "updates": Dial(2, "accepted updates", (1, 2, 3, 4, 5)),
