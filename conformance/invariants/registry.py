@@ -63,7 +63,8 @@ def invariant(
 
 MODULES = (
     "survival", "claims", "wire", "tags", "memory", "versions", "features", "assignment", "stickiness", "cooperation",
-    "nodes",
+    "nodes", "consumer_group",
+    "ownership", "upgrades",
 )  # fmt: skip
 
 
