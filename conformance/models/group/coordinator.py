@@ -1,0 +1,304 @@
+"""The classic group coordinator of Apache Kafka, for one group, as exact releases have it.
+
+Pure: time, fresh member ids and the fate of appends arrive as events. A request that has to wait is part of the state,
+until an answer to its number is among the actions of a later event, or for ever. An event that cannot happen
+(a timer that does not run, a record of which nothing was appended) changes nothing.
+
+Answers have what the version of the request can carry: a protocol type from JoinGroup 7 and SyncGroup 5 on, instance
+ids from JoinGroup 5 and DescribeGroups 4 on, the state in a list from ListGroups 4 on. A request in a version that the
+release lacks hears UNSUPPORTED_VERSION, where a broker closes the connection.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from conformance.core.machine import Transition
+from conformance.models.group.rounds import Out
+from conformance.models.group.state import (
+    SYNC,
+    Assigning,
+    Committing,
+    Deleting,
+    Member,
+    Parked,
+    State,
+    armed,
+    pending,
+    session,
+)
+from conformance.models.group.storage import Storage
+from conformance.models.group.words import (
+    Action,
+    Arm,
+    Beat,
+    Commit,
+    Delete,
+    Deleted,
+    Describe,
+    Disarm,
+    Error,
+    Event,
+    Fetch,
+    Fetched,
+    Fired,
+    Heartbeat,
+    Join,
+    Leave,
+    Left,
+    ListGroups,
+    Load,
+    Loaded,
+    Nameless,
+    OffsetBatch,
+    OffsetRecord,
+    Phase,
+    Request,
+    Sync,
+    Tombstone,
+    Unload,
+    WriteFailed,
+    Written,
+)
+
+
+class Coordinator(Storage):
+    def initial(self) -> State:
+        return State()
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        out: Out = []
+        match event:
+            case Fired() | Written() | WriteFailed() | Unload() | Load() | Loaded():
+                after = self.happened(state, event, out) if self.accepts(state, event) else state
+            case Nameless(asked):
+                after = self.nameless(state, asked, out)
+            case _:
+                after = self.asked(state, event, out)
+        return Transition(after, tuple(out))
+
+    def happened(self, state: State, event: Fired | Written | WriteFailed | Unload | Load | Loaded, out: Out) -> State:
+        match event:
+            case Fired(timer):
+                return self.on_fired(state, timer, out)
+            case Written():
+                return self.written(state, out)
+            case WriteFailed(error):
+                return self.write_failed(state, error, out)
+            case Unload():
+                return self.unload(state, out)
+            case Load():
+                return self.load(state)
+            case Loaded():
+                return self.loaded(state, out)
+            case _:
+                assert_never(event)
+
+    def asked(self, state: State, request: Request, out: Out) -> State:
+        fault = self.fault(state, request)
+        if fault is not None:
+            return self.refuse(state, request, fault, out)
+        match request:
+            case Heartbeat():
+                return self.heartbeat(state, request, out)
+            case Sync():
+                return self.sync(state, request, out)
+            case Join():
+                return self.join(state, request, out)
+            case Commit():
+                return self.commit(state, request, out)
+            case Leave():
+                return self.leave(state, request, out)
+            case Fetch():
+                out.append(Fetched(request.request, Error.NONE, self.fetched(state)))
+            case Describe():
+                out.append(self.described(state, request))
+            case ListGroups():
+                out.append(self.listed(state, request))
+            case Delete():
+                return self.delete(state, request, out)
+            case _:
+                assert_never(request)
+        return state
+
+    def nameless(self, state: State, asked: Request, out: Out) -> State:
+        fault = self.nameless_fault(asked)
+        if fault is not None:
+            out.append(self.refusal(asked, fault))
+            return state
+        match asked:
+            case Describe():
+                out.append(self.described(State(), asked))
+            case ListGroups():
+                out.append(self.listed(state, asked))
+            case _:
+                out.append(self.refusal(asked, Error.NONE))
+        return state
+
+    # Requests
+
+    def refuse(self, state: State, request: Request, error: Error, out: Out) -> State:
+        """What it is told; a group that a first member asks for is there even where it is not let in."""
+        out.append(self.refusal(request, error))
+        if isinstance(request, Join):
+            return self.after_refused_join(state, request, error, out)
+        return state
+
+    def after_refused_join(self, state: State, join: Join, error: Error, out: Out) -> State:
+        if error is Error.GROUP_MAX_SIZE_REACHED:
+            return self.turned_out(state, join.member, out)
+        if error is Error.INCONSISTENT_GROUP_PROTOCOL and state.phase is Phase.DEAD:
+            return self.founded(state, join, out)
+        return state
+
+    def turned_out(self, state: State, id: str, out: Out) -> State:
+        """A member for which there is no room any more."""
+        member = state.member(id)
+        if member is not None:
+            state = self.removed(state, member, out)
+        elif id in state.pending:
+            out.append(Disarm(pending(id)))
+            state = state._replace(pending=tuple([each for each in state.pending if each != id]))
+        return state if self.rules.java else self.complete_if_all_joined(state, out)
+
+    def join(self, state: State, join: Join, out: Out) -> State:
+        if join.member:
+            return self.join_with_id(state, join, out)
+        if state.phase is Phase.DEAD:
+            state = self.founded(state, join, out)
+        return self.join_without_id(state, join, out)
+
+    def join_without_id(self, state: State, join: Join, out: Out) -> State:
+        if join.instance is not None:
+            holder = state.static(join.instance)
+            if holder is None:
+                return self.add_member(state, join, join.fresh, out)
+            return self.replace_static(state, holder, join, out)
+        if self.needs_id_first(join):
+            return self.give_id(state, join, out)
+        return self.add_member(state, join, join.fresh, out)
+
+    def give_id(self, state: State, join: Join, out: Out) -> State:
+        """It has to join with it before its session timeout."""
+        out.append(Arm(pending(join.fresh), join.session_ms))
+        out.append(self.join_refusal(join.request, Error.MEMBER_ID_REQUIRED, join.fresh))
+        return state._replace(pending=(*state.pending, join.fresh))
+
+    def join_with_id(self, state: State, join: Join, out: Out) -> State:
+        member = state.member(join.member)
+        if member is None:
+            return self.add_member(state, join, join.member, out)
+        if self.answered_at_once(state, member, join):
+            asked = Parked(join.request, join.version)
+            as_leader = state.phase is Phase.COMPLETING and member.id == state.leader
+            out.append(self.joined(state, member, asked, state.leader, as_leader))
+            return state
+        return self.rejoin(state, member, join, out)
+
+    def sync(self, state: State, sync: Sync, out: Out) -> State:
+        member = state.member(sync.member)
+        assert member is not None
+        if state.phase is Phase.COMPLETING:
+            return self.sync_in_round(state, member, sync, out)
+        state = self.sync_received(state, member, out)
+        if not self.rules.java:
+            out.append(Arm(session(member.id), member.session_ms))
+        out.append(self.synced(state, member, Parked(sync.request, sync.version), Error.NONE))
+        return state
+
+    def sync_in_round(self, state: State, member: Member, sync: Sync, out: Out) -> State:
+        if member.sync is not None:
+            self.supersede_sync(state, member, member.sync, out)
+        elif not member.waits:
+            out.append(Disarm(session(member.id)))
+        state = self.sync_received(state, member._replace(sync=Parked(sync.request, sync.version)), out)
+        return self.lead(state, sync, out) if self.assigns(state, member) else state
+
+    def supersede_sync(self, state: State, member: Member, former: Parked, out: Out) -> None:
+        if self.rules.superseded_answered:
+            out.append(self.synced(state, member, former, Error.NOT_COORDINATOR))
+
+    def sync_received(self, state: State, member: Member, out: Out) -> State:
+        state = state.placed(member._replace(owes_sync=False))
+        if member.owes_sync and self.rules.sync_deadline and not any(each.owes_sync for each in state.members):
+            out.append(Disarm(SYNC))
+        return state
+
+    def assigns(self, state: State, member: Member) -> bool:
+        """Only the leader's assignment counts."""
+        return member.id == state.leader
+
+    def lead(self, state: State, sync: Sync, out: Out) -> State:
+        """Members that the leader forgot get nothing, strangers are left out."""
+        return self.append(state, Assigning(self.group_record(state, dict(sync.assignments))), out)
+
+    def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:
+        busy = self.told_to_rejoin(state)
+        member = state.member(beat.member)
+        assert member is not None
+        if self.refreshed_by_heartbeat(state, member):
+            out.append(Arm(session(member.id), member.session_ms))
+        out.append(Beat(beat.request, Error.REBALANCE_IN_PROGRESS if busy else Error.NONE))
+        return state
+
+    def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
+        if self.rules.busy_while_completing and state.phase is Phase.COMPLETING:
+            return False
+        return not member.waits
+
+    def leave(self, state: State, leave: Leave, out: Out) -> State:
+        results = []
+        for id, instance in leave.members:
+            error, state = self.leave_one(state, id, instance, out)
+            results.append((id, instance, error))
+        if self.rules.java and any(error is Error.NONE for _, _, error in results):
+            state = self.after_removal(state, out)
+        if leave.version < 3:
+            out.append(Left(leave.request, results[0][2]))
+        else:
+            out.append(Left(leave.request, Error.NONE, tuple(results)))
+        return state
+
+    def leave_one(self, state: State, id: str, instance: str | None, out: Out) -> tuple[Error, State]:
+        if id in state.pending:
+            out.append(Disarm(pending(id)))
+            state = state._replace(pending=tuple([each for each in state.pending if each != id]))
+            return Error.NONE, state if self.rules.java else self.complete_if_all_joined(state, out)
+        fault = self.leave_fault(state, id, instance)
+        if fault is not None:
+            return fault, state
+        member = state.member(id) if id else state.static(instance or "")
+        assert member is not None
+        state = self.dismissed(state, member, out)
+        return Error.NONE, state if self.rules.java else self.after_removal(state, out)
+
+    def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
+        if not id:
+            return None if instance is not None and state.static(instance) else Error.UNKNOWN_MEMBER_ID
+        return self.fenced(state, id, instance)
+
+    def commit(self, state: State, commit: Commit, out: Out) -> State:
+        if state.phase is Phase.DEAD:
+            state = state._replace(phase=Phase.EMPTY)
+        member = state.member(commit.member)
+        if member is not None and not member.waits:
+            out.append(Arm(session(member.id), member.session_ms))
+        records = tuple([OffsetRecord(*each) for each in commit.offsets])
+        return self.append(state, Committing(OffsetBatch(records), commit.request), out)
+
+    def fetched(self, state: State) -> tuple[tuple[str, int, int], ...]:
+        return state.offsets
+
+    def delete(self, state: State, delete: Delete, out: Out) -> State:
+        """The group is gone at once; in Java the answer waits until that is written."""
+        out += [Disarm(pending(each)) for each in state.pending]
+        state = self.forgotten(state)
+        if not self.rules.java:
+            out.append(Deleted(delete.request, Error.NONE))
+        return self.append(state, Deleting(Tombstone(), delete.request), out)
+
+    def enabled(self, state: State, /) -> Iterable[Event]:
+        return (event for event in self.stimuli(state) if self.accepts(state, event))
+
+    def stimuli(self, state: State) -> Iterator[Event]:
+        yield from (Fired(timer) for timer in armed(state, self.rules.sync_deadline))
+        yield from (Written(), WriteFailed(Error.COORDINATOR_NOT_AVAILABLE), Unload(), Load(), Loaded())

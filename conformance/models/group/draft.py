@@ -1,0 +1,58 @@
+"""KIP-429's draft of the coordinator: whoever speaks the highest protocol version leads.
+
+JoinGroup v5 ends in a protocol version there, in the place of the instance id that was released under that number. So
+there are no static members; all else is as in the release that the draft was written against.
+"""
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from conformance.models.group.coordinator import Coordinator
+from conformance.models.group.decisions import Config
+from conformance.models.group.rules import Rules
+from conformance.models.group.state import Member, State
+from conformance.models.group.words import Commit, Heartbeat, Join, Leave, Request, Sync
+
+OVER: Final = "2.2.2"
+VERSION_SINCE: Final = 5
+"""JoinGroup."""
+UNTOLD: Final = -1
+"""The protocol version of a member that tells none: below all others."""
+
+
+def draft_rules() -> Rules:
+    released = Rules.of(OVER)
+    return replace(released, versions=MappingProxyType({**released.versions, Join: range(VERSION_SINCE + 1)}))
+
+
+class DraftCoordinator(Coordinator):
+    def __init__(self, config: Config = Config()) -> None:  # noqa: B008
+        super().__init__(draft_rules(), config)
+
+    def expressible(self, request: Request) -> bool:
+        match request:
+            case Join():
+                told = request.protocol_version is not None
+                return request.instance is None and told <= (request.version >= VERSION_SINCE)
+            case Sync() | Heartbeat() | Commit():
+                return request.instance is None
+            case Leave():
+                return super().expressible(request)
+            case _:
+                return True
+
+    def keeps_leader(self, state: State, leader: Member) -> bool:
+        """Where nobody speaks a higher version (429-24)."""
+        if not super().keeps_leader(state, leader):
+            return False
+        return all(_version(each) <= _version(leader) for each in state.members)
+
+    def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
+        """The first to join among those with the highest version (429-08, 429-12, 429-24)."""
+        highest = max(map(_version, candidates))
+        return next(each for each in candidates if _version(each) == highest)
+
+
+def _version(member: Member) -> int:
+    return UNTOLD if member.protocol_version is None else member.protocol_version

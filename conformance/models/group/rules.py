@@ -1,0 +1,191 @@
+"""What a classic group coordinator does otherwise from one exact release to the next.
+
+Each rule names its source: an issue of Apache Kafka, or what brokers of the releases around it were seen to do.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Final, TypeAlias, final
+
+from conformance.core.release import Release, releases
+from conformance.models.group import words
+from conformance.models.group.words import Error
+
+Ranges: TypeAlias = Mapping[type[words.Request], range]
+
+_VERSIONS: Final[Mapping[type[words.Request], tuple[tuple[str, int, int], ...]]] = MappingProxyType(
+    {
+        words.Join: (
+            ("0.10.0.0", 0, 0),
+            ("0.10.1.0", 0, 1),
+            ("0.11.0.0", 0, 2),
+            ("2.0.0", 0, 3),
+            ("2.2.0", 0, 4),
+            ("2.3.0", 0, 5),
+            ("2.4.0", 0, 6),
+            ("2.5.0", 0, 7),
+            ("3.2.0", 0, 9),
+            ("4.0.0", 2, 9),
+            ("4.0.1", 0, 9),
+        ),
+        words.Sync: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.3.0", 0, 3),
+            ("2.4.0", 0, 4),
+            ("2.5.0", 0, 5),
+        ),
+        words.Heartbeat: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.3.0", 0, 3),
+            ("2.4.0", 0, 4),
+        ),
+        words.Leave: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.4.0", 0, 4),
+            ("3.2.0", 0, 5),
+        ),
+        words.Commit: (
+            ("0.10.0.0", 0, 2),
+            ("0.11.0.0", 0, 3),
+            ("2.0.0", 0, 4),
+            ("2.1.0", 0, 6),
+            ("2.3.0", 0, 7),
+            ("2.4.0", 0, 8),
+            ("3.7.0", 0, 9),
+            ("4.0.0", 2, 9),
+            ("4.2.0", 2, 10),
+        ),
+        words.Fetch: (
+            ("0.10.0.0", 0, 1),
+            ("0.10.2.0", 0, 2),
+            ("0.11.0.0", 0, 3),
+            ("2.0.0", 0, 4),
+            ("2.1.0", 0, 5),
+            ("2.4.0", 0, 6),
+            ("2.5.0", 0, 7),
+            ("3.0.0", 0, 8),
+            ("3.7.0", 0, 9),
+            ("4.0.0", 1, 9),
+            ("4.2.0", 1, 10),
+        ),
+        words.Describe: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.3.0", 0, 3),
+            ("2.4.0", 0, 5),
+            ("4.0.0", 0, 6),
+        ),
+        words.ListGroups: (
+            ("0.10.0.0", 0, 0),
+            ("0.11.0.0", 0, 1),
+            ("2.0.0", 0, 2),
+            ("2.4.0", 0, 3),
+            ("2.6.0", 0, 4),
+            ("3.8.0", 0, 5),
+        ),
+        words.Delete: (
+            ("1.1.0", 0, 0),
+            ("2.0.0", 0, 1),
+            ("2.4.0", 0, 2),
+            ("4.4.0", 0, 3),
+        ),
+    }
+)
+"""From which release on a broker takes which versions of a request (the definitions in the released jars)."""
+
+INSTANCE_SINCE: Final[Mapping[type[words.Request], int]] = MappingProxyType(
+    {words.Join: 5, words.Sync: 3, words.Heartbeat: 3, words.Leave: 3, words.Commit: 7}
+)
+"""The first version with a group instance id (KIP-345)."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rules:
+    versions: Ranges
+    """An API that the release lacks has an empty range."""
+    java: bool
+    """The coordinator of 4.0, written anew. What follows from that alone asks for this rule and says so there."""
+    initial_delay: bool
+    """The first rebalance of an empty group waits for more members (KIP-134)."""
+    bounded_new_members: bool
+    """Who joins without an id and waits is dropped after five minutes (KAFKA-7610)."""
+    size_limit: bool
+    """``group.max.size`` (KIP-389)."""
+    ids_required: bool
+    """Who joins without an id, from JoinGroup version 4 on, has to join with the one it is given (KIP-394)."""
+    sync_deadline: bool
+    """Members that do not ask for their assignment are removed (KAFKA-12890)."""
+    replacement_written: bool
+    """A static member's new id is written before it is told (KAFKA-10284)."""
+    replacement_rejoins: bool
+    """A static member that comes back while the assignment is awaited starts a new round (KAFKA-9801)."""
+    replacement_timeouts: bool
+    """Its timeouts count from then on (KAFKA-14009)."""
+    superseded_answered: bool
+    """A parked request that a newer one of the same member replaces is answered (KAFKA-20938)."""
+    busy_while_completing: bool
+    """A heartbeat while the assignment is awaited hears of a rebalance, whatever its generation (seen up to 2.3.1)."""
+    commits_fenced_first: bool
+    """A commit while the assignment is awaited hears first what is wrong with its member (seen from 2.7 on)."""
+    nameless: Error
+    """What a heartbeat, a sync or a leave of the group with the empty name hears (seen: 25 up to 1.1)."""
+    generation_in_errors: int
+    """Of the answer to a JoinGroup (seen: 0 up to 1.1)."""
+    keeps_empty_groups: bool
+    """0.10.0 forgets a group as soon as nobody is in it."""
+    refuses_empty_protocols: bool
+    """A first member without a protocol type or protocols (KAFKA-6005; seen from 1.1 on)."""
+    last_of_tied: bool
+    """Of two protocols with as many votes (seen: the first by name up to 2.3, the last from 2.7 on)."""
+    loading_sync: Error
+    """What a sync hears while the log is read."""
+
+    @classmethod
+    @cache
+    def of(cls, release: str) -> "Rules":
+        """Errors: ValueError where ``release`` is none."""
+        this = Release.parse(release)
+
+        def since(text: str) -> bool:
+            return this in releases(text)
+
+        return cls(
+            versions=MappingProxyType({request: _range(spans, this) for request, spans in _VERSIONS.items()}),
+            java=since("4.0.0+"),
+            initial_delay=since("0.11.0.0+"),
+            bounded_new_members=since("2.1.1+"),
+            size_limit=since("2.2.0+"),
+            ids_required=since("2.2.0+"),
+            sync_deadline=since("2.8.1-2.8.2, 3.0.0+"),
+            replacement_written=since("2.6.1+"),
+            replacement_rejoins=since("2.5.0+"),
+            replacement_timeouts=since("3.3.2+"),
+            superseded_answered=False,
+            busy_while_completing=not since("2.4.0+"),
+            commits_fenced_first=since("2.4.0+"),
+            nameless=Error.INVALID_GROUP_ID if since("2.0.0+") else Error.UNKNOWN_MEMBER_ID,
+            generation_in_errors=words.NO_GENERATION if since("2.0.0+") else 0,
+            keeps_empty_groups=since("0.10.1.0+"),
+            refuses_empty_protocols=since("1.0.0+"),
+            last_of_tied=since("2.7.0+"),
+            loading_sync=Error.REBALANCE_IN_PROGRESS if since("2.0.0+") else Error.NOT_COORDINATOR,
+        )
+
+
+def _range(spans: tuple[tuple[str, int, int], ...], release: Release) -> range:
+    at = bisect_right(spans, release, key=lambda span: Release.parse(span[0]))
+    if not at:
+        return range(0)
+    _, low, high = spans[at - 1]
+    return range(low, high + 1)

@@ -1,0 +1,216 @@
+"""The state of a classic group coordinator: flat, hashable, without a clock. Which timers run follows from it."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple, TypeAlias, final
+
+from conformance.models.group.words import (
+    EMPTY,
+    Blob,
+    GroupRecord,
+    OffsetBatch,
+    OffsetRecord,
+    Phase,
+    Record,
+    Timer,
+    Tombstone,
+)
+
+NOT_INITIAL: Final = -1
+ANSWERED: Final = -1
+"""In the place of a request's number: it is parked as far as the group can tell, and was answered."""
+
+
+class Standing(IntEnum):
+    """Of this broker to the partition that holds the group."""
+
+    OURS = 0
+    LOADING = 1
+    AWAY = 2
+
+
+class Parked(NamedTuple):
+    """A request that waits for its answer."""
+
+    to: int
+    """Its number, or ``ANSWERED``."""
+    version: int
+
+
+class Member(NamedTuple):
+    id: str
+    instance: str | None
+    session_ms: int
+    rebalance_ms: int
+    protocols: tuple[tuple[str, Blob], ...]
+    assignment: Blob = EMPTY
+    join: Parked | None = None
+    sync: Parked | None = None
+    new: bool = False
+    """It joined without an id, or with one just given out, and waits for its first answer."""
+    owes_sync: bool = False
+    """It has not asked for the assignment of this generation."""
+    protocol_version: int | None = None
+    """KIP-429's draft alone."""
+
+    @property
+    def waits(self) -> bool:
+        """Alive without a heartbeat."""
+        return not self.new and (self.join is not None or self.sync is not None)
+
+    def metadata(self, protocol: str | None) -> Blob:
+        return next((blob for name, blob in self.protocols if name == protocol), EMPTY)
+
+
+# Appends that are under way, and what they are for
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Assigning:
+    """The leader's assignment."""
+
+    record: GroupRecord
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """The new id of a static member."""
+
+    record: GroupRecord
+    before: Member
+    after: str
+    """Its new id."""
+    leader: str | None
+    """Before it came."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Emptying:
+    """Nobody is left; nothing waits for it."""
+
+    record: GroupRecord
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Founding:
+    """A group that did not exist (the coordinator in Java)."""
+
+    record: GroupRecord
+    to: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Committing:
+    record: OffsetBatch
+    to: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Deleting:
+    record: Tombstone
+    to: int
+
+
+Write: TypeAlias = Assigning | Replacing | Emptying | Founding | Committing | Deleting
+Offsets: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Topic, partition, offset, sorted."""
+
+
+class Log(NamedTuple):
+    """What is left of the committed records once the log is compacted."""
+
+    group: GroupRecord | None = None
+    offsets: Offsets = ()
+
+    def with_(self, record: Record) -> "Log":
+        match record:
+            case GroupRecord():
+                return Log(record, self.offsets)
+            case OffsetBatch(records):
+                return Log(self.group, merged(self.offsets, records))
+            case Tombstone():
+                return Log()
+
+
+class State(NamedTuple):
+    standing: Standing = Standing.OURS
+    phase: Phase = Phase.DEAD
+    """``DEAD``: there is no such group here."""
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: tuple[Member, ...] = ()
+    """In the order in which they joined."""
+    pending: tuple[str, ...] = ()
+    """Ids that were given out; nobody has joined with them yet."""
+    delay_ms: int = NOT_INITIAL
+    """Of the round of an initial rebalance that runs."""
+    remaining_ms: int = 0
+    """What the next rounds of it may take."""
+    grown: bool = False
+    """Somebody joined in this round of it."""
+    offsets: Offsets = ()
+    writes: tuple[Write, ...] = ()
+    log: Log = Log()
+
+    @property
+    def initial(self) -> bool:
+        return self.delay_ms != NOT_INITIAL
+
+    @property
+    def rebalance_ms(self) -> int:
+        """The most that a member takes to join again."""
+        return max((each.rebalance_ms for each in self.members), default=0)
+
+    def member(self, id: str) -> Member | None:
+        for each in self.members:
+            if each.id == id:
+                return each
+        return None
+
+    def static(self, instance: str) -> Member | None:
+        for each in self.members:
+            if each.instance == instance:
+                return each
+        return None
+
+    def placed(self, member: Member, id: str | None = None) -> "State":
+        """With ``member`` in the place of the one that has its id, or ``id``."""
+        id = id or member.id
+        return self._replace(members=tuple([member if each.id == id else each for each in self.members]))
+
+
+def armed(state: State, sync_deadline: bool) -> tuple[Timer, ...]:
+    """The timers that run."""
+    timers = [session(each.id) for each in state.members if not each.waits]
+    timers += [pending(each) for each in state.pending]
+    if state.phase is Phase.PREPARING:
+        timers.append(REBALANCE)
+    if sync_deadline and state.phase in (Phase.COMPLETING, Phase.STABLE):
+        timers += [SYNC] * any(each.owes_sync for each in state.members)
+    return tuple(timers)
+
+
+REBALANCE: Final = Timer("rebalance")
+SYNC: Final = Timer("sync")
+
+
+def session(member: str) -> Timer:
+    return Timer("session", member)
+
+
+def pending(member: str) -> Timer:
+    return Timer("pending", member)
+
+
+def merged(offsets: Offsets, records: tuple[OffsetRecord, ...]) -> Offsets:
+    after = {(topic, partition): offset for topic, partition, offset in offsets}
+    after.update({(each.topic, each.partition): each.offset for each in records})
+    return tuple(sorted((*key, offset) for key, offset in after.items()))

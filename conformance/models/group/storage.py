@@ -1,0 +1,177 @@
+"""What becomes of the records of a classic group: written or not, kept, read again by the next coordinator."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from conformance.models.group.rounds import Out, Rounds
+from conformance.models.group.state import (
+    ANSWERED,
+    Assigning,
+    Committing,
+    Deleting,
+    Emptying,
+    Founding,
+    Log,
+    Member,
+    Replacing,
+    Standing,
+    State,
+    Write,
+    armed,
+    merged,
+    session,
+)
+from conformance.models.group.words import (
+    Arm,
+    Committed,
+    Deleted,
+    Disarm,
+    Error,
+    GroupRecord,
+    Join,
+    Joined,
+    Phase,
+    Record,
+    Synced,
+)
+
+
+class Storage(Rounds):
+    def founded(self, state: State, join: Join, out: Out) -> State:
+        """There was no such group. In Java its first record says that it is there."""
+        state = state._replace(phase=Phase.EMPTY)
+        return self.append(state, Founding(self.group_record(state), join.request), out) if self.rules.java else state
+
+    # What becomes of an append
+
+    def written(self, state: State, out: Out) -> State:
+        write, *rest = state.writes
+        state = state._replace(writes=tuple(rest), log=state.log.with_(write.record))
+        return self.kept(state, write, out)
+
+    def kept(self, state: State, write: Write, out: Out) -> State:
+        match write:
+            case Assigning(record):
+                return self.assigned(state, record, out) if self.still_awaited(state, record) else state
+            case Replacing(after=id, leader=leader):
+                return self.answer_replacement(state, id, leader, out)
+            case Committing(batch, to):
+                out.append(Committed(to, Error.NONE))
+                if state.phase is Phase.DEAD:
+                    return state
+                return state._replace(offsets=merged(state.offsets, batch.records))
+            case Deleting(_, to):
+                if self.rules.java:
+                    out.append(Deleted(to, Error.NONE))
+                return state
+            case Emptying() | Founding():
+                return state
+            case _:
+                assert_never(write)
+
+    def write_failed(self, state: State, error: Error, out: Out) -> State:
+        write, *rest = state.writes
+        state = state._replace(writes=tuple(rest))
+        match write:
+            case Assigning(record):
+                return self.assignment_failed(state, error, out) if self.still_awaited(state, record) else state
+            case Replacing():
+                return self.replacement_failed(state, write, error, out)
+            case Committing(_, to):
+                out.append(Committed(to, self.commit_error(error)))
+                return state
+            case Deleting(_, to):
+                if self.rules.java:
+                    out.append(Deleted(to, self.write_error(error)))
+                return state
+            case Founding(_, to):
+                return self.founding_failed(state, to, error, out)
+            case Emptying():
+                return state
+            case _:
+                assert_never(write)
+
+    def still_awaited(self, state: State, record: GroupRecord) -> bool:
+        """Nothing has happened meanwhile that makes the assignment void."""
+        return state.phase is Phase.COMPLETING and state.generation == record.generation
+
+    def replacement_failed(self, state: State, write: Replacing, error: Error, out: Out) -> State:
+        """The former id holds again. In Scala with what the new process said of protocols."""
+        member = state.member(write.after)
+        if member is None:
+            return state
+        if member.join is not None and member.join.to != ANSWERED:
+            out.append(
+                Joined(
+                    member.join.to,
+                    self.write_error(error),
+                    state.generation,
+                    None,
+                    state.protocol,
+                    write.leader or "",
+                )
+            )
+        before = write.before._replace(join=None, sync=None, owes_sync=member.owes_sync)
+        if not self.rules.java:
+            before = before._replace(protocols=member.protocols)
+        leader = before.id if state.leader == write.after else state.leader
+        out.append(Arm(session(before.id), before.session_ms))
+        return state.placed(before, write.after)._replace(leader=leader)
+
+    def founding_failed(self, state: State, to: int, error: Error, out: Out) -> State:
+        """Who waits hears so, and is a member all the same."""
+        for each in state.members:
+            if each.join is not None and each.join.to == to:
+                out.append(self.join_refusal(to, self.write_error(error), ""))
+                return state.placed(each._replace(join=each.join._replace(to=ANSWERED)))
+        return state
+
+    # The partition moves
+
+    def unload(self, state: State, out: Out) -> State:
+        """Everybody who waits is sent away."""
+        for each in state.members:
+            if each.join is not None and each.join.to != ANSWERED:
+                out.append(self.join_refusal(each.join.to, Error.NOT_COORDINATOR, each.id))
+            if each.sync is not None and each.sync.to != ANSWERED:
+                out.append(Synced(each.sync.to, Error.NOT_COORDINATOR))
+        out += map(Disarm, armed(state, self.rules.sync_deadline))
+        return self.forgotten(state)._replace(standing=Standing.AWAY)
+
+    def load(self, state: State) -> State:
+        return state._replace(standing=Standing.LOADING)
+
+    def loaded(self, state: State, out: Out) -> State:
+        """As the records have it. A group that is too large has to join anew."""
+        state = self.recalled(state.log)
+        out += [Arm(session(each.id), each.session_ms) for each in state.members]
+        if self.rules.size_limit and len(state.members) > self.config.max_size:
+            return self.prepare(state, out)
+        return state
+
+    def replayed(self, records: Iterable[Record]) -> State:
+        """What a coordinator knows that has read these records, the oldest first, and nothing else."""
+        log = Log()
+        for each in records:
+            log = log.with_(each)
+        return self.recalled(log)
+
+    def recalled(self, log: Log) -> State:
+        record = log.group
+        if record is None:
+            return State(phase=Phase.EMPTY if log.offsets else Phase.DEAD, offsets=log.offsets, log=log)
+        return State(
+            phase=Phase.STABLE if record.members else Phase.EMPTY,
+            generation=record.generation,
+            protocol_type=record.protocol_type or None,
+            protocol=record.protocol,
+            leader=record.leader,
+            members=tuple(self.recalled_member(record, each) for each in record.members),
+            offsets=log.offsets,
+            log=log,
+        )
+
+    def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, object, object]) -> Member:
+        """It speaks the protocol that was chosen; of others the log knows nothing."""
+        id, instance, session_ms, rebalance_ms, metadata, assignment = member
+        return Member(id, instance, session_ms, rebalance_ms, ((record.protocol or "", metadata),), assignment)
