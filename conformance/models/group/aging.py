@@ -1,0 +1,82 @@
+"""A coordinator's state with its generations told relative to the present, and with other numbers and ids filled in.
+
+For searches, which end only where nothing grows for ever.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from conformance.models.group.state import (
+    Assigning,
+    Committing,
+    Deleting,
+    Emptying,
+    Founding,
+    Log,
+    Member,
+    Replacing,
+    State,
+    Write,
+)
+from conformance.models.group.words import Blob, GroupRecord, Join, Reply, Request
+
+
+def older(generation: int, by: int) -> int:
+    """A generation, once the group has aged; what is very old becomes equally old."""
+    return generation if generation < 1 else max(generation - by, 1)
+
+
+def aged(state: State, by: int, blob: Callable[[Blob, int], Blob]) -> State:
+    """With all generations so many lower. ``blob``: metadata or an assignment, in which generations may stand."""
+
+    def member(each: Member) -> Member:
+        protocols = tuple([(name, blob(data, by)) for name, data in each.protocols])
+        return each._replace(protocols=protocols, assignment=blob(each.assignment, by))
+
+    def record(found: GroupRecord) -> GroupRecord:
+        members = [(*each[:4], blob(each[4], by), blob(each[5], by)) for each in found.members]
+        return replace(found, generation=older(found.generation, by), members=tuple(members))
+
+    def write(each: Write) -> Write:
+        match each:
+            case Replacing(before=before):
+                return replace(each, record=record(each.record), before=member(before))
+            case Assigning() | Emptying() | Founding():
+                return replace(each, record=record(each.record))
+            case Committing() | Deleting():
+                return each
+            case _:
+                assert_never(each)
+
+    return state._replace(
+        generation=older(state.generation, by),
+        members=tuple(map(member, state.members)),
+        writes=tuple(map(write, state.writes)),
+        log=Log(record(state.log.group), state.log.offsets) if state.log.group else state.log,
+    )
+
+
+def ids(state: State) -> Iterator[str]:
+    """All member ids that it knows, also of the past."""
+    yield from (each.id for each in state.members)
+    yield from state.pending
+    records = [each.record for each in state.writes] if state.writes else []
+    for record in (*records, state.log.group):
+        if isinstance(record, GroupRecord):
+            yield from (each[0] for each in record.members)
+    for each in state.writes:
+        if isinstance(each, Replacing):
+            yield each.before.id
+
+
+def numbered(request: Request, number: int) -> Request:
+    return replace(request, request=number)
+
+
+def with_fresh(join: Join, fresh: str) -> Join:
+    return replace(join, fresh=fresh)
+
+
+def unnumbered(reply: Reply) -> Reply:
+    return replace(reply, to=0)

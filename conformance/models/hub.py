@@ -1,0 +1,178 @@
+"""A classic group coordinator as the hub of a composed machine: any number of parts ask it, time and luck are moves.
+
+What only grows is told relative to the present, so that a search comes to an end. The newest generations have the
+numbers up to ``NEWEST``: where the group goes beyond, everybody is told to take as much off what it remembers, and what
+is very old becomes equally old. Fresh ids come from a small pool of each part; a request has the number of its part and
+one of two more, so that the answer to one that was given up is told from the answer to the next.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from conformance.core.machine import Driven
+from conformance.models.composed import HUB, Did, Sent
+from conformance.models.group.aging import aged, ids, numbered, unnumbered, with_fresh
+from conformance.models.group.state import State, armed
+from conformance.models.group.words import (
+    Action,
+    Append,
+    Arm,
+    Blob,
+    Disarm,
+    Error,
+    Event,
+    Fired,
+    Join,
+    Reply,
+    Request,
+    Timer,
+    WriteFailed,
+    Written,
+)
+
+NEWEST: Final = 3
+NUMBERS: Final = 2
+"""Of requests, for each part."""
+
+
+class Ask(NamedTuple):
+    """A request of a part reaches the coordinator. Its number and its fresh id are filled in there."""
+
+    by: int
+    serial: int
+    """0 or 1."""
+    request: Request
+    pool: tuple[str, ...] = ()
+    """Ids that this part may be given. Those that the group knows are passed over."""
+    cost: str = ""
+    """Of which budget it takes one: what is used up is refused."""
+
+
+class Answer(NamedTuple):
+    """To ``serial`` of the part that it reaches. ``reply`` has no number."""
+
+    serial: int
+    reply: Reply
+
+
+class Aged(NamedTuple):
+    """The group has moved on: all that remembers a generation takes so many off."""
+
+    by: int
+
+
+class Hub(NamedTuple):
+    group: State
+    left: tuple[tuple[str, int], ...] = ()
+    """Of each budget, sorted."""
+
+    def spent(self, cost: str) -> "Hub | None":
+        """None: there is nothing left of it."""
+        if not cost:
+            return self
+        left = dict(self.left)
+        if not left.get(cost):
+            return None
+        left[cost] -= 1
+        return self._replace(left=tuple(sorted(left.items())))
+
+
+class Fire(NamedTuple):
+    timer: Timer
+
+
+class Store(NamedTuple):
+    """The oldest append is committed, or comes to nothing with an error."""
+
+    error: Error | None = None
+
+
+Move: TypeAlias = Fire | Store
+Message: TypeAlias = Ask | Answer | Aged
+
+
+def same(blob: Blob, by: int) -> Blob:
+    """A blob in which no generation stands."""
+    return blob
+
+
+class Coordinating:
+    """What the hub does."""
+
+    def __init__(
+        self,
+        coordinator: Driven[State, Event, Action],
+        sync_deadline: bool,
+        parts: int,
+        budgets: Mapping[str, int],
+        costs: Mapping[str, str] | None = None,
+        slow_log: bool = False,
+        blob: Callable[[Blob, int], Blob] = same,
+    ) -> None:
+        """``parts``: how many others there are.
+
+        ``costs``: of a kind of timer, the budget that it takes from; others run out as often as they like.
+        ``slow_log``: appends wait to be committed, which is a move, or to fail, which takes from ``failures``.
+        ``blob``: metadata and assignments, once the group has aged.
+        """
+        self.coordinator = coordinator
+        self.sync_deadline = sync_deadline
+        self.parts = parts
+        self.budgets = tuple(sorted(budgets.items()))
+        self.costs = dict(costs or {})
+        self.slow_log = slow_log
+        self.blob = blob
+
+    def initial(self) -> Hub:
+        return Hub(self.coordinator.initial(), self.budgets)
+
+    def moves(self, hub: Hub) -> Iterator[Move]:
+        for timer in dict.fromkeys(armed(hub.group, self.sync_deadline)):
+            if hub.spent(self.costs.get(timer.kind, "")) is not None:
+                yield Fire(timer)
+        if hub.group.writes:
+            yield Store()
+            if hub.spent("failures") is not None:
+                yield Store(Error.COORDINATOR_NOT_AVAILABLE)
+
+    def act(self, hub: Hub, move: Move) -> Did[Hub, Message]:
+        match move:
+            case Fire(timer):
+                event: Event = Fired(timer)
+                spent = hub.spent(self.costs.get(timer.kind, ""))
+            case Store(error):
+                event = Written() if error is None else WriteFailed(error)
+                spent = hub if error is None else hub.spent("failures")
+        assert spent is not None, "moves are offered while there is something left"
+        return self.done(spent, event)
+
+    def take(self, hub: Hub, ask: Ask) -> Did[Hub, Message] | None:
+        """None where the budget or the pool is used up."""
+        spent = hub.spent(ask.cost)
+        request = ask.request
+        if spent is None:
+            return None
+        if isinstance(request, Join):
+            known = set(ids(spent.group))
+            fresh = next((each for each in ask.pool if each not in known), None)
+            if fresh is None:
+                return None
+            request = with_fresh(request, fresh)
+        return self.done(spent, numbered(request, ask.by * NUMBERS + ask.serial))
+
+    def done(self, hub: Hub, event: Event) -> Did[Hub, Message]:
+        group, actions = self.coordinator.step(hub.group, event)
+        found = [*actions]
+        while group.writes and not self.slow_log:
+            group, more = self.coordinator.step(group, Written())
+            found += more
+        sends: list[Sent[Message]] = []
+        for each in found:
+            if not isinstance(each, Append | Arm | Disarm):
+                part, serial = divmod(each.to, NUMBERS)
+                sends.append(Sent(part, Answer(serial, unnumbered(each))))
+        by = group.generation - NEWEST
+        if by > 0:
+            group = aged(group, by, self.blob)
+            sends += [Sent(part, Aged(by)) for part in range(HUB + 1, HUB + 1 + self.parts)]
+        return Did(hub._replace(group=group), tuple(sends))
