@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar, assert_never, final
 
 from conformance.core.machine import Driven, Transition
+from conformance.models.clock import Clock
 from conformance.models.group import words
 from conformance.models.group.names import Names
 from conformance.models.group.words import (
@@ -33,7 +34,6 @@ from conformance.models.group.words import (
     Reply,
     Request,
     Sync,
-    Timer,
     Unload,
     WriteFailed,
     Written,
@@ -78,26 +78,11 @@ Event: TypeAlias = By | Elapse | FailWrite | Unload | Load | Loaded
 
 @final
 @dataclass(frozen=True, slots=True)
-class Clock:
-    now_ms: int = 0
-    timers: tuple[tuple[int, Timer], ...] = ()
-    """Due when; of two at one time the one that was armed first goes first."""
-
-    def armed(self, timer: Timer, ms: int) -> "Clock":
-        timers = (*self.disarmed(timer).timers, (self.now_ms + ms, timer))
-        return replace(self, timers=tuple(sorted(timers, key=lambda each: each[0])))
-
-    def disarmed(self, timer: Timer) -> "Clock":
-        return replace(self, timers=tuple(each for each in self.timers if each[1] != timer))
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class Served(Generic[Group]):
     """The state of a service."""
 
     group: Group
-    clock: Clock = Clock()
+    clock: Clock = field(default_factory=Clock)
     names: Names = field(default_factory=Names)
     actors: tuple[str, ...] = ()
     """Of each event so far: the number of a request is its place among them."""
@@ -133,10 +118,9 @@ class Service(Generic[Group]):
         return Transition(state, tuple(_shown(each, state.names) for each in replies))
 
     def _elapsed(self, state: Served[Group], until: int, replies: list[Reply]) -> Served[Group]:
-        while state.clock.timers and state.clock.timers[0][0] <= until:
-            due, timer = state.clock.timers[0]
-            state = replace(state, clock=Clock(due, state.clock.timers[1:]))
-            state = self._run(state, Fired(timer), replies)
+        while (due := state.clock.due(until)) is not None:
+            timer, clock = due
+            state = self._run(replace(state, clock=clock), Fired(timer), replies)
         return replace(state, clock=replace(state.clock, now_ms=until))
 
     def _run(self, state: Served[Group], event: words.Event, replies: list[Reply]) -> Served[Group]:
