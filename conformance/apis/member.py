@@ -1,0 +1,253 @@
+"""A consumer of a classic group: an event as the step that carries it, its actions as plain data, and back."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from conformance.apis.reading import Reader, body_of, error, fields_from, flag, listed, maybe, rows, text, whole
+from conformance.core.case import Step, step
+from conformance.core.edition import KIP_429, Edition, Standing
+from conformance.models.assignment import Topic
+from conformance.models.group.words import (
+    EMPTY,
+    Beat,
+    Blob,
+    Commit,
+    Committed,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Sync,
+    Synced,
+)
+from conformance.models.member.client import OFFERED, Action, Elapse, Event, Open, Told, Unfit
+from conformance.models.member.rules import Rules
+from conformance.models.member.words import (
+    Answer,
+    Close,
+    CommitEnded,
+    CommitOffsets,
+    Disconnected,
+    Given,
+    Lost,
+    Metadata,
+    Metric,
+    Poll,
+    Raised,
+    Reads,
+    Request,
+    Revoked,
+    Seen,
+    Subscribe,
+    Unsubscribe,
+)
+from conformance.models.membership import COOPERATIVE, EAGER, Assigned, Subscription
+
+USER: Final = "user"
+COORDINATOR: Final = "coordinator"
+TIME: Final = "time"
+UNFIT: Final = "ILLEGAL_ARGUMENT"
+"""The class of a refusal to make a consumer."""
+TOLD: Final = "member-told"
+
+_partitions: Final = rows(text, whole)
+_SUBSCRIPTION: Final[Mapping[str, Reader]] = {
+    "topics": listed(text),
+    "version": whole,
+    "owned": _partitions,
+    "generation": whole,
+    "rack": maybe(text),
+    "data": _partitions,
+    "data_generation": whole,
+}
+_ASSIGNED: Final[Mapping[str, Reader]] = {"partitions": _partitions, "error": whole}
+
+
+def _subscription(found: Any) -> Subscription:
+    if not isinstance(found, Mapping):
+        raise TypeError(f"{found!r} is no subscription")
+    return Subscription(**fields_from(found, _SUBSCRIPTION, Subscription))
+
+
+def _assigned(found: Any) -> Blob:
+    """``""`` stands for no bytes at all."""
+    if found == EMPTY:
+        return EMPTY
+    if not isinstance(found, Mapping):
+        raise TypeError(f"{found!r} is no assignment")
+    return Assigned(**fields_from(found, _ASSIGNED, Assigned))
+
+
+def _topics(found: Any) -> tuple[Topic, ...]:
+    return tuple(Topic(*each) for each in rows(text, whole)(found))
+
+
+def _some_topics(found: Any) -> tuple[str, ...]:
+    topics: tuple[str, ...] = listed(text)(found)
+    if not topics:
+        raise TypeError("to no topics a consumer unsubscribes")
+    return topics
+
+
+def _assignors(found: Any) -> tuple[str, ...]:
+    names: tuple[str, ...] = listed(text)(found)
+    if not names or any(each not in OFFERED for each in names) or len({*names}) < len(names):
+        raise TypeError(f"{found!r}: some of {', '.join(OFFERED)} are wanted, each once")
+    return names
+
+
+def _protocol(found: Any) -> str:
+    if found not in (EAGER, COOPERATIVE):
+        raise TypeError(f"{found!r} is neither {EAGER} nor {COOPERATIVE}")
+    return str(found)
+
+
+_INSTANCE: Final = maybe(text)
+CALLS: Final[Mapping[str, tuple[str, type[Event], Mapping[str, Reader]]]] = {
+    "member-open": (
+        USER,
+        Open,
+        {
+            "assignors": _assignors,
+            "topics": rows(text, whole),
+            "instance": _INSTANCE,
+            "rack": maybe(text),
+            "protocol": maybe(_protocol),
+        },
+    ),
+    "member-subscribe": (USER, Subscribe, {"topics": _some_topics}),
+    "member-unsubscribe": (USER, Unsubscribe, {}),
+    "member-poll": (USER, Poll, {}),
+    "member-commit": (USER, CommitOffsets, {"offsets": rows(text, whole, whole)}),
+    "member-close": (USER, Close, {}),
+    "member-metadata": (COORDINATOR, Metadata, {"topics": _topics}),
+    "member-disconnected": (COORDINATOR, Disconnected, {}),
+    "member-elapse": (TIME, Elapse, {"ms": whole}),
+}
+"""Verb -> who says it, the event, and how its fields are read; besides ``member-told``."""
+EVENTS: Final = (*CALLS, TOLD)
+"""All verbs."""
+ANSWERS: Final[Mapping[str, tuple[type[Answer], Mapping[str, Reader]]]] = {
+    "joined": (
+        Joined,
+        {
+            "error": error,
+            "generation": whole,
+            "protocol_type": maybe(text),
+            "protocol": maybe(text),
+            "leader": text,
+            "member": text,
+            "members": rows(text, _INSTANCE, _subscription),
+            "skip_assignment": flag,
+        },
+    ),
+    "synced": (
+        Synced,
+        {"error": error, "protocol_type": maybe(text), "protocol": maybe(text), "assignment": _assigned},
+    ),
+    "beat": (Beat, {"error": error}),
+    "left": (Left, {"error": error}),
+    "committed": (Committed, {"error": error}),
+}
+"""What the coordinator says: name -> class, and how its fields are read."""
+_REQUEST: Final[Mapping[str, Reader]] = {"version": whole, "member": text, "instance": _INSTANCE}
+ACTIONS: Final[Mapping[str, tuple[type[Request] | type[Seen], Mapping[str, Reader]]]] = {
+    "join": (
+        Join,
+        {
+            **_REQUEST,
+            "protocol_type": text,
+            "protocols": rows(text, _subscription),
+            "session_ms": whole,
+            "rebalance_ms": whole,
+            "protocol_version": maybe(whole),
+        },
+    ),
+    "sync": (
+        Sync,
+        {
+            **_REQUEST,
+            "generation": whole,
+            "assignments": rows(text, _assigned),
+            "protocol_type": maybe(text),
+            "protocol": maybe(text),
+        },
+    ),
+    "heartbeat": (Heartbeat, {**_REQUEST, "generation": whole}),
+    "leave": (Leave, {"version": whole, "members": rows(text, _INSTANCE)}),
+    "commit": (Commit, {**_REQUEST, "generation": whole, "offsets": rows(text, whole, whole)}),
+    "revoked": (Revoked, {"partitions": _partitions}),
+    "lost": (Lost, {"partitions": _partitions}),
+    "assigned": (Given, {"partitions": _partitions}),
+    "reads": (Reads, {"partitions": _partitions}),
+    "raised": (Raised, {"error": text}),
+    "commit-ended": (CommitEnded, {"error": text}),
+    "metric": (Metric, {"value": whole}),
+}
+"""What the member does: name -> class, and how its fields are read."""
+
+_VERBS: Final = {made: verb for verb, (_, made, _) in CALLS.items()}
+_ANSWERS: Final = {made: name for name, (made, _) in ANSWERS.items()}
+_ACTIONS: Final = {made: name for name, (made, _) in ACTIONS.items()}
+
+
+def rules_of(edition: Edition) -> Rules | None:
+    """None where an edition says nothing of consumers."""
+    if edition.name == KIP_429.name:
+        return Rules.drafted()
+    if edition.standing is not Standing.RELEASED:
+        return None
+    try:
+        return Rules.of(edition.release)
+    except ValueError:
+        return None
+
+
+def step_of(event: Event) -> Step:
+    if isinstance(event, Told):
+        name = _ANSWERS[type(event.answer)]
+        return step(COORDINATOR, TOLD, answer=name, **body_of(event.answer, ANSWERS[name][1]))
+    verb = _VERBS[type(event)]
+    actor, _, readers = CALLS[verb]
+    body = body_of(event, readers)
+    if isinstance(event, Metadata):
+        body["topics"] = [[each.name, each.partitions] for each in event.topics]
+    return Step(actor, verb, body)
+
+
+def event_of(step: Step) -> Event:
+    """A field that is left out is what it mostly is.
+
+    Errors: LookupError where no event is called so; TypeError where it has other fields.
+    """
+    if step.verb == TOLD:
+        name = str(step.body.get("answer"))
+        if name not in ANSWERS:
+            raise TypeError(f"{name!r} is none of the answers {', '.join(ANSWERS)}")
+        made, readers = ANSWERS[name]
+        body = {key: each for key, each in step.body.items() if key != "answer"}
+        return Told(made(to=0, **fields_from({"error": "NONE", **body}, readers)))
+    if step.verb not in CALLS:
+        raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(EVENTS)}")
+    _, called, readers = CALLS[step.verb]
+    return called(**fields_from(step.body, readers, called))
+
+
+def answer_of(actions: Iterable[Action]) -> dict[str, Any]:
+    """In the words of the testee protocol: everything that a step led to, in order."""
+    done = []
+    for each in actions:
+        if isinstance(each, Unfit):
+            return {"status": "rejected", "class": UNFIT, "message": each.why}
+        name = _ACTIONS[type(each)]
+        done.append({"action": name, **body_of(each, ACTIONS[name][1])})
+    return {"status": "accepted", "actions": done}
+
+
+def action_of(found: Any) -> Request | Seen:
+    """Fields that are left out are empty. Errors: TypeError for what is no action."""
+    if not isinstance(found, Mapping) or found.get("action") not in ACTIONS:
+        raise TypeError(f"{found!r} is none of the actions {', '.join(ACTIONS)}")
+    made, readers = ACTIONS[found["action"]]
+    return made(**fields_from({key: found[key] for key in readers if key in found}, readers, made))

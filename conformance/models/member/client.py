@@ -1,0 +1,164 @@
+"""A consumer as a conversation meets it: it is configured, called, answered, and its clock is moved by hand."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Final, TypeAlias, assert_never, final
+
+from conformance.core.machine import Transition
+from conformance.models.assignment import Topic, roundrobin
+from conformance.models.clock import Clock
+from conformance.models.group.words import Arm, Disarm, Fired
+from conformance.models.member import words
+from conformance.models.member.consumer import Consumer
+from conformance.models.member.rules import ASSIGNORS, Assignor, Config, Rules
+from conformance.models.member.state import State
+from conformance.models.member.words import (
+    Answer,
+    Close,
+    CommitOffsets,
+    Disconnected,
+    Metadata,
+    Poll,
+    Request,
+    Seen,
+    Subscribe,
+    Unsubscribe,
+)
+from conformance.models.membership import COOPERATIVE, EAGER
+
+INCREMENTAL: Final = "incremental"
+"""An assignor of the user's own, which supports the cooperative protocol alone and deals like round robin."""
+OFFERED: Final[Mapping[str, Assignor]] = {
+    **ASSIGNORS,
+    INCREMENTAL: Assignor(INCREMENTAL, (COOPERATIVE,), roundrobin),
+}
+SESSION_MS: Final = 10_000
+HEARTBEAT_MS: Final = 3_000
+POLL_MS: Final = 60_000
+BACKOFF_MS: Final = 100
+"""What every consumer of a conversation is configured with."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A process begins with a new consumer. If there was one before, it has died."""
+
+    assignors: tuple[str, ...] = ("range",)
+    """The preferred one first. The draft's members have one way to assign, and this does not count."""
+    topics: tuple[tuple[str, int], ...] = ()
+    """What the brokers tell of topics: name and number of partitions."""
+    instance: str | None = None
+    rack: str | None = None
+    protocol: str | None = None
+    """``rebalance.protocol``, in the draft alone; None: not configured."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The coordinator answers the request of that kind that is under way."""
+
+    answer: Answer
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Elapse:
+    """Timers that are due meanwhile run out in the order of their deadlines."""
+
+    ms: int
+
+
+Event: TypeAlias = (
+    Open | Subscribe | Unsubscribe | Poll | CommitOffsets | Close | Metadata | Disconnected | Told | Elapse
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """There is no such consumer."""
+
+    why: str
+
+
+Action: TypeAlias = Request | Seen | Unfit
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Seat:
+    config: Config | None = None
+    """None: there is no consumer."""
+    state: State = field(default_factory=State)
+    clock: Clock = field(default_factory=Clock)
+
+
+class Client:
+    def __init__(self, rules: Rules, make: Callable[[Config], Consumer] = Consumer) -> None:
+        self.rules = rules
+        self.consumer = cache(make)
+
+    def initial(self) -> Seat:
+        return Seat()
+
+    def step(self, seat: Seat, event: Event, /) -> Transition[Seat, Action]:
+        match event:
+            case Open():
+                return self._opened(seat, event)
+            case Told(answer):
+                return self._run(seat, answer)
+            case Elapse(ms):
+                return self._elapsed(seat, seat.clock.now_ms + ms)
+            case Subscribe() | Unsubscribe() | Poll() | CommitOffsets() | Close() | Metadata() | Disconnected():
+                return self._run(seat, event)
+            case _:
+                assert_never(event)
+
+    def config(self, event: Open) -> Config:
+        return Config(
+            self.rules,
+            tuple(OFFERED[each] for each in event.assignors),
+            event.instance,
+            event.rack,
+            event.protocol or EAGER,
+            tuple(Topic(*each) for each in event.topics),
+            session_ms=SESSION_MS,
+            heartbeat_ms=HEARTBEAT_MS,
+            poll_ms=POLL_MS,
+            backoff_ms=BACKOFF_MS,
+        )
+
+    def _opened(self, seat: Seat, event: Open) -> Transition[Seat, Action]:
+        config = self.config(event)
+        clock = Clock(seat.clock.now_ms)
+        try:
+            state = self.consumer(config).initial()
+        except ValueError as unfit:
+            return Transition(Seat(clock=clock), (Unfit(str(unfit)),))
+        return Transition(Seat(config, state, clock))
+
+    def _elapsed(self, seat: Seat, until: int) -> Transition[Seat, Action]:
+        actions: list[Action] = []
+        while (due := seat.clock.due(until)) is not None:
+            timer, clock = due
+            seat, done = self._run(replace(seat, clock=clock), Fired(timer))
+            actions += done
+        return Transition(replace(seat, clock=replace(seat.clock, now_ms=until)), tuple(actions))
+
+    def _run(self, seat: Seat, event: words.Event) -> Transition[Seat, Action]:
+        if seat.config is None:
+            return Transition(seat)
+        state, done = self.consumer(seat.config).step(seat.state, event)
+        clock, actions = seat.clock, list[Action]()
+        for each in done:
+            match each:
+                case Arm(timer, ms):
+                    clock = clock.armed(timer, ms)
+                case Disarm(timer):
+                    clock = clock.disarmed(timer)
+                case _:
+                    actions.append(each)
+        return Transition(replace(seat, state=state, clock=clock), tuple(actions))
