@@ -206,6 +206,8 @@ class Decisions:
             return bool(join.protocol_type and join.protocols)
         if join.protocol_type != state.protocol_type:
             return False
+        if not state.members:  # all have left since the round began
+            return bool(join.protocols)
         common = self.common_protocols(state)
         return any(name in common for name, _ in join.protocols)
 
