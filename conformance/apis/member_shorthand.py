@@ -1,0 +1,213 @@
+"""The steps of a consumer as people write them: ``open range; subscribe t; poll; joined 1; synced t:0; poll; beat``.
+
+=========================  =========================================================================================
+``open range,sticky``      a process begins with these assignors (``range`` where none is said); ``as=i rack=r``; in
+                           KIP-429's draft ``protocol=cooperative``; ``knows=t:3,u:1``: topics, ``t:2`` unless said
+``subscribe t,u``          ``unsubscribe``, ``poll`` and ``close`` need no more words
+``commit t:0=5``           offsets
+``elapse 3000``            time passes
+``metadata t:3``           the brokers tell of topics; ``disconnected``: all that is under way is lost
+``joined 1``               to its JoinGroup: the generation; ``me=m1 leader=m2 by=range`` unless said otherwise;
+                           ``members=m1,m2/i``: who is in the group, all subscribed to ``t``; ``skip``: assign nothing
+``joined ERROR``           with ``me=m1`` where an id is given out
+``synced t:0 t:1``         to its SyncGroup: what it is assigned; ``synced``: nothing; ``synced nothing``: no bytes;
+                           ``synced error``: the error of KIP-429's draft; ``synced ERROR``
+``beat``, ``beat ERROR``   to its heartbeat; ``left`` and ``committed`` alike
+``VERB {...}``             any step, with its body as JSON
+=========================  =========================================================================================
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from conformance.apis.member import event_of, step_of
+from conformance.core.case import Step
+from conformance.models.assignment import RANGE, Partition, Topic
+from conformance.models.group.words import EMPTY, Beat, Committed, Error, Joined, Left, Synced
+from conformance.models.member.client import Elapse, Event, Open, Told
+from conformance.models.member.words import (
+    Answer,
+    Close,
+    CommitOffsets,
+    Disconnected,
+    Metadata,
+    Poll,
+    Subscribe,
+    Unsubscribe,
+)
+from conformance.models.membership import Assigned, Subscription
+from conformance.models.mixed_group import INCOMPATIBLE
+
+KNOWN: Final = (("t", 2),)
+SUBSCRIBED: Final = Subscription(("t",))
+CONSUMER: Final = "consumer"
+ME, LEADER = "m1", "m2"
+ALONE: Final[Mapping[str, Event]] = {
+    "unsubscribe": Unsubscribe(),
+    "poll": Poll(),
+    "close": Close(),
+    "disconnected": Disconnected(),
+}
+PLAIN: Final[Mapping[str, type[Beat] | type[Left] | type[Committed]]] = {
+    "beat": Beat,
+    "left": Left,
+    "committed": Committed,
+}
+
+
+def spoken(text: str) -> tuple[Step, ...]:
+    """The steps of a shorthand. Errors: ValueError for what is none."""
+    return tuple(_step(word.strip()) for word in text.split(";") if word.strip())
+
+
+def shorthand(steps: Iterable[Step]) -> str:
+    """What ``spoken`` makes these steps of."""
+    return "; ".join(map(_word, steps))
+
+
+def _step(text: str) -> Step:
+    verb, _, body = text.partition(" ")
+    try:
+        if verb.startswith("member-"):
+            return step_of(event_of(Step("", verb, json.loads(body or "{}"))))
+        return step_of(_event(verb, body.split()))
+    except (LookupError, TypeError, ValueError) as wrong:
+        raise ValueError(f"{text!r} is no step of a consumer: {wrong}") from None
+
+
+def _event(verb: str, words: list[str]) -> Event:
+    if verb in ALONE and not words:
+        return ALONE[verb]
+    match verb, words:
+        case "open", _:
+            return _open(words)
+        case "subscribe", [topics]:
+            return Subscribe(tuple(topics.split(",")))
+        case "commit", _:
+            return CommitOffsets(tuple((*_partition(of), int(offset)) for of, _, offset in _pairs(words)))
+        case "elapse", [ms]:
+            return Elapse(int(ms))
+        case "metadata", _:
+            return Metadata(tuple(Topic(*_partition(each)) for each in words))
+        case "joined", [first, *more]:
+            return Told(_joined(first, more))
+        case "synced", _:
+            return Told(_synced(words))
+        case (("beat" | "left" | "committed"), []):
+            return Told(PLAIN[verb](0, Error.NONE))
+        case (("beat" | "left" | "committed"), [error]):
+            return Told(PLAIN[verb](0, Error[error]))
+    raise ValueError("there is no such word, or it is followed by others")
+
+
+def _pairs(words: Iterable[str]) -> Iterable[tuple[str, str, str]]:
+    return (each.partition("=") for each in words)
+
+
+def _partition(text: str) -> Partition:
+    topic, _, number = text.partition(":")
+    return topic, int(number)
+
+
+def _options(words: Iterable[str], *known: str) -> dict[str, str]:
+    found = {name: value for name, _, value in _pairs(words)}
+    for name in found.keys() - {*known}:
+        raise ValueError(f"{name!r} says nothing here")
+    return found
+
+
+def _open(words: list[str]) -> Open:
+    assignors = words.pop(0) if words and "=" not in words[0] else RANGE
+    found = _options(words, "as", "rack", "protocol", "knows")
+    topics = tuple(map(_partition, found["knows"].split(","))) if "knows" in found else KNOWN
+    return Open(tuple(assignors.split(",")), topics, found.get("as"), found.get("rack"), found.get("protocol"))
+
+
+def _joined(first: str, words: list[str]) -> Joined:
+    found = _options(words, "me", "leader", "by", "members", "skip")
+    if first in Error.__members__:
+        return Joined(0, Error[first], member=found.get("me", ""))
+    members: list[tuple[str, str | None, Subscription]] = []
+    for each in filter(None, found.get("members", "").split(",")):
+        member, _, instance = each.partition("/")
+        members.append((member, instance or None, SUBSCRIBED))
+    me, leader, by = found.get("me", ME), found.get("leader", LEADER), found.get("by", RANGE)
+    return Joined(0, Error.NONE, int(first), CONSUMER, by, leader, me, tuple(members), "skip" in found)
+
+
+def _synced(words: list[str]) -> Synced:
+    match words:
+        case ["nothing"]:
+            return Synced(0, Error.NONE)
+        case ["error"]:
+            return Synced(0, Error.NONE, assignment=Assigned(error=INCOMPATIBLE))
+        case [error] if error in Error.__members__:
+            return Synced(0, Error[error])
+    return Synced(0, Error.NONE, assignment=Assigned(tuple(sorted(map(_partition, words)))))
+
+
+def _word(step: Step) -> str:
+    event = event_of(step)
+    text = _said(event)
+    if text is not None and step_of(_event(*_split(text))) == step_of(event):
+        return text
+    return f"{step.verb} {json.dumps(dict(step.body), sort_keys=True)}"
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    verb, *words = text.split()
+    return verb, words
+
+
+def _said(event: Event) -> str | None:
+    """As good as it can be said; None: not at all."""
+    for word, alone in ALONE.items():
+        if event == alone:
+            return word
+    match event:
+        case Open():
+            return _opened(event)
+        case Subscribe(topics):
+            return f"subscribe {','.join(topics)}"
+        case CommitOffsets(offsets):
+            return " ".join(["commit", *(f"{topic}:{number}={offset}" for topic, number, offset in offsets)])
+        case Elapse(ms):
+            return f"elapse {ms}"
+        case Metadata(topics):
+            return " ".join(["metadata", *(f"{each.name}:{each.partitions}" for each in topics)])
+        case Told(answer):
+            return _answered(answer)
+    return None
+
+
+def _opened(event: Open) -> str:
+    found = {"as": event.instance, "rack": event.rack, "protocol": event.protocol}
+    options = [f"{name}={value}" for name, value in found.items() if value is not None]
+    if event.topics != KNOWN:
+        options.append(f"knows={','.join(f'{name}:{number}' for name, number in event.topics)}")
+    return " ".join(["open", ",".join(event.assignors), *options])
+
+
+def _answered(answer: Answer) -> str | None:
+    error = answer.error
+    match answer:
+        case Joined() if error is not Error.NONE:
+            return " ".join(["joined", error.name, *([f"me={answer.member}"] if answer.member else [])])
+        case Joined():
+            usual: dict[str, tuple[Any, Any]] = {
+                "me": (answer.member, ME),
+                "leader": (answer.leader, LEADER),
+                "by": (answer.protocol, RANGE),
+                "members": (",".join(id if i is None else f"{id}/{i}" for id, i, _ in answer.members), ""),
+            }
+            options = [f"{name}={value}" for name, (value, default) in usual.items() if value != default]
+            return " ".join(["joined", str(answer.generation), *options, *(["skip"] if answer.skip_assignment else [])])
+        case Synced() if error is not Error.NONE:
+            return f"synced {error.name}"
+        case Synced(assignment=Assigned(partitions, error=wrong)):
+            return "synced error" if wrong else " ".join(["synced", *(f"{topic}:{n}" for topic, n in partitions)])
+        case Synced():
+            return "synced nothing" if answer.assignment == EMPTY else None
+    word = next(word for word, made in PLAIN.items() if isinstance(answer, made))
+    return word if error is Error.NONE else f"{word} {error.name}"
