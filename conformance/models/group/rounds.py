@@ -43,7 +43,7 @@ class Rounds(Decisions):
             id,
             join.instance,
             join.session_ms,
-            join.rebalance_ms,
+            join.patience_ms,
             join.protocols,
             join=Parked(join.request, join.version),
             new=self.rules.bounded_new_members,
@@ -76,7 +76,7 @@ class Rounds(Decisions):
         return member._replace(
             protocols=join.protocols,
             session_ms=join.session_ms,
-            rebalance_ms=join.rebalance_ms,
+            rebalance_ms=join.patience_ms,
             protocol_version=join.protocol_version,
         )
 

@@ -86,6 +86,11 @@ class Join:
     """KIP-429's draft alone (JoinGroup v5)."""
     request: int = 0
 
+    @property
+    def patience_ms(self) -> int:
+        """How long the group waits for this member to join again: version 0 says nothing of its own about that."""
+        return self.session_ms if self.version == 0 else self.rebalance_ms
+
 
 @final
 @dataclass(frozen=True, slots=True)
