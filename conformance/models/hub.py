@@ -1,9 +1,9 @@
 """A classic group coordinator as the hub of a composed machine: any number of parts ask it, time and luck are moves.
 
 What only grows is told relative to the present, so that a search comes to an end. The newest generations have the
-numbers up to ``NEWEST``: where the group goes beyond, everybody is told to take as much off what it remembers, and what
+numbers up to ``newest``: where the group goes beyond, everybody is told to take as much off what it remembers, and what
 is very old becomes equally old. Fresh ids come from a small pool of each part; a request has the number of its part and
-one of two more, so that the answer to one that was given up is told from the answer to the next.
+a serial one, so that the answer to one that was given up is told from the answer to the next.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 from conformance.core.machine import Driven
 from conformance.models.composed import HUB, Did, Sent
 from conformance.models.group.aging import aged, ids, numbered, unnumbered, with_fresh
-from conformance.models.group.state import State, armed
+from conformance.models.group.state import Log, State, armed
 from conformance.models.group.words import (
     Action,
     Append,
@@ -23,6 +23,7 @@ from conformance.models.group.words import (
     Event,
     Fired,
     Join,
+    Phase,
     Reply,
     Request,
     Timer,
@@ -30,8 +31,7 @@ from conformance.models.group.words import (
     Written,
 )
 
-NEWEST: Final = 3
-NUMBERS: Final = 2
+NUMBERS: Final = 3
 """Of requests, for each part."""
 
 
@@ -40,8 +40,9 @@ class Ask(NamedTuple):
 
     by: int
     serial: int
-    """0 or 1."""
-    request: Request
+    """Below ``NUMBERS``."""
+    request: Request | None
+    """None: it only costs."""
     pool: tuple[str, ...] = ()
     """Ids that this part may be given. Those that the group knows are passed over."""
     cost: str = ""
@@ -107,12 +108,14 @@ class Coordinating:
         budgets: Mapping[str, int],
         costs: Mapping[str, str] | None = None,
         slow_log: bool = False,
+        newest: int = 2,
         blob: Callable[[Blob, int], Blob] = same,
     ) -> None:
         """``parts``: how many others there are.
 
         ``costs``: of a kind of timer, the budget that it takes from; others run out as often as they like.
         ``slow_log``: appends wait to be committed, which is a move, or to fail, which takes from ``failures``.
+        ``newest``: so many generations are told from each other, the present one included.
         ``blob``: metadata and assignments, once the group has aged.
         """
         self.coordinator = coordinator
@@ -121,6 +124,7 @@ class Coordinating:
         self.budgets = tuple(sorted(budgets.items()))
         self.costs = dict(costs or {})
         self.slow_log = slow_log
+        self.newest = newest
         self.blob = blob
 
     def initial(self) -> Hub:
@@ -152,6 +156,8 @@ class Coordinating:
         request = ask.request
         if spent is None:
             return None
+        if request is None:
+            return Did(spent)
         if isinstance(request, Join):
             known = set(ids(spent.group))
             fresh = next((each for each in ask.pool if each not in known), None)
@@ -171,8 +177,13 @@ class Coordinating:
             if not isinstance(each, Append | Arm | Disarm):
                 part, serial = divmod(each.to, NUMBERS)
                 sends.append(Sent(part, Answer(serial, unnumbered(each))))
-        by = group.generation - NEWEST
+        by = group.generation - self.newest
         if by > 0:
             group = aged(group, by, self.blob)
             sends += [Sent(part, Aged(by)) for part in range(HUB + 1, HUB + 1 + self.parts)]
-        return Did(hub._replace(group=group), tuple(sends))
+        return Did(hub._replace(group=forgetful(group)), tuple(sends))
+
+
+def forgetful(group: State) -> State:
+    """Without a log that says other than the group: before anybody reads it, it will be written again."""
+    return group if group.phase is Phase.STABLE or group.writes else group._replace(log=Log(None, group.offsets))

@@ -1,0 +1,190 @@
+"""A classic group as its coordinator sees it: static and dynamic clients that ask for what they like, when they like.
+
+They know what they were told, and forget it when they are started again. They do not keep to the order in which a
+consumer asks; and what they are told to do they may do or not. Each has one request under way at most: to have an
+answer that is on its way is to be about to read it. A request whose answer is lost is one that is given up at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from conformance.models.composed import HUB, Did, Law, Sent, StepLaw
+from conformance.models.group.aging import older
+from conformance.models.group.coordinator import Coordinator
+from conformance.models.group.decisions import Config
+from conformance.models.group.rules import INSTANCE_SINCE, Rules
+from conformance.models.group.words import (
+    NO_GENERATION,
+    Error,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Request,
+    Sync,
+)
+from conformance.models.hub import NUMBERS, Aged, Answer, Ask, Coordinating, Fire, Hub, Message, Move, Store
+
+CONSUMER, RANGE = "consumer", "range"
+IDS: Final = 3
+"""So many each client may be given; one that the group has forgotten is given again."""
+
+
+class Client(NamedTuple):
+    id: str = ""
+    generation: int = NO_GENERATION
+    leads: bool = False
+    waits: bool = False
+    serial: int = 0
+    """Of its requests, since it gave one up."""
+    out: bool = False
+    """It was fenced: another process has its instance id."""
+
+    def after_giving_up(self) -> "Client":
+        return self._replace(serial=(self.serial + 1) % NUMBERS)
+
+
+class Does(NamedTuple):
+    """A client joins, syncs, beats, leaves or restarts."""
+
+    verb: str
+    lost: bool = False
+    """It will never know the answer."""
+
+
+Part: TypeAlias = Hub | Client
+Said: TypeAlias = Does | Move
+TIMEOUT_MS: Final = 6000
+VERBS: Final = ("join", "sync", "heartbeat", "leave")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    static: int = 2
+    dynamic: int = 1
+    crashes: int = 1
+    """Restarts of clients, which forget what they were told."""
+    losses: int = 0
+    failures: int = 0
+    """Appends that come to nothing. Where there are some, appends also take their time."""
+
+
+class Clients:
+    """The composed machine. Errors: LookupError where the release has no static members."""
+
+    def __init__(self, rules: Rules, scope: Scope, coordinator: type[Coordinator] = Coordinator) -> None:
+        self.versions = {request: max(span, default=0) for request, span in rules.versions.items()}
+        if scope.static and self.versions[Join] < INSTANCE_SINCE[Join]:
+            raise LookupError("there are no static members before 2.3.0: ask for static=0")
+        count = scope.static + scope.dynamic
+        self.names = ("coordinator", *"abcdefgh"[:count])
+        self.instances = (None, *(f"i{name}" for name in self.names[1 : scope.static + 1]), *[None] * scope.dynamic)
+        self.lossy = scope.losses > 0
+        self.hub = Coordinating(
+            coordinator(rules, Config(max_size=count, initial_delay_ms=TIMEOUT_MS)),
+            rules.sync_deadline,
+            count,
+            budgets={"crashes": scope.crashes, "losses": scope.losses, "failures": scope.failures},
+            slow_log=scope.failures > 0,
+        )
+        self.laws: tuple[Law[Part] | StepLaw[Part, Said, Message], ...] = ()
+
+    def initial(self) -> tuple[Part, ...]:
+        return (self.hub.initial(), *(Client() for _ in self.names[1:]))
+
+    def moves(self, index: int, part: Part, /) -> Iterator[Said]:
+        if isinstance(part, Hub):
+            yield from self.hub.moves(part)
+            return
+        if not part.out:
+            if not part.waits:
+                for verb in self.asks(index, part):
+                    yield Does(verb)
+                    if self.lossy:
+                        yield Does(verb, lost=True)
+            if part != Client(serial=part.serial):
+                yield Does("restart")
+
+    def asks(self, index: int, client: Client) -> Iterator[str]:
+        yield "join"
+        if client.generation > 0:
+            yield "sync"
+            yield "heartbeat"
+        if client.id and self.instances[index] is None:
+            yield "leave"
+
+    def act(self, index: int, part: Part, move: Said, /) -> Did[Part, Message]:
+        if isinstance(part, Hub):
+            assert isinstance(move, Fire | Store)
+            return widened(self.hub.act(part, move))
+        assert isinstance(move, Does)
+        after = part.after_giving_up() if move.lost else part._replace(waits=True)
+        if move.verb == "restart":
+            forgetful = Client(serial=(part.after_giving_up() if part.waits else part).serial)
+            return Did(forgetful, (Sent(HUB, Ask(index, part.serial, None, (), "crashes")),))
+        pool = tuple(each for each in pools(self.names[index]) if each != part.id)
+        cost = "losses" if move.lost else ""
+        ask = Ask(index, part.serial, self.request(index, part, move.verb), pool, cost)
+        return Did(after, (Sent(HUB, ask),))
+
+    def request(self, index: int, client: Client, verb: str) -> Request:
+        instance, version = self.instances[index], self.versions
+        match verb:
+            case "join":
+                return Join(version[Join], client.id, instance, CONSUMER, ((RANGE, ""),), TIMEOUT_MS, TIMEOUT_MS)
+            case "sync":
+                shares = self.shares(self.names[index]) if client.leads else ()
+                named = (CONSUMER, RANGE) if version[Sync] >= 5 else (None, None)
+                return Sync(version[Sync], client.id, instance, client.generation, shares, *named)
+            case "heartbeat":
+                return Heartbeat(version[Heartbeat], client.id, instance, client.generation)
+        return Leave(version[Leave], ((client.id, instance),))
+
+    def shares(self, leader: str) -> tuple[tuple[str, tuple[str, str]], ...]:
+        """For every id that there may be: the coordinator leaves out strangers. Each says for whom, and of whom."""
+        return tuple((id, (name, leader)) for name in self.names[1:] for id in pools(name))
+
+    def take(self, index: int, part: Part, message: Message, /) -> Did[Part, Message] | None:
+        if isinstance(part, Hub):
+            assert isinstance(message, Ask)
+            found = self.hub.take(part, message)
+            return None if found is None else widened(found)
+        if isinstance(message, Aged):
+            return Did(part._replace(generation=older(part.generation, message.by)))
+        assert isinstance(message, Answer)
+        if message.serial != part.serial or not part.waits:
+            return Did(part)
+        return Did(self.told(index, part._replace(waits=False), message))
+
+    def told(self, index: int, client: Client, answer: Answer) -> Client:
+        reply = answer.reply
+        if reply.error is Error.FENCED_INSTANCE_ID:
+            return Client(serial=client.serial, out=True)
+        if reply.error is Error.UNKNOWN_MEMBER_ID:
+            return Client(serial=client.serial)
+        if reply.error is Error.ILLEGAL_GENERATION:
+            return Client(client.id, serial=client.serial)
+        match reply:
+            case Joined(error=Error.MEMBER_ID_REQUIRED):
+                return client._replace(id=reply.member)
+            case Joined(error=Error.NONE):
+                return Client(reply.member, reply.generation, reply.leader == reply.member, serial=client.serial)
+            case Left(error=Error.NONE):
+                return Client(serial=client.serial)
+        return client
+
+    def says(self, said: Said | Message, /) -> str:
+        match said:
+            case Does(verb, lost):
+                return "restarts" if verb == "restart" else "gives up what it asks" * lost
+        return ""
+
+
+def pools(name: str) -> Iterator[str]:
+    return (f"{name}{number}" for number in range(1, IDS + 1))
+
+
+def widened(did: Did[Hub, Message]) -> Did[Part, Message]:
+    return Did(did.part, did.sends)
