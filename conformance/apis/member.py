@@ -13,6 +13,7 @@ from conformance.models.group.words import (
     Blob,
     Commit,
     Committed,
+    Error,
     Heartbeat,
     Join,
     Joined,
@@ -206,14 +207,23 @@ def rules_of(edition: Edition) -> Rules | None:
 
 def step_of(event: Event) -> Step:
     if isinstance(event, Told):
-        name = _ANSWERS[type(event.answer)]
-        return step(COORDINATOR, TOLD, answer=name, **body_of(event.answer, ANSWERS[name][1]))
+        return step(COORDINATOR, TOLD, **_told(event.answer))
     verb = _VERBS[type(event)]
     actor, _, readers = CALLS[verb]
     body = body_of(event, readers)
     if isinstance(event, Metadata):
         body["topics"] = [[each.name, each.partitions] for each in event.topics]
     return Step(actor, verb, body)
+
+
+def _told(answer: Answer) -> dict[str, Any]:
+    """Of an error no more than there is."""
+    name = _ANSWERS[type(answer)]
+    body = body_of(answer, ANSWERS[name][1])
+    if answer.error is not Error.NONE:
+        usual = body_of(type(answer)(0, answer.error), ANSWERS[name][1])
+        body = {key: each for key, each in body.items() if key == "error" or each != usual[key]}
+    return {"answer": name, **body}
 
 
 def event_of(step: Step) -> Event:

@@ -348,16 +348,17 @@ class Consumer(Living):
         state = replace(state, result=None, prepared=False, watched=state.watched if state.leads else None)
         if self.is_incompatible(blob):
             return self.incompatible(state)
-        if not self.is_covered(state, blob.partitions):
+        assigned = tuple(sorted({*blob.partitions}))
+        if not self.is_covered(state, assigned):
             return Transition(replace(state, rejoin=True))
         actions: list[Action] = []
         if self.protocol == COOPERATIVE:
-            revoked = tuple(each for each in state.owned if each not in blob.partitions)
+            revoked = tuple(each for each in state.owned if each not in assigned)
             if revoked:
                 actions.append(Revoked(revoked))
                 state = replace(state, rejoin=self.rejoins_after_revoking())
-        added = tuple(each for each in blob.partitions if each not in state.owned)
-        state = replace(state, owned=blob.partitions, given=blob.partitions, given_in=state.identity.generation)
+        added = tuple(each for each in assigned if each not in state.owned)
+        state = replace(state, owned=assigned, given=assigned, given_in=state.identity.generation)
         return Transition(state, (*actions, Given(added)))
 
     def is_incompatible(self, assigned: Assigned) -> bool:

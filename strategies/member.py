@@ -1,0 +1,179 @@
+"""What a consumer of a classic group may be told: by its user, its coordinator and time, step by step.
+
+The coordinator's side is told in full, ids included, so whatever a reducer takes away, the rest keeps its meaning.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from conformance.apis.member import CALLS, COORDINATOR, TOLD
+from conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, ROUNDROBIN, STICKY
+from conformance.models.member.client import INCREMENTAL
+from conformance.models.member.rules import Rules
+from conformance.models.membership import COOPERATIVE, EAGER
+from strategies.events import event
+from strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, Seq, record
+
+TOPICS = ("t", "u")
+SIZES = (2, 1, 3)
+"""How many partitions a topic may have."""
+ME = ("m1", "m2")
+"""Ids that the member itself is given."""
+OTHERS = ("n1", "n2")
+INSTANCE = "i"
+RACK = "r"
+GENERATIONS = 9
+EAGER_LISTS: tuple[tuple[str, ...], ...] = ((RANGE,), (STICKY,), (ROUNDROBIN, RANGE))
+LISTS: tuple[tuple[str, ...], ...] = (
+    *EAGER_LISTS,
+    (COOPERATIVE_STICKY,),
+    (RANGE, COOPERATIVE_STICKY),
+    (COOPERATIVE_STICKY, RANGE),
+    (INCREMENTAL,),
+    (INCREMENTAL, COOPERATIVE_STICKY),
+    (INCREMENTAL, RANGE),
+)
+"""Assignors. The last list has no protocol in common."""
+SEARCHES = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE")
+JOIN_ERRORS = (
+    "MEMBER_ID_REQUIRED",
+    "UNKNOWN_MEMBER_ID",
+    *SEARCHES,
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "FENCED_INSTANCE_ID",
+    "GROUP_MAX_SIZE_REACHED",
+    "INCONSISTENT_GROUP_PROTOCOL",
+    "INVALID_SESSION_TIMEOUT",
+    "INVALID_GROUP_ID",
+    "GROUP_AUTHORIZATION_FAILED",
+)
+SYNC_ERRORS = (
+    "REBALANCE_IN_PROGRESS",
+    "ILLEGAL_GENERATION",
+    "UNKNOWN_MEMBER_ID",
+    *SEARCHES,
+    "FENCED_INSTANCE_ID",
+    "GROUP_AUTHORIZATION_FAILED",
+)
+BEAT_ERRORS = ("REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", *SEARCHES, "FENCED_INSTANCE_ID")
+LEAVE_ERRORS = ("UNKNOWN_MEMBER_ID", *SEARCHES)
+COMMIT_ERRORS = (
+    *BEAT_ERRORS,
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "GROUP_AUTHORIZATION_FAILED",
+    "OFFSET_METADATA_TOO_LARGE",
+)
+FENCED = "FENCED_INSTANCE_ID"
+ELAPSES = (100, 3_000, 10_000, 60_000, 50)
+"""The end of a back-off, a heartbeat, the end of a session, of the user's turn to poll; and less than any of them."""
+
+
+def _row(*names: Scalar) -> Row:
+    return Row(tuple(Pick((each,)) for each in names))
+
+
+MOST = len(TOPICS) * max(SIZES)
+"""Partitions there are."""
+_SOME_TOPICS = OneOf((_row("t"), _row("t", "u"), _row("u")))
+_CLUSTER = Row(tuple(Row((Pick((name,)), Pick(SIZES))) for name in TOPICS))
+_PARTITIONS = Seq(Row((Pick(TOPICS), Integer(0, 2))), 0, MOST)
+
+
+def known_lists(rules: Rules) -> tuple[tuple[str, ...], ...]:
+    """The draft's members have one way to assign; the cooperative ones came with 2.4.0."""
+    if rules.draft:
+        return EAGER_LISTS[:1]
+    return LISTS if rules.incremental else EAGER_LISTS
+
+
+def known_errors(errors: tuple[str, ...], rules: Rules) -> tuple[str, ...]:
+    """Nobody is fenced who has no instance id."""
+    return errors if rules.static else tuple(each for each in errors if each != FENCED)
+
+
+@cache
+def declared(rules: Rules) -> Mapping[str, Node]:
+    """The declaration of every step by verb, for consumers of a release or the draft."""
+    return {
+        "member-open": _called("member-open", _open(rules)),
+        "member-subscribe": _called("member-subscribe", record(topics=_SOME_TOPICS)),
+        "member-poll": _called("member-poll", record()),
+        TOLD: event(COORDINATOR, TOLD, OneOf((*_joined(rules), *_synced(rules), *_plain(rules)))),
+        "member-elapse": _called("member-elapse", record(ms=Pick(ELAPSES))),
+        "member-disconnected": _called("member-disconnected", record()),
+        "member-commit": _called(
+            "member-commit", record(offsets=Seq(Row((Pick(TOPICS), Integer(0, 2), Integer(0, 9))), 1, 2))
+        ),
+        "member-metadata": _called("member-metadata", record(topics=_CLUSTER)),
+        "member-unsubscribe": _called("member-unsubscribe", record()),
+        "member-close": _called("member-close", record()),
+    }
+
+
+def _called(verb: str, body: Node) -> Record:
+    return event(CALLS[verb][0], verb, body)
+
+
+def _open(rules: Rules) -> Node:
+    return record(
+        assignors=OneOf(tuple(_row(*each) for each in known_lists(rules))),
+        topics=_CLUSTER,
+        instance=Pick((None, INSTANCE) if rules.static else (None,)),
+        rack=Pick((None, RACK) if rules.subscription >= 3 else (None,)),
+        protocol=Pick((None, EAGER, COOPERATIVE) if rules.draft else (None,)),
+    )
+
+
+def _types(named: bool) -> Pick:
+    """The protocol type of an answer, where its version has it; that of another kind of group is an error."""
+    return Pick(("consumer", None, "connect") if named else (None,))
+
+
+def _names(rules: Rules) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for names in known_lists(rules) for name in names))
+
+
+def _joined(rules: Rules) -> tuple[Record, ...]:
+    subscription = record(
+        topics=_SOME_TOPICS,
+        version=Integer(0, rules.subscription),
+        owned=_PARTITIONS,
+        generation=Integer(-1, GENERATIONS),
+        rack=Pick((None, RACK)),
+        data=_PARTITIONS,
+        data_generation=Integer(-1, GENERATIONS),
+    )
+    member = Row((Pick((*OTHERS, *ME)), Pick((None, INSTANCE)), subscription))
+    well = record(
+        answer=Pick(("joined",)),
+        error=Pick(("NONE",)),
+        generation=Integer(1, GENERATIONS),
+        protocol_type=_types(rules.join >= 7),
+        protocol=Pick(_names(rules)),
+        leader=Pick((*OTHERS, *ME)),
+        member=Pick(ME),
+        members=Seq(member, 0, 3),
+        skip_assignment=Flag() if rules.join >= 9 else Pick((False,)),
+    )
+    errors = known_errors(JOIN_ERRORS, rules)
+    failed = record(answer=Pick(("joined",)), error=Pick(errors))
+    return well, Record(failed.fields, (("member", Pick(ME)),))
+
+
+def _synced(rules: Rules) -> tuple[Record, ...]:
+    assigned = record(partitions=_PARTITIONS, error=Pick((0, 1) if rules.draft else (0,)))
+    well = record(
+        answer=Pick(("synced",)),
+        error=Pick(("NONE",)),
+        protocol_type=_types(rules.sync >= 5),
+        protocol=Pick((None, *_names(rules)) if rules.sync >= 5 else (None,)),
+        assignment=OneOf((assigned, Pick(("",)))),
+    )
+    return well, record(answer=Pick(("synced",)), error=Pick(known_errors(SYNC_ERRORS, rules)))
+
+
+def _plain(rules: Rules) -> tuple[Record, ...]:
+    answers = (("beat", BEAT_ERRORS), ("committed", COMMIT_ERRORS), ("left", LEAVE_ERRORS))
+    return tuple(
+        record(answer=Pick((name,)), error=Pick(("NONE", *known_errors(errors, rules)))) for name, errors in answers
+    )
