@@ -13,6 +13,9 @@ from conformance.targets.testee import Limits, Testee
 GROUP: Final = "org.apache.kafka"
 ARTIFACTS: Final[Mapping[str, str]] = {"kafka_2.13" if part == "core" else f"kafka-{part}": part for part in java.PARTS}
 """The name of the jar -> the part of Kafka that it holds."""
+COORDINATOR: Final = "kafka-group-coordinator"
+RUN: Final = releases("3.9.0-4.2.1, 4.3.0+")
+"""The releases whose group coordinator is run, and not only its records read: before 3.9 it was on trial."""
 FIRST: Final = Release.parse("0.10.0.0")
 """Earlier clients have no Streams, and other classes than the program knows."""
 
@@ -49,8 +52,14 @@ def rows() -> Iterator[dict[str, Any]]:
                 why = f"there is no {missing} in JAVA_HOME or on the PATH"
             yield {
                 "name": f"java:{artifact}:{version}", "version": version, "available": not why, "why": why,
-                "roles": ["codec", "leader"] if artifact == "kafka-clients" else ["codec"],
+                "roles": _roles(artifact, version),
             }  # fmt: skip
+
+
+def _roles(artifact: str, version: str) -> list[str]:
+    if artifact == "kafka-clients":
+        return ["codec", "leader"]
+    return ["codec", "coordinator"] if _runs(artifact, version) else ["codec"]
 
 
 def _has(tool: str) -> bool:
@@ -82,5 +91,20 @@ def _exists(artifact: str, version: str) -> None:
 
 def _coordinates(artifact: str, version: str) -> list[str]:
     """What has to be on the class path, the artifact itself first."""
-    needed = java.coordinates(version, (ARTIFACTS[artifact],))
+    needed = [*java.coordinates(version, (ARTIFACTS[artifact],))]
+    if _runs(artifact, version):
+        needed += _running(version)
     return sorted(needed, key=lambda each: not each.startswith(f"{GROUP}:{artifact}:"))
+
+
+def _runs(artifact: str, version: str) -> bool:
+    return artifact == COORDINATOR and Release.parse(version) in RUN
+
+
+def _running(version: str) -> list[str]:
+    """What the group coordinator calls, besides what its records are made of."""
+    parts = ["group-coordinator-api", "server-common", "storage", "storage-api", "metadata"]
+    if Release.parse(version) in releases("4.0.0+"):
+        parts.append("coordinator-common")
+    jars = [f"{GROUP}:kafka-{part}:{version}" for part in parts]
+    return [*jars, "com.yammer.metrics:metrics-core:2.2.0", "org.pcollections:pcollections:4.0.2"]

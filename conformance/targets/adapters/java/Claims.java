@@ -22,11 +22,14 @@ final class Claims {
     /** The limits, as a result names them. */
     static final String FIELDS = "fields";
     static final String VALUES = "values";
+    static final String VERSIONS = "versions";
+    static final String BROKER = "broker";
 
     private final Map<String, Integer> stable;
     private final Map<String, Object> messages = new TreeMap<>();
     private final Map<String, Object> missing = new TreeMap<>();
     private final List<String> assignors = new ArrayList<>();
+    private final boolean coordinates;
 
     Claims(Library library) {
         Set<String> classes = library.release.classes();
@@ -54,6 +57,8 @@ final class Claims {
                 assignors.add(each);
             }
         }
+        coordinates = classes.contains("org/apache/kafka/coordinator/group/GroupCoordinatorService")
+            && library.coordinator.available();
     }
 
     /** Of requests and responses the newest version that is spoken unasked; the one after it may change any day. */
@@ -117,6 +122,10 @@ final class Claims {
         Map<String, String> limits = new TreeMap<>();
         limits.put(FIELDS, "its classes have no place for fields that this release does not know");
         limits.put(VALUES, "sets, maps and strings keep no order, no element twice, and no bytes that are no text");
+        if (coordinates) {
+            limits.put(VERSIONS, "a broker closes the connection of whoever asks in a version that it does not have");
+            limits.put(BROKER, "what a broker refuses itself never comes to its coordinator");
+        }
         return limits;
     }
 
@@ -129,6 +138,10 @@ final class Claims {
         return assignors;
     }
 
+    List<String> machines() {
+        return coordinates ? List.of("group") : List.of();
+    }
+
     List<String> roles() {
         List<String> roles = new ArrayList<>();
         if (!messages.isEmpty()) {
@@ -136,6 +149,9 @@ final class Claims {
         }
         if (!assignors.isEmpty()) {
             roles.add("leader");
+        }
+        if (coordinates) {
+            roles.add("coordinator");
         }
         return roles;
     }

@@ -10,6 +10,7 @@ final class Library {
     private final Consumers consumers;
     final Rows rows;
     final Leader leader;
+    final Coordinator coordinator;
 
     Library(Release release, Map<String, Object> names) {
         this.release = release;
@@ -18,6 +19,7 @@ final class Library {
         this.consumers = new Consumers(release);
         this.rows = new Rows(release, names);
         this.leader = new Leader(release, consumers);
+        this.coordinator = new Coordinator(release, generated);
     }
 
     /**

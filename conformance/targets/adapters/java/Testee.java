@@ -102,6 +102,7 @@ public final class Testee {
         answer.put("capabilities", claims.messages());
         answer.put("missing", claims.missing());
         answer.put("assignors", claims.assignors());
+        answer.put("machines", claims.machines());
         answer.put("limits", claims.limits());
         answer.put("framing", List.of("frames", "lines"));
         answer.put("dump_signal", "SIGQUIT");
@@ -167,6 +168,10 @@ public final class Testee {
         }
         if (op.equals("user-data")) {
             result.put("hex", library.leader.userData(order));
+            return;
+        }
+        if (Coordinator.knows(op)) {
+            result.put("answers", library.coordinator.answer(order));
             return;
         }
         String message = Values.text(order.get("message"));

@@ -1,0 +1,123 @@
+package kipcheck;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/** What the coordinators of a release are made from: their configuration, and whatever holds nothing of a group. */
+final class CoordinatorParts {
+    static final String GROUP = "org.apache.kafka.coordinator.group.";
+    private static final String[] RUNTIMES = {"org.apache.kafka.coordinator.common.runtime.", GROUP + "runtime."};
+    private static final String[] SERDES = {GROUP + "GroupCoordinatorRecordSerde", GROUP + "CoordinatorRecordSerde"};
+    private static final Map<String, Object> CONFIGURED = Map.of(
+        "group.max.size", 4,
+        "group.initial.rebalance.delay.ms", 3_000,
+        "group.min.session.timeout.ms", 6_000,
+        "group.max.session.timeout.ms", 1_800_000,
+        // What is written goes to the log at once.
+        "group.coordinator.append.linger.ms", 0,
+        // No group and no offset is ever too old.
+        "offsets.retention.check.interval.ms", 1L << 50);
+
+    final Release release;
+    final Object serde;
+    final Object logConfig;
+    final Object metrics;
+    final Object runtimeMetrics;
+    private final Map<Class<?>, Object> made = new HashMap<>();
+
+    CoordinatorParts(Release release) throws Throwable {
+        this.release = release;
+        this.serde = Release.create(first(SERDES));
+        this.logConfig = Release.create(release.need("org.apache.kafka.storage.internals.log.LogConfig"), Map.of());
+        Class<?> group = release.need(GROUP + "GroupCoordinatorConfig");
+        Class<?> share = release.find(GROUP + "modern.share.ShareGroupConfig");
+        keep(configured(group, group));
+        if (share != null) {
+            keep(configured(share, share, group));
+        }
+        this.metrics = Release.create(release.need(GROUP + "metrics.GroupCoordinatorMetrics"));
+        this.runtimeMetrics = new StandIn().as(
+            first(RUNTIMES[0] + "CoordinatorRuntimeMetrics", GROUP + "metrics.CoordinatorRuntimeMetrics"));
+        keep(metrics);
+        Class<?> groups = release.find(GROUP + "GroupConfigManager");
+        if (groups != null) {
+            keep(make(groups, Map.of()));
+        }
+    }
+
+    /** A class of the package that runs coordinators, which has moved. */
+    Class<?> runtime(String name) {
+        return first(RUNTIMES[0] + name, RUNTIMES[1] + name);
+    }
+
+    /** By the widest constructor; parameters are found by their types, among these and what is kept here. */
+    Object make(Class<?> type, Map<String, Object> given) throws Throwable {
+        Constructor<?> constructor = Release.widest(type);
+        Object[] arguments = new Object[constructor.getParameterCount()];
+        for (int i = 0; i < arguments.length; i++) {
+            arguments[i] = argument(constructor.getParameterTypes()[i], given);
+        }
+        return Release.create(constructor, arguments);
+    }
+
+    private Object argument(Class<?> type, Map<String, Object> given) throws Throwable {
+        for (Object each : given.values()) {
+            if (type.isInstance(each)) {
+                return each;
+            }
+        }
+        for (Object each : made.values()) {
+            if (type.isInstance(each)) {
+                return each;
+            }
+        }
+        if (type == Map.class) {
+            return Map.of();
+        }
+        if (type == Optional.class) {
+            return Optional.empty();
+        }
+        return type.isInterface() ? new StandIn().as(type) : Release.create(type);
+    }
+
+    private void keep(Object part) {
+        made.put(part.getClass(), part);
+    }
+
+    /** Of a release's own class for its configuration, over all definitions in these classes. */
+    private Object configured(Class<?> type, Class<?>... defining) throws Throwable {
+        Class<?> definition = release.need("org.apache.kafka.common.config.ConfigDef");
+        Object all = Release.create(definition);
+        Map<Object, Object> keys = values(Map.class, Release.call(all, "configKeys"));
+        for (Class<?> each : defining) {
+            for (Field field : each.getDeclaredFields()) {
+                if (field.getType() == definition && Modifier.isStatic(field.getModifiers())) {
+                    field.setAccessible(true);
+                    keys.putAll(values(Map.class, Release.call(field.get(null), "configKeys")));
+                }
+            }
+        }
+        Class<?> config = release.need("org.apache.kafka.common.config.AbstractConfig");
+        return Release.create(type, Release.create(config, all, CONFIGURED, false));
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Map<Object, Object> values(Class<?> kind, Object map) {
+        return (Map<Object, Object>) kind.cast(map);
+    }
+
+    private Class<?> first(String... names) {
+        for (String each : names) {
+            Class<?> found = release.find(each);
+            if (found != null) {
+                return found;
+            }
+        }
+        throw new Release.Unsupported(release.name + " has no class " + String.join(" nor ", List.of(names)));
+    }
+}
