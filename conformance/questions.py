@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from conformance.core.case import Role
 from conformance.core.edition import edition
-from conformance.targets.protocol import Claims
+from conformance.targets.protocol import GROUP, Claims
 from conformance.wire.schema import Layout, messages, spec
 
 EDITION: Final = "apache"
@@ -21,6 +21,12 @@ def asked_of(claims: Claims, role: Role) -> Iterator[Op]:
         case Role.CONTROLLER:
             yield {"op": "broker-up", "broker": 1, "low": 1, "high": 3}
             yield {"op": "update", "level": 1, "allow_downgrade": False}
+        case Role.COORDINATOR if GROUP in claims.machines:
+            yield {
+                "op": "join", "actor": "a", "version": 3, "member": "", "instance": None, "protocol_type": "consumer",
+                "protocols": [["p", "x"]], "session_ms": 10_000, "rebalance_ms": 30_000,
+            }  # fmt: skip
+            yield {"op": "describe-group", "actor": "a", "version": 3}
         case _:
             for layout in layouts(claims):
                 value = layout.codec.to_json(layout.defaults())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
+from conformance.apis.group import EVENTS as GROUP_EVENTS, reply_of
 from conformance.core.case import Role
 from conformance.targets.framing import Framing
 from conformance.targets.pipe import DUMPS
@@ -216,6 +217,18 @@ def _numbers(*needed: str) -> "Accepted":
     return held
 
 
+def _replies(found: Found, at: str) -> None:
+    """Of a coordinator: to this request and to earlier ones."""
+    for index, each in enumerate(_list(_of(found, "answers", at), f"{at}.answers")):
+        here = f"{at}.answers[{index}]"
+        try:
+            reply = reply_of(each)
+        except TypeError as wrong:
+            raise Wrong(f"{here}: {wrong}") from None
+        if reply.to < 0:
+            raise Wrong(f"{here}.to: {reply.to} is no step")
+
+
 def _anything(found: Found, at: str) -> None:
     pass
 
@@ -229,6 +242,7 @@ _ACCEPTED: Final[Mapping[str, Accepted]] = {
     "user-data": _bytes_or_none,
     "update": _numbers("epoch"),
     "describe": _numbers("level", "epoch"),
+    **dict.fromkeys(GROUP_EVENTS, _replies),
 }
 """op -> what has to come with its result, where it was accepted."""
 

@@ -119,6 +119,14 @@ HELLO: Final = {
 ASSIGNED: Final = [
     {"id": "c1", "partitions": [["t", 0]], "userData": "00"}, {"id": "c2", "partitions": [], "userData": None},
 ]  # fmt: skip
+JOINED: Final = {
+    "to": 0, "answer": "joined", "error": "NONE", "generation": 1, "protocol": "p", "member": "a.1",
+    "members": [["a.1", None, "x"]], "skip_assignment": False,
+}  # fmt: skip
+LEFT: Final = {"to": 0, "answer": "left", "error": "NONE", "members": [["a.1", None, "UNKNOWN_MEMBER_ID"]]}
+DESCRIBED: Final = {
+    "to": 0, "answer": "described", "error": "NONE", "state": "Stable", "members": [["a.1", "i", "x", "y"]],
+}  # fmt: skip
 RESULTS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("encode", {"status": "accepted", "hex": "00"}),
     ("recode", {"status": "accepted", "hex": ""}),
@@ -129,6 +137,11 @@ RESULTS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("update", {"status": "accepted", "epoch": 1}),
     ("describe", {"status": "accepted", "level": 1, "epoch": 1}),
     ("broker-up", {"status": "accepted"}),
+    ("join", {"status": "accepted", "answers": [JOINED]}),
+    ("leave", {"status": "accepted", "answers": [LEFT]}),
+    ("describe-group", {"status": "accepted", "answers": [DESCRIBED]}),
+    ("fetch", {"status": "accepted", "answers": [{"to": 0, "answer": "fetched", "error": "NONE", "offsets": []}]}),
+    ("elapse", {"status": "accepted", "answers": []}),
     ("decode", {"status": "rejected", "class": "E", "offset": 1, "message": "m"}),
     ("decode", {"status": "unsupported", "capability": "types", "message": "m"}),
     ("decode", {"status": "internal", "class": "E", "message": "m"}),
@@ -173,7 +186,7 @@ PAST_THE_SCHEMA: Final = (
     "names nothing, and the role",  # a role and what it is played with
     "is no case of this batch", "where batch 1 was asked", "a second result of case", "none of case",  # what was asked
     "a second assignment of member",
-    r"results\[0\]\.(hex|value|assignment|epoch|level): is missing",  # which of them has to be there depends on the op
+    r"results\[0\]\.(hex|value|assignment|epoch|level|answers): is missing",  # which of them has to be there depends on the op
     r"results\[0\]\.hex: None is no hex",
 )  # fmt: skip
 """What no schema of one message can say."""
