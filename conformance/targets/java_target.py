@@ -103,8 +103,12 @@ def _runs(artifact: str, version: str) -> bool:
 
 def _running(version: str) -> list[str]:
     """What the group coordinator calls, besides what its records are made of."""
+    release = Release.parse(version)
     parts = ["group-coordinator-api", "server-common", "storage", "storage-api", "metadata"]
-    if Release.parse(version) in releases("4.0.0+"):
+    others = ["com.yammer.metrics:metrics-core:2.2.0", "org.pcollections:pcollections:4.0.2"]
+    if release in releases("4.0.0+"):
         parts.append("coordinator-common")
-    jars = [f"{GROUP}:kafka-{part}:{version}" for part in parts]
-    return [*jars, "com.yammer.metrics:metrics-core:2.2.0", "org.pcollections:pcollections:4.0.2"]
+        others.append("com.google.re2j:re2j:1.8")
+    if release in releases("4.1.0+"):
+        others.append("com.dynatrace.hash4j:hash4j:0.22.0")
+    return [*(f"{GROUP}:kafka-{part}:{version}" for part in parts), *others]

@@ -63,7 +63,7 @@ final class Coordinator {
     /** Does this release have one that can be run, and is what it needs here? */
     boolean available() {
         try {
-            parts();
+            new CoordinatorBroker(parts());
             return true;
         } catch (Throwable lacking) {
             return false;

@@ -37,6 +37,10 @@ final class CoordinatorBroker {
         IntSupplier partitions = () -> 1;
         Release.call(service, "startup", partitions);
         load();
+        if (!log.reading()) {
+            // The runtime writes down why and goes on.
+            throw new Release.Unsupported("the group coordinator of " + parts.release.name + " does not start");
+        }
         loaded();
     }
 

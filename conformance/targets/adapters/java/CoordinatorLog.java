@@ -44,6 +44,11 @@ final class CoordinatorLog {
             .as(parts.runtime("CoordinatorLoader"));
     }
 
+    /** Has it been asked to read? */
+    boolean reading() {
+        return loading != null;
+    }
+
     /** What was begun to be read is read now, if there is such. */
     void read() throws Throwable {
         if (loading == null) {
