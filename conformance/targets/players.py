@@ -8,8 +8,9 @@ from conformance.apis.features import EVENTS, answer_of, event_of
 from conformance.core.edition import Edition
 from conformance.models.features import FeatureController
 from conformance.models.member.client import Client
+from conformance.targets.coordinating import group
 from conformance.targets.player import Player
-from conformance.targets.protocol import FEATURES, MEMBER
+from conformance.targets.protocol import FEATURES, GROUP, MEMBER
 
 
 def features(edition: Edition) -> Player[Any, Any, Any]:
@@ -23,7 +24,11 @@ def member(edition: Edition) -> Player[Any, Any, Any] | None:
     return Player(Client(rules), members.EVENTS, members.event_of, members.answer_of)
 
 
-PLAYERS: Mapping[str, Callable[[Edition], Player[Any, Any, Any] | None]] = {FEATURES: features, MEMBER: member}
+PLAYERS: Mapping[str, Callable[[Edition], Player[Any, Any, Any] | None]] = {
+    FEATURES: features,
+    GROUP: group,
+    MEMBER: member,
+}
 """None where an edition has no such machine."""
 
 
