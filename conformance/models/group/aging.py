@@ -61,6 +61,7 @@ def ids(state: State) -> Iterator[str]:
     """All member ids that it knows, also of the past."""
     yield from (each.id for each in state.members)
     yield from state.pending
+    yield from state.owing
     records = [each.record for each in state.writes] if state.writes else []
     for record in (*records, state.log.group):
         if isinstance(record, GroupRecord):

@@ -15,13 +15,14 @@ from typing import assert_never
 from conformance.core.machine import Transition
 from conformance.models.group.rounds import Out
 from conformance.models.group.state import (
-    SYNC,
     Assigning,
     Committing,
     Deleting,
     Member,
+    Offsets,
     Parked,
     State,
+    arm_session,
     armed,
     pending,
     session,
@@ -44,7 +45,6 @@ from conformance.models.group.words import (
     Heartbeat,
     Join,
     Leave,
-    Left,
     ListGroups,
     Load,
     Loaded,
@@ -151,13 +151,12 @@ class Coordinator(Storage):
         return state
 
     def turned_out(self, state: State, id: str, out: Out) -> State:
-        """A member for which there is no room any more."""
+        """A member, or an id that was given out, for which there is no room any more."""
         member = state.member(id)
         if member is not None:
             state = self.removed(state, member, out)
-        elif id in state.pending:
-            out.append(Disarm(pending(id)))
-            state = state._replace(pending=tuple([each for each in state.pending if each != id]))
+        elif id in state.pending and self.rules.refused_ids_forgotten:
+            state = self.without_pending(state, id, out)
         return state if self.rules.java else self.complete_if_all_joined(state, out)
 
     def join(self, state: State, join: Join, out: Out) -> State:
@@ -195,106 +194,84 @@ class Coordinator(Storage):
         return self.rejoin(state, member, join, out)
 
     def sync(self, state: State, sync: Sync, out: Out) -> State:
-        member = state.member(sync.member)
-        assert member is not None
+        member = state.known(sync.member)
+        if member.id in state.owing:
+            state = self.not_owing(state, member.id, out)
         if state.phase is Phase.COMPLETING:
-            return self.sync_in_round(state, member, sync, out)
-        state = self.sync_received(state, member, out)
-        if not self.rules.java:
-            out.append(Arm(session(member.id), member.session_ms))
+            return self.park_sync(state, member, sync, out)
         out.append(self.synced(state, member, Parked(sync.request, sync.version), Error.NONE))
+        if self.refreshed_by_sync(member):
+            out.append(arm_session(member.id, member.session_ms))
         return state
 
-    def sync_in_round(self, state: State, member: Member, sync: Sync, out: Out) -> State:
+    def refreshed_by_sync(self, member: Member) -> bool:
+        """That is answered at once. Not in Java."""
+        return not self.rules.java and not member.waits
+
+    def park_sync(self, state: State, member: Member, sync: Sync, out: Out) -> State:
         if member.sync is not None:
             self.supersede_sync(state, member, member.sync, out)
         elif not member.waits:
             out.append(Disarm(session(member.id)))
-        state = self.sync_received(state, member._replace(sync=Parked(sync.request, sync.version)), out)
+        state = state.placed(member._replace(sync=Parked(sync.request, sync.version)))
         return self.lead(state, sync, out) if self.assigns(state, member) else state
 
     def supersede_sync(self, state: State, member: Member, former: Parked, out: Out) -> None:
+        """A newer request of the same member takes the place of one that waits."""
         if self.rules.superseded_answered:
             out.append(self.synced(state, member, former, Error.NOT_COORDINATOR))
-
-    def sync_received(self, state: State, member: Member, out: Out) -> State:
-        state = state.placed(member._replace(owes_sync=False))
-        if member.owes_sync and self.rules.sync_deadline and not any(each.owes_sync for each in state.members):
-            out.append(Disarm(SYNC))
-        return state
-
-    def assigns(self, state: State, member: Member) -> bool:
-        """Only the leader's assignment counts."""
-        return member.id == state.leader
 
     def lead(self, state: State, sync: Sync, out: Out) -> State:
         """Members that the leader forgot get nothing, strangers are left out."""
         return self.append(state, Assigning(self.group_record(state, dict(sync.assignments))), out)
 
     def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:
-        busy = self.told_to_rejoin(state)
-        member = state.member(beat.member)
-        assert member is not None
+        member = state.known(beat.member)
         if self.refreshed_by_heartbeat(state, member):
-            out.append(Arm(session(member.id), member.session_ms))
-        out.append(Beat(beat.request, Error.REBALANCE_IN_PROGRESS if busy else Error.NONE))
+            out.append(arm_session(member.id, member.session_ms))
+        out.append(Beat(beat.request, Error.REBALANCE_IN_PROGRESS if self.told_to_rejoin(state) else Error.NONE))
         return state
 
-    def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
-        if self.rules.busy_while_completing and state.phase is Phase.COMPLETING:
-            return False
-        return not member.waits
-
     def leave(self, state: State, leave: Leave, out: Out) -> State:
+        """In Scala member by member, with all that follows; in Java that follows once, at the end."""
         results = []
         for id, instance in leave.members:
-            error, state = self.leave_one(state, id, instance, out)
+            state, error = self.leave_one(state, id, instance, out)
             results.append((id, instance, error))
         if self.rules.java and any(error is Error.NONE for _, _, error in results):
             state = self.after_removal(state, out)
-        if leave.version < 3:
-            out.append(Left(leave.request, results[0][2]))
-        else:
-            out.append(Left(leave.request, Error.NONE, tuple(results)))
+        out.append(self.left(leave, tuple(results)))
         return state
 
-    def leave_one(self, state: State, id: str, instance: str | None, out: Out) -> tuple[Error, State]:
+    def leave_one(self, state: State, id: str, instance: str | None, out: Out) -> tuple[State, Error]:
         if id in state.pending:
-            out.append(Disarm(pending(id)))
-            state = state._replace(pending=tuple([each for each in state.pending if each != id]))
-            return Error.NONE, state if self.rules.java else self.complete_if_all_joined(state, out)
+            state = self.without_pending(state, id, out)
+            return state if self.rules.java else self.complete_if_all_joined(state, out), Error.NONE
         fault = self.leave_fault(state, id, instance)
         if fault is not None:
-            return fault, state
-        member = state.member(id) if id else state.static(instance or "")
-        assert member is not None
-        state = self.dismissed(state, member, out)
-        return Error.NONE, state if self.rules.java else self.after_removal(state, out)
-
-    def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
-        if not id:
-            return None if instance is not None and state.static(instance) else Error.UNKNOWN_MEMBER_ID
-        return self.fenced(state, id, instance)
+            return state, fault
+        holder = None if instance is None else state.static(instance)
+        state = self.dismissed(state, holder or state.known(id), out)
+        return state if self.rules.java else self.after_removal(state, out), Error.NONE
 
     def commit(self, state: State, commit: Commit, out: Out) -> State:
-        if state.phase is Phase.DEAD:
+        if state.phase is Phase.DEAD and self.rules.keeps_empty_groups:
             state = state._replace(phase=Phase.EMPTY)
         member = state.member(commit.member)
         if member is not None and not member.waits:
-            out.append(Arm(session(member.id), member.session_ms))
+            out.append(arm_session(member.id, member.session_ms))
         records = tuple([OffsetRecord(*each) for each in commit.offsets])
         return self.append(state, Committing(OffsetBatch(records), commit.request), out)
 
-    def fetched(self, state: State) -> tuple[tuple[str, int, int], ...]:
+    def fetched(self, state: State) -> Offsets:
         return state.offsets
 
     def delete(self, state: State, delete: Delete, out: Out) -> State:
         """The group is gone at once; in Java the answer waits until that is written."""
         out += [Disarm(pending(each)) for each in state.pending]
-        state = self.forgotten(state)
         if not self.rules.java:
             out.append(Deleted(delete.request, Error.NONE))
-        return self.append(state, Deleting(Tombstone(), delete.request), out)
+        return self.append(self.forgotten(state), Deleting(Tombstone(), delete.request), out)
 
     def enabled(self, state: State, /) -> Iterable[Event]:
         return (event for event in self.stimuli(state) if self.accepts(state, event))

@@ -8,8 +8,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from conformance.models.group.answers import DEFAULT, Config
 from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.decisions import Config
 from conformance.models.group.rules import Rules
 from conformance.models.group.state import Member, State
 from conformance.models.group.words import Commit, Heartbeat, Join, Leave, Request, Sync
@@ -27,7 +27,7 @@ def draft_rules() -> Rules:
 
 
 class DraftCoordinator(Coordinator):
-    def __init__(self, config: Config = Config()) -> None:  # noqa: B008
+    def __init__(self, config: Config = DEFAULT) -> None:
         super().__init__(draft_rules(), config)
 
     def expressible(self, request: Request) -> bool:

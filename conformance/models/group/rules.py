@@ -10,7 +10,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-from conformance.core.release import Release, releases
+from conformance.core.release import Release
 from conformance.models.group import words
 from conformance.models.group.words import Error
 
@@ -116,40 +116,59 @@ class Rules:
     """An API that the release lacks has an empty range."""
     java: bool
     """The coordinator of 4.0, written anew. What follows from that alone asks for this rule and says so there."""
+
+    # Joining
     initial_delay: bool
     """The first rebalance of an empty group waits for more members (KIP-134)."""
+    refuses_empty_protocols: bool
+    """A first member without a protocol type or protocols hears of its mistake (KAFKA-6005). Before, a missing type is
+    taken, and missing protocols make the coordinator stumble: that it cannot go on with the group is not modelled."""
     bounded_new_members: bool
     """Who joins without an id and waits is dropped after five minutes (KAFKA-7610)."""
-    size_limit: bool
-    """``group.max.size`` (KIP-389)."""
     ids_required: bool
     """Who joins without an id, from JoinGroup version 4 on, has to join with the one it is given (KIP-394)."""
+    size_limit: bool
+    """``group.max.size`` (KIP-389)."""
+    size_by_waiting: bool
+    """While members join it is compared with those that have; an id alone is no place in the group (KAFKA-9885)."""
+    refused_ids_forgotten: bool
+    """An id that was given out and for which there is no room is void (read: from 3.0 on)."""
+    timeouts_renewed: bool
+    """A member that joins again has the timeouts that it says then, not those of its first join (KAFKA-14009)."""
+    generation_in_errors: int
+    """Of the answer to a JoinGroup: 0 up to 2.1 (KAFKA-7824 changed that)."""
+    superseded_answered: bool
+    """A parked request that a newer one of the same member replaces is answered (KAFKA-20938: 4.4.0 lacks it)."""
+
+    # Static members
+    strict_instances: bool
+    """Who names an instance that nobody has is unknown, whatever it asks; before 3.0 (read) only who joins."""
+    replacement_written: bool
+    """A static member's new id is written before it is told, and changed protocols start a round (KAFKA-10284)."""
+    replacement_rejoins: bool
+    """A static member that comes back while the assignment is awaited starts a round (KAFKA-9801)."""
+
+    # A round
     sync_deadline: bool
     """Members that do not ask for their assignment are removed (KAFKA-12890)."""
-    replacement_written: bool
-    """A static member's new id is written before it is told (KAFKA-10284)."""
-    replacement_rejoins: bool
-    """A static member that comes back while the assignment is awaited starts a new round (KAFKA-9801)."""
-    replacement_timeouts: bool
-    """Its timeouts count from then on (KAFKA-14009)."""
-    superseded_answered: bool
-    """A parked request that a newer one of the same member replaces is answered (KAFKA-20938)."""
-    busy_while_completing: bool
-    """A heartbeat while the assignment is awaited hears of a rebalance, whatever its generation (seen up to 2.3.1)."""
-    commits_fenced_first: bool
-    """A commit while the assignment is awaited hears first what is wrong with its member (seen from 2.7 on)."""
-    nameless: Error
-    """What a heartbeat, a sync or a leave of the group with the empty name hears (seen: 25 up to 1.1)."""
-    generation_in_errors: int
-    """Of the answer to a JoinGroup (seen: 0 up to 1.1)."""
-    keeps_empty_groups: bool
-    """0.10.0 forgets a group as soon as nobody is in it."""
-    refuses_empty_protocols: bool
-    """A first member without a protocol type or protocols (KAFKA-6005; seen from 1.1 on)."""
     last_of_tied: bool
     """Of two protocols with as many votes (seen: the first by name up to 2.3, the last from 2.7 on)."""
-    loading_sync: Error
-    """What a sync hears while the log is read."""
+    keeps_empty_groups: bool
+    """0.10.0 forgets a group as soon as nobody is in it."""
+
+    # Members that are there
+    heartbeats_by_phase: bool
+    """0.10.0: while a group is not stable, every heartbeat hears of a rebalance, whoever sends it."""
+    busy_while_completing: bool
+    """A heartbeat while the assignment is awaited hears of a rebalance (up to 2.6.0; KAFKA-10134)."""
+    busy_generation_checked: bool
+    """And before that of a wrong generation (read: from 2.3 on)."""
+    commits_fenced_first: bool
+    """A commit while the assignment is awaited hears first what is wrong with its member (KAFKA-8487)."""
+    nameless: Error
+    """What a heartbeat, a sync or a leave of the group with the empty name hears: 25 up to 1.1 (KAFKA-6773)."""
+    loading_told: bool
+    """While the log is read requests hear so; up to 1.1, that this is not their coordinator."""
 
     @classmethod
     @cache
@@ -157,29 +176,34 @@ class Rules:
         """Errors: ValueError where ``release`` is none."""
         this = Release.parse(release)
 
-        def since(text: str) -> bool:
-            return this in releases(text)
+        def since(first: str) -> bool:
+            return this >= Release.parse(first)
 
         return cls(
             versions=MappingProxyType({request: _range(spans, this) for request, spans in _VERSIONS.items()}),
-            java=since("4.0.0+"),
-            initial_delay=since("0.11.0.0+"),
-            bounded_new_members=since("2.1.1+"),
-            size_limit=since("2.2.0+"),
-            ids_required=since("2.2.0+"),
-            sync_deadline=since("2.8.1-2.8.2, 3.0.0+"),
-            replacement_written=since("2.6.1+"),
-            replacement_rejoins=since("2.5.0+"),
-            replacement_timeouts=since("3.3.2+"),
-            superseded_answered=False,
-            busy_while_completing=not since("2.4.0+"),
-            commits_fenced_first=since("2.4.0+"),
-            nameless=Error.INVALID_GROUP_ID if since("2.0.0+") else Error.UNKNOWN_MEMBER_ID,
-            generation_in_errors=words.NO_GENERATION if since("2.0.0+") else 0,
-            keeps_empty_groups=since("0.10.1.0+"),
-            refuses_empty_protocols=since("1.0.0+"),
-            last_of_tied=since("2.7.0+"),
-            loading_sync=Error.REBALANCE_IN_PROGRESS if since("2.0.0+") else Error.NOT_COORDINATOR,
+            java=since("4.0.0"),
+            initial_delay=since("0.11.0.0"),
+            refuses_empty_protocols=since("1.0.0"),
+            bounded_new_members=since("2.1.1"),
+            ids_required=since("2.2.0"),
+            size_limit=since("2.2.0"),
+            size_by_waiting=since("2.6.0"),
+            refused_ids_forgotten=since("3.0.0"),
+            timeouts_renewed=since("3.3.2"),
+            generation_in_errors=words.NO_GENERATION if since("2.2.0") else 0,
+            superseded_answered=since("4.4.1"),
+            strict_instances=since("3.0.0"),
+            replacement_written=since("2.6.1"),
+            replacement_rejoins=since("2.5.0"),
+            sync_deadline=since("2.8.1"),
+            last_of_tied=since("2.7.0"),
+            keeps_empty_groups=since("0.10.1.0"),
+            heartbeats_by_phase=not since("0.10.1.0"),
+            busy_while_completing=not since("2.6.1"),
+            busy_generation_checked=since("2.3.0"),
+            commits_fenced_first=since("2.4.0"),
+            nameless=Error.INVALID_GROUP_ID if since("2.0.0") else Error.UNKNOWN_MEMBER_ID,
+            loading_told=since("2.0.0"),
         )
 
 

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias, final
 
 from conformance.models.group.words import (
     EMPTY,
+    Arm,
     Blob,
     GroupRecord,
     OffsetBatch,
@@ -48,8 +50,6 @@ class Member(NamedTuple):
     sync: Parked | None = None
     new: bool = False
     """It joined without an id, or with one just given out, and waits for its first answer."""
-    owes_sync: bool = False
-    """It has not asked for the assignment of this generation."""
     protocol_version: int | None = None
     """KIP-429's draft alone."""
 
@@ -150,6 +150,9 @@ class State(NamedTuple):
     """In the order in which they joined."""
     pending: tuple[str, ...] = ()
     """Ids that were given out; nobody has joined with them yet."""
+    owing: tuple[str, ...] = ()
+    """Ids that have not asked for the assignment of this generation. A static member that was replaced since leaves its
+    former id here: brokers forget to cross it out."""
     delay_ms: int = NOT_INITIAL
     """Of the round of an initial rebalance that runs."""
     remaining_ms: int = 0
@@ -175,6 +178,13 @@ class State(NamedTuple):
                 return each
         return None
 
+    def known(self, id: str) -> Member:
+        """Of a member that is there. Errors: LookupError where there is none."""
+        found = self.member(id)
+        if found is None:
+            raise LookupError(f"no member {id!r}")
+        return found
+
     def static(self, instance: str) -> Member | None:
         for each in self.members:
             if each.instance == instance:
@@ -193,8 +203,8 @@ def armed(state: State, sync_deadline: bool) -> tuple[Timer, ...]:
     timers += [pending(each) for each in state.pending]
     if state.phase is Phase.PREPARING:
         timers.append(REBALANCE)
-    if sync_deadline and state.phase in (Phase.COMPLETING, Phase.STABLE):
-        timers += [SYNC] * any(each.owes_sync for each in state.members)
+    if sync_deadline and state.owing:
+        timers.append(SYNC)
     return tuple(timers)
 
 
@@ -202,12 +212,19 @@ REBALANCE: Final = Timer("rebalance")
 SYNC: Final = Timer("sync")
 
 
+@lru_cache(1024)
 def session(member: str) -> Timer:
     return Timer("session", member)
 
 
+@lru_cache(1024)
 def pending(member: str) -> Timer:
     return Timer("pending", member)
+
+
+@lru_cache(1024)
+def arm_session(member: str, ms: int) -> Arm:
+    return Arm(session(member), ms)
 
 
 def merged(offsets: Offsets, records: tuple[OffsetRecord, ...]) -> Offsets:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from conformance.models.group.rounds import Out, Rounds
+from conformance.models.group.rounds import Out
 from conformance.models.group.state import (
     ANSWERED,
     Assigning,
@@ -17,26 +17,25 @@ from conformance.models.group.state import (
     Standing,
     State,
     Write,
+    arm_session,
     armed,
     merged,
-    session,
 )
+from conformance.models.group.static import StaticMembers
 from conformance.models.group.words import (
-    Arm,
     Committed,
     Deleted,
     Disarm,
     Error,
     GroupRecord,
     Join,
-    Joined,
     Phase,
     Record,
     Synced,
 )
 
 
-class Storage(Rounds):
+class Storage(StaticMembers):
     def founded(self, state: State, join: Join, out: Out) -> State:
         """There was no such group. In Java its first record says that it is there."""
         state = state._replace(phase=Phase.EMPTY)
@@ -57,7 +56,7 @@ class Storage(Rounds):
                 return self.answer_replacement(state, id, leader, out)
             case Committing(batch, to):
                 out.append(Committed(to, Error.NONE))
-                if state.phase is Phase.DEAD:
+                if not self.keeps_offsets(state):
                     return state
                 return state._replace(offsets=merged(state.offsets, batch.records))
             case Deleting(_, to):
@@ -91,32 +90,14 @@ class Storage(Rounds):
             case _:
                 assert_never(write)
 
+    def keeps_offsets(self, state: State) -> bool:
+        """The group was not deleted meanwhile, and this is its coordinator still. 0.10.0 has offsets without groups."""
+        there = state.phase is not Phase.DEAD or not self.rules.keeps_empty_groups
+        return there and state.standing is Standing.OURS
+
     def still_awaited(self, state: State, record: GroupRecord) -> bool:
         """Nothing has happened meanwhile that makes the assignment void."""
         return state.phase is Phase.COMPLETING and state.generation == record.generation
-
-    def replacement_failed(self, state: State, write: Replacing, error: Error, out: Out) -> State:
-        """The former id holds again. In Scala with what the new process said of protocols."""
-        member = state.member(write.after)
-        if member is None:
-            return state
-        if member.join is not None and member.join.to != ANSWERED:
-            out.append(
-                Joined(
-                    member.join.to,
-                    self.write_error(error),
-                    state.generation,
-                    None,
-                    state.protocol,
-                    write.leader or "",
-                )
-            )
-        before = write.before._replace(join=None, sync=None, owes_sync=member.owes_sync)
-        if not self.rules.java:
-            before = before._replace(protocols=member.protocols)
-        leader = before.id if state.leader == write.after else state.leader
-        out.append(Arm(session(before.id), before.session_ms))
-        return state.placed(before, write.after)._replace(leader=leader)
 
     def founding_failed(self, state: State, to: int, error: Error, out: Out) -> State:
         """Who waits hears so, and is a member all the same."""
@@ -143,8 +124,8 @@ class Storage(Rounds):
 
     def loaded(self, state: State, out: Out) -> State:
         """As the records have it. A group that is too large has to join anew."""
-        state = self.recalled(state.log)
-        out += [Arm(session(each.id), each.session_ms) for each in state.members]
+        state = self.recalled(state.log)._replace(writes=state.writes)
+        out += [arm_session(each.id, each.session_ms) for each in state.members]
         if self.rules.size_limit and len(state.members) > self.config.max_size:
             return self.prepare(state, out)
         return state
@@ -158,6 +139,8 @@ class Storage(Rounds):
 
     def recalled(self, log: Log) -> State:
         record = log.group
+        if not self.rules.keeps_empty_groups and (record is None or not record.members):
+            return State(offsets=log.offsets, log=log)
         if record is None:
             return State(phase=Phase.EMPTY if log.offsets else Phase.DEAD, offsets=log.offsets, log=log)
         return State(
