@@ -3,18 +3,28 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.apis import member as members
-from conformance.apis.features import EVENTS, answer_of, event_of
-from conformance.core.edition import Edition
+from conformance.apis import consumer_group as consumer_groups, features as updates, member as members
+from conformance.core.edition import Edition, Standing
+from conformance.core.release import Release
+from conformance.models.consumer_group import ConsumerGroup
 from conformance.models.features import FeatureController
 from conformance.models.member.client import Client
 from conformance.targets.coordinating import group
 from conformance.targets.player import Player
-from conformance.targets.protocol import FEATURES, GROUP, MEMBER
+from conformance.targets.protocol import CONSUMER_GROUP, FEATURES, GROUP, MEMBER
+
+KIP_848 = Release.parse("4.0.0")
+"""The release in which consumer groups are no preview any more."""
 
 
 def features(edition: Edition) -> Player[Any, Any, Any]:
-    return Player(FeatureController(), EVENTS, event_of, answer_of)
+    return Player(FeatureController(), updates.EVENTS, updates.event_of, updates.answer_of)
+
+
+def consumer_group(edition: Edition) -> Player[Any, Any, Any] | None:
+    if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_848:
+        return None
+    return Player(ConsumerGroup(), consumer_groups.VERBS, consumer_groups.event_of, consumer_groups.answer_of)
 
 
 def member(edition: Edition) -> Player[Any, Any, Any] | None:
@@ -27,6 +37,7 @@ def member(edition: Edition) -> Player[Any, Any, Any] | None:
 PLAYERS: Mapping[str, Callable[[Edition], Player[Any, Any, Any] | None]] = {
     FEATURES: features,
     GROUP: group,
+    CONSUMER_GROUP: consumer_group,
     MEMBER: member,
 }
 """None where an edition has no such machine."""

@@ -1,0 +1,97 @@
+"""KIP-848: a machine's event as the step that carries it, its actions as an answer, and back."""
+
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+from conformance.core.case import Step, step
+from conformance.models.consumer_group import Action, Answered, Beat, Event, Pass, Rejected, Says
+
+BEAT, PASS = "consumer-heartbeat", "consumer-elapse"
+VERBS = (BEAT, PASS)
+
+
+def step_of(event: Event) -> Step:
+    match event:
+        case Beat(client, says, behind, topics, owned):
+            told = None if topics is None else [*topics]
+            return step("client", BEAT, client=client, says=says.value, behind=behind, topics=told, owned=owned)
+        case Pass(ms):
+            return step("time", PASS, ms=ms)
+        case _:
+            assert_never(event)
+
+
+def event_of(step: Step) -> Event:
+    """Errors: LookupError where no event is called so; TypeError or ValueError where it has other fields."""
+    body = dict(step.body)
+    match step.verb:
+        case "consumer-heartbeat":
+            topics = body.pop("topics")
+            told = None if topics is None else tuple(topics)
+            return Beat(says=Says(body.pop("says")), topics=told, **body)
+        case "consumer-elapse":
+            return Pass(**body)
+    raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(VERBS)}")
+
+
+def answer_of(actions: Iterable[Action]) -> dict[str, Any]:
+    """In the words of the testee protocol."""
+    for action in actions:
+        match action:
+            case Answered(_, epoch, assignment):
+                given = None if assignment is None else [list(each) for each in assignment]
+                return {"status": "accepted", "epoch": epoch, "assignment": given}
+            case Rejected(_, error):
+                return {"status": "rejected", "class": error}
+            case _:
+                assert_never(action)
+    return {"status": "accepted"}
+
+
+def shorthand(steps: Iterable[Step]) -> str:
+    """``join a on t,u none; beat a; beat a-1 told; beat a on t before; leave a; pass 1000``: -1 is one epoch older."""
+    return "; ".join(map(_word, steps))
+
+
+def spoken(text: str) -> tuple[Step, ...]:
+    """The steps of a shorthand. Errors: ValueError for what is none."""
+    return tuple(step_of(_event(word.split())) for word in text.split(";") if word.strip())
+
+
+def _event(words: list[str]) -> Event:
+    match words:
+        case ["pass", ms]:
+            return Pass(int(ms))
+        case ["join", client, *rest]:
+            return _beat(client, Says.JOIN, rest)
+        case ["beat", client, *rest]:
+            return _beat(client, Says.STAY, rest)
+        case ["leave", client, *rest]:
+            return _beat(client, Says.LEAVE, rest)
+    raise ValueError(f"{' '.join(words)!r} is no event of a consumer group")
+
+
+def _beat(client: str, says: Says, rest: list[str]) -> Beat:
+    name, behind = client[:1], int(client[1:] or 0)
+    topics = None
+    if rest[:1] == ["on"]:
+        topics, rest = tuple(rest[1].split(",")), rest[2:]
+    match rest:
+        case []:
+            return Beat(name, says, -behind, topics)
+        case [("none" | "told" | "before") as owned]:
+            return Beat(name, says, -behind, topics, owned)
+    raise ValueError(f"{' '.join(rest)!r} is not what a member may own: none, told or before")
+
+
+def _word(step: Step) -> str:
+    match event_of(step):
+        case Pass(ms):
+            return f"pass {ms}"
+        case Beat(client, says, behind, topics, owned):
+            word = {Says.JOIN: "join", Says.STAY: "beat", Says.LEAVE: "leave"}[says]
+            parts = [word, f"{client}{-behind:+d}" if behind else client]
+            parts += [] if topics is None else ["on", ",".join(topics)]
+            return " ".join([*parts, *([] if owned is None else [owned])])
+        case other:
+            assert_never(other)

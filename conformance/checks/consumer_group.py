@@ -1,0 +1,67 @@
+"""What checks of coordinators are about in a group of KIP-848."""
+
+from collections.abc import Iterable
+from random import Random
+
+from conformance.apis.consumer_group import shorthand, step_of
+from conformance.checks.declared import Check, Conversation, Family
+from conformance.checks.machines import Subject, Value, Wording, conversation, listed, machine_family
+from conformance.core.case import Role, steps_from
+from conformance.core.edition import edition
+from conformance.models.consumer_group import CLIENTS, Beat, Says
+from conformance.targets.players import players
+from conformance.targets.protocol import CONSUMER_GROUP
+from strategies.consumer_group import CONSUMER_GROUPS
+
+ROUNDS = 5
+"""Of heartbeats at the end, so that what was begun comes to its end."""
+
+
+def editions(name: str) -> Iterable[str]:
+    found = edition(name)
+    return (str(found),) if CONSUMER_GROUP in players(found) else ()
+
+
+def calmed(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
+    """At the end all members, sometimes after all have joined, say again and again what they were given, undisturbed."""
+    rounds = [step_of(Beat(client, Says.STAY, owned="told")) for _ in range(ROUNDS) for client in CLIENTS]
+    joins = [step_of(Beat(client, Says.JOIN, topics=("t",), owned="none")) for client in CLIENTS]
+    joins = joins if random.random() < 0.5 else []
+    yield Conversation((*steps_from(value), *joins, *rounds))
+
+
+GROUPS: Family[Subject] = machine_family(
+    Role.COORDINATOR,
+    CONSUMER_GROUP,
+    editions,
+    lambda edition: CONSUMER_GROUPS,
+    Wording("coordinator", lambda step: step.body.get("client", step.actor), lambda step: shorthand([step]), listed),
+)
+
+CONSUMER_GROUP_CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        "consumer-group/ownership",
+        "a partition has one owner, is handed over in the right order, and is not left over",
+        GROUPS,
+        calmed,
+        values=150,
+        invariants=("consumer-group/one-owner", "consumer-group/co-subscription", "consumer-group/settles"),
+    ),
+    Check(
+        "consumer-group/epochs",
+        "epochs only rise, and a heartbeat that does not fit is refused with its error",
+        GROUPS,
+        conversation,
+        values=300,
+        invariants=(
+            "consumer-group/epochs-rise",
+            "consumer-group/group-epoch-rises",
+            "consumer-group/answers-leaving",
+            "consumer-group/stale-epoch-fenced",
+            "consumer-group/repetition-taken",
+            "consumer-group/names-the-fault",
+            "consumer-group/silent-are-fenced",
+            "consumer-group/late-revokers-are-fenced",
+        ),
+    ),
+)

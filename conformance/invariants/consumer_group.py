@@ -1,0 +1,345 @@
+"""What a coordinator owes to a group of KIP-848.
+
+Each rule looks at what clients said and were told. A client holds a partition from the answer that gives it until the
+first heartbeat that is accepted and says what it owns without it; until it leaves; or until the time is over after
+which it has to take itself for fenced.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from conformance.apis.consumer_group import BEAT, event_of
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History, Op, Refused, Replied
+from conformance.core.verdict import Violation
+from conformance.invariants.once import once
+from conformance.invariants.registry import invariant
+from conformance.models.assignment import Partition
+from conformance.models.consumer_group import (
+    FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
+    INVALID_REQUEST,
+    LEAVING,
+    REBALANCE_MS,
+    SESSION_MS,
+    TOPICS,
+    UNKNOWN_MEMBER_ID,
+    Answered,
+    Beat,
+    Memory,
+    Partitions,
+    Says,
+    claimed,
+)
+
+SETTLED = 4
+"""After so many rounds in which every member says what it owns, and nothing else happens, all is shared out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What is known of a client from what it said and was told."""
+
+    name: str
+    memory: Memory
+    member: bool = False
+    fenced: bool = False
+    """It was refused: it would give all up, and the coordinator still counts on it."""
+    expired: bool = False
+    """It may have been removed for being silent, or late to revoke."""
+    previous: int | None = None
+    """The epoch that it was told before the one that counts."""
+    topics: tuple[str, ...] = ()
+    holds: Mapping[Partition, int] = field(default_factory=dict)
+    """What it may still read, and the step at which it was given that."""
+    silent_ms: int = 0
+    revoking_ms: int = 0
+    """Since it holds what it was told to give up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A heartbeat that was answered, and what was known before."""
+
+    op: Op
+    beat: Beat
+    clients: Mapping[str, Client]
+    rounds: int
+    """Of all members in a row, with nothing else between them."""
+    existed: bool
+    """A member has joined before: the group is there."""
+
+    @property
+    def client(self) -> Client:
+        return self.clients.get(self.beat.client) or Client(self.beat.client, Memory(self.beat.client))
+
+    @property
+    def accepted(self) -> bool:
+        return isinstance(self.op.observation, Replied)
+
+    @property
+    def error(self) -> str | None:
+        return self.op.observation.error if isinstance(self.op.observation, Refused) else None
+
+    @property
+    def epoch(self) -> int:
+        """That is sent."""
+        return {Says.JOIN: 0, Says.LEAVE: LEAVING, Says.STAY: self.client.memory.epoch - self.beat.behind}[
+            self.beat.says
+        ]
+
+    @property
+    def says(self) -> Says:
+        """What the epoch says."""
+        return {0: Says.JOIN, LEAVING: Says.LEAVE}.get(self.epoch, Says.STAY)
+
+    @property
+    def owned(self) -> Partitions | None:
+        """What is said."""
+        return claimed(self.client.memory, self.beat.owned)
+
+    @property
+    def told(self) -> int | None:
+        """The epoch in the answer."""
+        found = self._payload("epoch")
+        return found if type(found) is int else None
+
+    @property
+    def given(self) -> Partitions | None:
+        found = self._payload("assignment")
+        return None if found is None else tuple(sorted((topic, number) for topic, number in found))
+
+    @property
+    def answer(self) -> Answered:
+        return Answered(self.beat.client, LEAVING if self.told is None else self.told, self.given)
+
+    def _payload(self, name: str) -> Any:
+        return dict(self.op.observation.payload).get(name) if isinstance(self.op.observation, Replied) else None
+
+
+@once
+def moments(history: History) -> tuple[Moment, ...]:
+    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
+    return tuple(_moments(history))
+
+
+def _moments(history: History) -> Iterator[Moment]:
+    clients: dict[str, Client] = {}
+    calm: Counter[str] = Counter()
+    existed = False
+    for op in history.ops:
+        if not isinstance(op.observation, Replied | Refused):
+            return
+        event = event_of(op.step)
+        if not isinstance(event, Beat):
+            clients = {name: _aged(each, event.ms) for name, each in clients.items()}
+            calm.clear()
+            continue
+        rounds = min((calm[name] for name, each in clients.items() if each.member), default=0)
+        moment = Moment(op, event, dict(clients), rounds, existed)
+        yield moment
+        if moment.says is Says.STAY and event.topics is None and event.owned == "told" and moment.accepted:
+            calm[event.client] += 1
+        elif moment.accepted or moment.client.member:
+            calm.clear()
+        if moment.accepted:
+            existed = existed or moment.says is Says.JOIN
+            clients[event.client] = _after(moment)
+        elif moment.error == FENCED_MEMBER_EPOCH:
+            clients[event.client] = replace(moment.client, fenced=True)
+        elif moment.says is Says.STAY:
+            clients[event.client] = Client(event.client, moment.client.memory)
+
+
+def _aged(client: Client, ms: int) -> Client:
+    silent = client.silent_ms + ms
+    late = client.expired or bool({*client.holds} - {*client.memory.given})
+    revoking = client.revoking_ms + ms if late else 0
+    over = silent >= SESSION_MS or revoking >= REBALANCE_MS
+    holds = {} if over else client.holds
+    return replace(client, expired=client.expired or over, holds=holds, silent_ms=silent, revoking_ms=revoking)
+
+
+def _after(moment: Moment) -> Client:
+    before, owned, given = moment.client, moment.owned, moment.given
+    memory = before.memory.after(moment.answer)
+    if moment.says is Says.LEAVE:
+        return Client(before.name, memory)
+    held = {**dict.fromkeys(before.memory.given, moment.op.index), **before.holds}
+    kept = before.holds if owned is None else {each: held[each] for each in owned if each in held}
+    holds = {**{each: moment.op.index for each in given or ()}, **kept}
+    topics = before.topics if moment.beat.topics is None else moment.beat.topics
+    newer = memory.epoch != before.memory.epoch
+    again = before.member and not before.expired
+    previous = None if not again else before.memory.epoch if newer else before.previous
+    late = {*holds} - {*memory.given}
+    revoking = before.revoking_ms if late else 0
+    return Client(before.name, memory, True, previous=previous, topics=topics, holds=holds, revoking_ms=revoking)
+
+
+def beats(case: Case, step: Step) -> bool:
+    return step.verb == BEAT
+
+
+def breach(moment: Moment, why: str, expected: str, *shape: str, at: Iterable[int] = ()) -> Violation:
+    seen = f"refused: {moment.error}" if moment.error else f"epoch {moment.told}"
+    return Violation(why, (*at, moment.op.index), expected, seen, shape=shape)
+
+
+def _named(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"
+
+
+@invariant("consumer-group/one-owner", "grp-04", role=Role.COORDINATOR, concerns=beats)
+def one_owner(history: History) -> Iterator[Violation]:
+    """A partition goes to its new owner only after the old one acknowledged that it gave it up, left or was fenced."""
+    for each in moments(history):
+        for partition in each.given or ():
+            for other in each.clients.values():
+                if other.name != each.beat.client and partition in other.holds:
+                    was = other.holds[partition]
+                    why = (
+                        f"{_named(partition)} was given to {other.name}, which has not said since that it gave it up; "
+                        f"now it is given to {each.beat.client}"
+                    )
+                    kind = "never asked to revoke" if partition in other.memory.given else "not yet revoked"
+                    yield breach(each, why, f"{_named(partition)} to nobody else yet", kind, at=[was])
+
+
+@invariant("consumer-group/epochs-rise", "grp-04", role=Role.COORDINATOR, concerns=beats)
+def epochs_rise(history: History) -> Iterator[Violation]:
+    """The epoch of a member is above 0, and never falls while it is one."""
+    for each in moments(history):
+        if not each.accepted or each.says is Says.LEAVE:
+            continue
+        if each.told is None or each.told < 1:
+            yield breach(each, f"{each.beat.client} was told epoch {each.told}", "an epoch above 0", "no epoch")
+        elif each.client.member and each.told < each.client.memory.epoch:
+            why = f"{each.beat.client} was told epoch {each.client.memory.epoch}; now it is told {each.told}"
+            yield breach(each, why, f"epoch {each.client.memory.epoch} or above", "falls")
+
+
+@invariant("consumer-group/group-epoch-rises", "grp-70", role=Role.COORDINATOR, concerns=beats)
+def group_epoch_rises(history: History) -> Iterator[Violation]:
+    """Who joins a group is told no older epoch than anybody who is a member there."""
+    for each in moments(history):
+        if each.accepted and each.says is Says.JOIN and each.told is not None:
+            newest = max((other.memory.epoch for other in each.clients.values() if other.member), default=0)
+            if each.told < newest:
+                why = f"a member was told epoch {newest}; {each.beat.client} joins after that, and is told {each.told}"
+                yield breach(each, why, f"epoch {newest} or above", "older than others")
+
+
+@invariant("consumer-group/answers-leaving", "grp-70", role=Role.COORDINATOR, concerns=beats)
+def answers_leaving(history: History) -> Iterator[Violation]:
+    """Who leaves is answered with the epoch that it leaves with."""
+    for each in moments(history):
+        if each.accepted and each.says is Says.LEAVE and each.told != LEAVING:
+            yield breach(each, f"{each.beat.client} left and was told epoch {each.told}", f"epoch {LEAVING}", "leaving")
+
+
+@invariant("consumer-group/co-subscription", "grp-71", role=Role.COORDINATOR, concerns=beats)
+def co_subscription(history: History) -> Iterator[Violation]:
+    """What a member is given anew are partitions that there are, of topics that it subscribes to."""
+    for each in moments(history):
+        topics = each.client.topics if each.beat.topics is None else each.beat.topics
+        for topic, number in sorted({*(each.given or ())} - {*each.client.memory.given}):
+            if topic not in topics:
+                wants = ", ".join(topics) or "nothing"
+                why = f"{each.beat.client} subscribes to {wants}, and is given {topic}-{number}"
+                yield breach(each, why, "partitions of its topics", "not subscribed")
+            elif not 0 <= number < TOPICS.get(topic, 0):
+                yield breach(each, f"there is no {topic}-{number}", "partitions that there are", "not there")
+
+
+@invariant("consumer-group/stale-epoch-fenced", "grp-72", role=Role.COORDINATOR, concerns=beats)
+def stale_epoch_fenced(history: History) -> Iterator[Violation]:
+    """An epoch is fenced that is too new, older than the last but one, or that with more than its member was given."""
+    for each in moments(history):
+        if each.accepted and each.says is Says.STAY and each.client.member and each.epoch > 0:
+            last = each.client.memory.epoch
+            if each.epoch > last or (each.epoch < last and not _may_be_a_repetition(each)):
+                why = f"{each.beat.client} was told epoch {last}, and is taken with epoch {each.epoch}"
+                yield breach(each, why, f"refused: {FENCED_MEMBER_EPOCH}", "newer" if each.epoch > last else "stale")
+
+
+def _may_be_a_repetition(moment: Moment) -> bool:
+    """It did not get the last answer, and owns no more than that gave."""
+    owned, client = moment.owned, moment.client
+    return moment.epoch == client.previous and owned is not None and {*owned} <= {*client.memory.given}
+
+
+@invariant("consumer-group/repetition-taken", "grp-73", role=Role.COORDINATOR, concerns=beats)
+def repetition_taken(history: History) -> Iterator[Violation]:
+    """Who missed the last answer may come again with the epoch before, owning no more than it was given."""
+    for each in moments(history):
+        stays = each.says is Says.STAY and each.client.member and each.epoch > 0
+        if stays and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each):
+            last = each.client.memory.epoch
+            why = f"{each.beat.client} comes with epoch {each.epoch}, which it was told before {last}"
+            yield breach(each, why, "accepted", "fenced")
+
+
+@invariant("consumer-group/names-the-fault", "grp-74", role=Role.COORDINATOR, concerns=beats)
+def names_the_fault(history: History) -> Iterator[Violation]:
+    """What is wrong in a heartbeat is refused with the error that is documented for it."""
+    for each in moments(history):
+        expected = _fault(each)
+        if expected is not None and each.error != expected:
+            why = f"{each.beat.client} says {each.says.value} with epoch {each.epoch}"
+            yield breach(each, why, f"refused: {expected}", "accepted" if each.accepted else "error", expected)
+
+
+def _fault(moment: Moment) -> str | None:
+    """Of what is sure; which of several faults is named first is the releases' own."""
+    beat, owned = moment.beat, moment.owned
+    if moment.epoch < LEAVING or (moment.epoch == 0 and (beat.topics is None or owned is None or owned)):
+        return INVALID_REQUEST
+    if not moment.existed and moment.epoch != 0:
+        return GROUP_ID_NOT_FOUND
+    if moment.epoch > 0 and not moment.client.member and not moment.client.memory.epoch:
+        return UNKNOWN_MEMBER_ID
+    return None
+
+
+@invariant("consumer-group/silent-are-fenced", "grp-75", role=Role.COORDINATOR, concerns=lambda case, step: True)
+def silent_are_fenced(history: History) -> Iterator[Violation]:
+    """A member that was silent for its session is unknown; one that was not, and had time to revoke, is known."""
+    for each in moments(history):
+        client = each.client
+        if each.says is not Says.STAY or not client.member or each.beat.behind:
+            continue
+        if each.accepted and client.silent_ms >= SESSION_MS:
+            why = f"{each.beat.client} was silent for {client.silent_ms} ms, and is taken for a member"
+            yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
+        elif each.error == UNKNOWN_MEMBER_ID and client.silent_ms < SESSION_MS and not client.revoking_ms:
+            why = f"{each.beat.client} was silent for {client.silent_ms} ms only, and is unknown"
+            yield breach(each, why, "accepted", "fenced too early")
+
+
+@invariant("consumer-group/late-revokers-are-fenced", "grp-75", role=Role.COORDINATOR, concerns=lambda case, step: True)
+def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
+    """A member that does not give up within its rebalance timeout what it was told to is fenced."""
+    for each in moments(history):
+        if each.accepted and each.says is Says.STAY and each.client.revoking_ms >= REBALANCE_MS:
+            why = f"{each.beat.client} was told {each.client.revoking_ms} ms ago to give up what it still owns"
+            yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
+
+
+@invariant("consumer-group/settles", "grp-76", role=Role.COORDINATOR, concerns=beats)
+def settles(history: History) -> Iterator[Violation]:
+    """When nothing else happens, every partition that somebody subscribes to has an owner within a few rounds."""
+    for each in moments(history):
+        if each.rounds < SETTLED or not each.accepted or any(client.fenced for client in each.clients.values()):
+            continue
+        members = [client for client in each.clients.values() if client.member]
+        owned = {partition for client in members for partition in client.memory.given} | {*(each.given or ())}
+        wanted = {(topic, number) for client in members for topic in client.topics for number in range(TOPICS[topic])}
+        for topic, number in sorted(wanted - owned):
+            why = f"{topic}-{number} is nobody's after {each.rounds} rounds in which every member said what it owns"
+            yield breach(each, why, f"{topic}-{number} in somebody's assignment", "left over")
+            return
+
+

@@ -1,0 +1,22 @@
+"""A reading of a history that several invariants look into, made once for all of them."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+from conformance.core.history import History
+
+Read = TypeVar("Read")
+
+
+def once(read: Callable[[History], Read]) -> Callable[[History], Read]:
+    """Keeps what was made of the last history: invariants are asked about one after the other."""
+    last: list[tuple[History, Read]] = []
+
+    @wraps(read)
+    def kept(history: History) -> Read:
+        if not last or last[0][0] is not history:
+            last[:] = [(history, read(history))]
+        return last[0][1]
+
+    return kept

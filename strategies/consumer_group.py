@@ -1,0 +1,23 @@
+"""KIP-848: members of one group come, beat, give up what they are told to, or not, fall silent and go."""
+
+from conformance.apis.consumer_group import BEAT, PASS, event_of, step_of
+from conformance.models.consumer_group import CLIENTS, PASSES, SUBSCRIPTIONS, ConsumerGroup, Event, State
+from strategies.events import Conversations, event
+from strategies.nodes import Integer, OneOf, Pick, Row, record
+
+_HEARTBEAT = record(
+    client=Pick(CLIENTS),
+    says=Pick(("stay", "join", "leave")),
+    behind=Integer(-1, 2),
+    topics=OneOf((Pick((None,)), *(Row(tuple(Pick((topic,)) for topic in each)) for each in SUBSCRIPTIONS))),
+    owned=Pick(("told", None, "none", "before")),
+)
+
+CONSUMER_GROUPS: Conversations[State, Event] = Conversations(
+    ConsumerGroup(),
+    step_of,
+    event_of,
+    events={BEAT: event("client", BEAT, _HEARTBEAT), PASS: event("time", PASS, ms=Pick(PASSES))},
+    progress=frozenset({BEAT}),
+    max_steps=30,
+)
