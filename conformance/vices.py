@@ -13,7 +13,7 @@ from typing import Any
 
 from conformance.checks import CHECKS, Check
 from conformance.checks.declared import Subject
-from conformance.core.edition import APACHE, KIP_584
+from conformance.core.edition import EDITIONS
 from conformance.invariants.registry import all_invariants
 from conformance.targets.inprocess import Afresh
 from conformance.targets.miniatures import VICES, Vice
@@ -99,7 +99,7 @@ def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
 def subject_of(vice: Vice) -> Subject:
     """Errors: LookupError where its check has no such subject."""
     family = CHECKS[vice.check].family
-    for edition in (APACHE, KIP_584):  # what only a draft has, is looked for there
+    for edition in EDITIONS.values():  # what only a draft has, is looked for there
         for each in family.subjects(edition.name):
             if (each.name, each.version) == (vice.subject, vice.version):
                 subject: Subject = each

@@ -1,7 +1,7 @@
 """The share of a run that one process does: one check on one subject, and the shrinking of a failure."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -160,6 +160,17 @@ class Worker:
                 about = result.unit, history, sample.value, sample.number, sample.kind
                 result.findings.append(Finding(*about, verdict.invariant, verdict.violations[0]))
 
+    def first(self, unit: Unit, invariant: Invariant) -> Finding | None:
+        """The first of its cases that breaks the invariant; none after it is drawn."""
+        check = CHECKS[unit.check]
+        subject = check.family.subject(unit.edition, unit.subject, unit.version)
+        for sample in check.samples(subject, unit.seed, unit.values):
+            if (found := self.violation(sample.case, invariant)) is not None:
+                history, violation = found
+                about = unit, history, sample.value, sample.number, sample.kind
+                return Finding(*about, invariant.id, violation)
+        return None
+
     def violation(self, case: Case, invariant: Invariant) -> tuple[History, Violation] | None:
         """Held on its own, how does the case break the invariant?"""
         return next(self.violations([case], invariant), None)
@@ -232,20 +243,32 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
 
 
 def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
-    """Without what comes after the failure, and then without any step that is not needed for it."""
-    found_with, last = best, max(best.violation.at) + 1
-    for kept in (range(last), *([n for n in range(last) if n != left_out] for left_out in reversed(range(last)))):
-        here = [n for n in kept if n < len(best.case.steps)]
-        if 0 < len(here) < len(best.case.steps):
-            case = replace(best.case, steps=tuple(best.case.steps[n] for n in here))
-            found = worker.violation(case, invariant)
-            if found is not None and found[1].shape == best.violation.shape:
-                best = replace(best, history=found[0], violation=found[1])
+    """Without what comes after the failure, and then, again and again, without any step that is not needed for it."""
+    found_with = best
+    best = _without(worker, best, invariant, range(max(best.violation.at) + 1, len(best.case.steps)))
+    while True:
+        before = best
+        for left_out in reversed(range(len(before.case.steps))):
+            best = _without(worker, best, invariant, [left_out])
+        if best is before:
+            break
     if best is not found_with:
         worker.close()  # what the target remembers of longer cases may be all that makes it fail
         if worker.violation(best.case, invariant) is None:
             return found_with
     return best
+
+
+def _without(worker: Worker, best: Finding, invariant: Invariant, left_out: Collection[int]) -> Finding:
+    """The same failure without these steps, where it is one."""
+    steps = tuple(step for number, step in enumerate(best.case.steps) if number not in left_out)
+    if not 0 < len(steps) < len(best.case.steps):
+        return best
+    case = replace(best.case, steps=steps)
+    found = worker.violation(case, invariant)
+    if found is None or found[1].shape != best.violation.shape:
+        return best
+    return replace(best, history=found[0], violation=found[1])
 
 
 Results: TypeAlias = Callable[[Iterable[Unit], Callable[[], bool]], Iterator[UnitResult]]
