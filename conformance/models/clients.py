@@ -11,10 +11,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from conformance.models.composed import HUB, Did, Law, Sent, StepLaw
 from conformance.models.group.aging import older
+from conformance.models.group.answers import Config
 from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.decisions import Config
-from conformance.models.group.rules import INSTANCE_SINCE, Rules
+from conformance.models.group.draft import DraftCoordinator
+from conformance.models.group.rules import INSTANCE_SINCE
 from conformance.models.group.words import (
+    EMPTY,
     NO_GENERATION,
     Error,
     Heartbeat,
@@ -25,7 +27,20 @@ from conformance.models.group.words import (
     Request,
     Sync,
 )
-from conformance.models.hub import NUMBERS, Aged, Answer, Ask, Coordinating, Fire, Hub, Message, Move, Store
+from conformance.models.hub import (
+    NUMBERS,
+    Aged,
+    Answer,
+    Ask,
+    Coordinating,
+    Fire,
+    Hub,
+    Message,
+    Move,
+    Store,
+    number,
+    spoken,
+)
 
 CONSUMER, RANGE = "consumer", "range"
 IDS: Final = 3
@@ -57,6 +72,8 @@ class Does(NamedTuple):
 Part: TypeAlias = Hub | Client
 Said: TypeAlias = Does | Move
 TIMEOUT_MS: Final = 6000
+CONFIG: Final = Config(initial_delay_ms=TIMEOUT_MS)
+"""The first join phase has one round: longer ones differ in nothing but their number."""
 VERBS: Final = ("join", "sync", "heartbeat", "leave")
 
 
@@ -72,24 +89,32 @@ class Scope:
 
 
 class Clients:
-    """The composed machine. Errors: LookupError where the release has no static members."""
+    """The composed machine."""
 
-    def __init__(self, rules: Rules, scope: Scope, coordinator: type[Coordinator] = Coordinator) -> None:
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        scope: Scope,
+        laws: "tuple[Law[Part] | StepLaw[Part, Said, Message], ...]" = (),
+    ) -> None:
+        """``coordinator``: as configured by ``CONFIG``. Errors: LookupError where it has no static members."""
+        rules = coordinator.rules
+        self.laws = laws
         self.versions = {request: max(span, default=0) for request, span in rules.versions.items()}
-        if scope.static and self.versions[Join] < INSTANCE_SINCE[Join]:
-            raise LookupError("there are no static members before 2.3.0: ask for static=0")
+        self.draft = isinstance(coordinator, DraftCoordinator)
+        if scope.static and (self.draft or self.versions[Join] < INSTANCE_SINCE[Join]):
+            raise LookupError("there are no static members in this edition: ask for static=0")
         count = scope.static + scope.dynamic
         self.names = ("coordinator", *"abcdefgh"[:count])
         self.instances = (None, *(f"i{name}" for name in self.names[1 : scope.static + 1]), *[None] * scope.dynamic)
         self.lossy = scope.losses > 0
         self.hub = Coordinating(
-            coordinator(rules, Config(max_size=count, initial_delay_ms=TIMEOUT_MS)),
+            coordinator,
             rules.sync_deadline,
             count,
             budgets={"crashes": scope.crashes, "losses": scope.losses, "failures": scope.failures},
             slow_log=scope.failures > 0,
         )
-        self.laws: tuple[Law[Part] | StepLaw[Part, Said, Message], ...] = ()
 
     def initial(self) -> tuple[Part, ...]:
         return (self.hub.initial(), *(Client() for _ in self.names[1:]))
@@ -123,24 +148,27 @@ class Clients:
         after = part.after_giving_up() if move.lost else part._replace(waits=True)
         if move.verb == "restart":
             forgetful = Client(serial=(part.after_giving_up() if part.waits else part).serial)
-            return Did(forgetful, (Sent(HUB, Ask(index, part.serial, None, (), "crashes")),))
+            return Did(forgetful, (Sent(HUB, Ask(None, (), "crashes")),))
         pool = tuple(each for each in pools(self.names[index]) if each != part.id)
         cost = "losses" if move.lost else ""
-        ask = Ask(index, part.serial, self.request(index, part, move.verb), pool, cost)
+        ask = Ask(self.request(index, part, move.verb), pool, cost)
         return Did(after, (Sent(HUB, ask),))
 
     def request(self, index: int, client: Client, verb: str) -> Request:
-        instance, version = self.instances[index], self.versions
+        instance, version, asked = self.instances[index], self.versions, number(index, client.serial)
         match verb:
             case "join":
-                return Join(version[Join], client.id, instance, CONSUMER, ((RANGE, ""),), TIMEOUT_MS, TIMEOUT_MS)
+                # In the draft the last client speaks a higher version than the others.
+                highest = int(index == len(self.names) - 1) if self.draft else None
+                said = CONSUMER, ((RANGE, EMPTY),), TIMEOUT_MS, TIMEOUT_MS, "", highest, asked
+                return Join(version[Join], client.id, instance, *said)
             case "sync":
                 shares = self.shares(self.names[index]) if client.leads else ()
                 named = (CONSUMER, RANGE) if version[Sync] >= 5 else (None, None)
-                return Sync(version[Sync], client.id, instance, client.generation, shares, *named)
+                return Sync(version[Sync], client.id, instance, client.generation, shares, *named, asked)
             case "heartbeat":
-                return Heartbeat(version[Heartbeat], client.id, instance, client.generation)
-        return Leave(version[Leave], ((client.id, instance),))
+                return Heartbeat(version[Heartbeat], client.id, instance, client.generation, asked)
+        return Leave(version[Leave], ((client.id, instance),), asked)
 
     def shares(self, leader: str) -> tuple[tuple[str, tuple[str, str]], ...]:
         """For every id that there may be: the coordinator leaves out strangers. Each says for whom, and of whom."""
@@ -177,13 +205,16 @@ class Clients:
 
     def says(self, said: Said | Message, /) -> str:
         match said:
+            case Does("restart"):
+                return "restarts, and forgets what it was told"
             case Does(verb, lost):
-                return "restarts" if verb == "restart" else "gives up what it asks" * lost
-        return ""
+                return f"{verb}s, and gives up at once" if lost else ""
+            case _:
+                return spoken(said)
 
 
 def pools(name: str) -> Iterator[str]:
-    return (f"{name}{number}" for number in range(1, IDS + 1))
+    return (f"{name}{each}" for each in range(1, IDS + 1))
 
 
 def widened(did: Did[Hub, Message]) -> Did[Part, Message]:

@@ -7,11 +7,12 @@ a serial one, so that the answer to one that was given up is told from the answe
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from conformance.core.machine import Driven
 from conformance.models.composed import HUB, Did, Sent
-from conformance.models.group.aging import aged, ids, numbered, unnumbered, with_fresh
+from conformance.models.group.aging import aged, ids
 from conformance.models.group.state import Log, State, armed
 from conformance.models.group.words import (
     Action,
@@ -22,10 +23,14 @@ from conformance.models.group.words import (
     Error,
     Event,
     Fired,
+    Heartbeat,
     Join,
+    Joined,
     Phase,
     Reply,
     Request,
+    Sync,
+    Synced,
     Timer,
     WriteFailed,
     Written,
@@ -35,14 +40,16 @@ NUMBERS: Final = 3
 """Of requests, for each part."""
 
 
-class Ask(NamedTuple):
-    """A request of a part reaches the coordinator. Its number and its fresh id are filled in there."""
+def number(part: int, serial: int) -> int:
+    """Of a request, of which the coordinator says it in its answer. ``serial`` is below ``NUMBERS``."""
+    return part * NUMBERS + serial
 
-    by: int
-    serial: int
-    """Below ``NUMBERS``."""
+
+class Ask(NamedTuple):
+    """A request of a part reaches the coordinator. A fresh id is filled in there."""
+
     request: Request | None
-    """None: it only costs."""
+    """With its ``number``. None: it only costs."""
     pool: tuple[str, ...] = ()
     """Ids that this part may be given. Those that the group knows are passed over."""
     cost: str = ""
@@ -50,10 +57,14 @@ class Ask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """To ``serial`` of the part that it reaches. ``reply`` has no number."""
+    """To the part that it reaches."""
 
-    serial: int
     reply: Reply
+
+    @property
+    def serial(self) -> int:
+        """Of the request."""
+        return self.reply.to % NUMBERS
 
 
 class Aged(NamedTuple):
@@ -163,8 +174,8 @@ class Coordinating:
             fresh = next((each for each in ask.pool if each not in known), None)
             if fresh is None:
                 return None
-            request = with_fresh(request, fresh)
-        return self.done(spent, numbered(request, ask.by * NUMBERS + ask.serial))
+            request = replace(request, fresh=fresh)
+        return self.done(spent, request)
 
     def done(self, hub: Hub, event: Event) -> Did[Hub, Message]:
         group, actions = self.coordinator.step(hub.group, event)
@@ -175,8 +186,7 @@ class Coordinating:
         sends: list[Sent[Message]] = []
         for each in found:
             if not isinstance(each, Append | Arm | Disarm):
-                part, serial = divmod(each.to, NUMBERS)
-                sends.append(Sent(part, Answer(serial, unnumbered(each))))
+                sends.append(Sent(each.to // NUMBERS, Answer(each)))
         by = group.generation - self.newest
         if by > 0:
             group = aged(group, by, self.blob)
@@ -187,3 +197,40 @@ class Coordinating:
 def forgetful(group: State) -> State:
     """Without a log that says other than the group: before anybody reads it, it will be written again."""
     return group if group.phase is Phase.STABLE or group.writes else group._replace(log=Log(None, group.offsets))
+
+
+def spoken(said: Move | Message) -> str:
+    """A move or a message in a few words; nothing of what only keeps numbers low."""
+    match said:
+        case Fire(Timer(kind, member)):
+            return f"the {kind} timer{f' of {member}' * bool(member)} runs out"
+        case Store(error):
+            return "a record is written" if error is None else f"a record is not written: {error.name}"
+        case Ask(request=request):
+            return "" if request is None else _asked(request)
+        case Answer(reply=reply):
+            return _answered(reply)
+        case Aged():
+            return ""
+
+
+def _asked(request: Request) -> str:
+    generation = getattr(request, "generation", None)
+    of = "" if generation is None else f", generation {generation}"
+    match request:
+        case Join() | Sync() | Heartbeat():
+            instance = f", instance {request.instance}" if request.instance is not None else ""
+            return f"{type(request).__name__} v{request.version}, member {request.member or 'none'}{instance}{of}"
+    return f"{type(request).__name__} v{request.version}"
+
+
+def _answered(reply: Reply) -> str:
+    if reply.error is not Error.NONE:
+        return reply.error.name
+    match reply:
+        case Joined():
+            leads = "leads" if reply.leader == reply.member else f"led by {reply.leader}"
+            return f"member {reply.member}, generation {reply.generation}, {leads}"
+        case Synced():
+            return f"assigned {reply.assignment or 'nothing'}"
+    return "done"

@@ -1,6 +1,6 @@
-"""A coordinator's state with its generations told relative to the present, and with other numbers and ids filled in.
+"""What in a coordinator's state grows for ever: generations, told relative to the present instead, and ids.
 
-For searches, which end only where nothing grows for ever.
+For searches, which end only where nothing does.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from conformance.models.group.state import (
     State,
     Write,
 )
-from conformance.models.group.words import Blob, GroupRecord, Join, Reply, Request
+from conformance.models.group.words import Blob, GroupRecord
 
 
 def older(generation: int, by: int) -> int:
@@ -69,15 +69,3 @@ def ids(state: State) -> Iterator[str]:
     for each in state.writes:
         if isinstance(each, Replacing):
             yield each.before.id
-
-
-def numbered(request: Request, number: int) -> Request:
-    return replace(request, request=number)
-
-
-def with_fresh(join: Join, fresh: str) -> Join:
-    return replace(join, fresh=fresh)
-
-
-def unnumbered(reply: Reply) -> Reply:
-    return replace(reply, to=0)

@@ -1,0 +1,219 @@
+"""What a coordinator owes to its clients, looked for in every state and step of ``clients``.
+
+The same rules as those of conversations (``invariants``), as far as they show in single states and steps.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from conformance.models.clients import Client, Part, Said
+from conformance.models.composed import Did, Law, StepLaw
+from conformance.models.group.state import Member, State
+from conformance.models.group.storage import Storage
+from conformance.models.group.words import EMPTY, Error, Heartbeat, Join, Phase, Sync
+from conformance.models.hub import Aged, Answer, Ask, Hub, Message, number
+
+Found: TypeAlias = str | None
+FORMED = (Phase.COMPLETING, Phase.STABLE)
+
+
+# Of states
+
+
+def _instances(index: int, part: Part) -> tuple[str, ...] | None:
+    if not isinstance(part, Hub):
+        return None
+    return tuple(each.instance for each in part.group.members if each.instance is not None)
+
+
+def _one_id(views: tuple[Any, ...]) -> Found:
+    instances: tuple[str, ...] = views[0]
+    twice = [each for each in instances if instances.count(each) > 1]
+    return f"two members have the instance id {twice[0]}" if twice else None
+
+
+ONE_ID: Law[Part] = Law(
+    "group/one-id-per-instance", ("grp-08",), "No two members of a group have one instance id.", _instances, _one_id
+)
+
+
+def _leading(index: int, part: Part) -> Any:
+    if isinstance(part, Hub):
+        group = part.group
+        if group.phase not in FORMED:
+            return None
+        return group.generation, group.leader, group.leader in [each.id for each in group.members]
+    return (part.generation, part.id) if part.leads else None
+
+
+def _one_leader(views: tuple[Any, ...]) -> Found:
+    hub, *clients = views
+    if hub is None:
+        return None
+    generation, leader, there = hub
+    if not there:
+        return f"{leader} leads generation {generation}, and is no member of it"
+    leading = [id for led, id in filter(None, clients) if led == generation > 1]
+    return f"{' and '.join(leading)} lead one generation" if len(leading) > 1 else None
+
+
+ONE_LEADER: Law[Part] = Law(
+    "group/one-leader", ("grp-02",), "A generation has one leader, which is a member of it.", _leading, _one_leader
+)
+
+
+def _assigned(index: int, part: Part) -> Any:
+    if not isinstance(part, Hub) or part.group.phase is not Phase.STABLE:
+        return None
+    return part.group.leader, tuple((each.id, each.assignment) for each in part.group.members)
+
+
+def _from_leader(views: tuple[Any, ...]) -> Found:
+    if views[0] is None:
+        return None
+    leader, members = views[0]
+    for id, assignment in members:
+        if assignment != EMPTY and assignment != (id[:-1], leader[:-1]):
+            whose, by = assignment
+            return f"{id} is given what {by} meant for {whose}, in a generation that {leader} leads"
+    return None
+
+
+FROM_LEADER: Law[Part] = Law(
+    "group/assignment-from-leader", ("grp-02",), "Each member gets what the leader of the generation meant for it.",
+    _assigned, _from_leader,
+)  # fmt: skip
+
+
+def outlives(storage: Storage) -> Law[Part]:
+    """As far as the log is kept at all (``hub.forgetful``)."""
+
+    def kept(index: int, part: Part) -> Any:
+        if not isinstance(part, Hub) or part.group.phase is not Phase.STABLE or part.group.writes:
+            return None
+        return _recorded(part.group), _recorded(storage.recalled(part.group.log))
+
+    return Law(
+        "group/outlives-moves", ("grp-45",), "A group that is stable is what its records say.", kept,
+        lambda views: _differ(*views[0]) if views[0] is not None else None,
+    )  # fmt: skip
+
+
+def _recorded(group: State) -> tuple[Any, ...]:
+    def member(each: Member) -> tuple[Any, ...]:
+        return each.id, each.instance, each.assignment
+
+    return group.phase, group.generation, group.protocol, group.leader, tuple(map(member, group.members))
+
+
+def _differ(group: tuple[Any, ...], log: tuple[Any, ...]) -> Found:
+    names = ("phase", "generation", "protocol", "leader", "members")
+    for name, one, other in zip(names, group, log, strict=True):
+        if one != other:
+            return f"the {name} of the group is {one}, and by its records {other}"
+    return None
+
+
+def _waiting(index: int, part: Part) -> Any:
+    if isinstance(part, Client):
+        return number(index, part.serial) if part.waits else None
+    return tuple(sorted(_parked(part.group)))
+
+
+def _parked(group: State) -> Iterator[int]:
+    for each in group.members:
+        yield from (parked.to for parked in (each.join, each.sync) if parked is not None)
+    for write in group.writes:
+        yield getattr(write, "to", -1)
+
+
+def _not_forgotten(views: tuple[Any, ...]) -> Found:
+    hub, *clients = views
+    lost = [each for each in clients if each is not None and each not in hub]
+    if not lost:
+        return None
+    return f"client {clients.index(lost[0]) + 1} waits for an answer, and its request waits nowhere"
+
+
+PARKED: Law[Part] = Law(
+    "group/parked-answered", ("grp-07",), "What waits for an answer is not forgotten.", _waiting, _not_forgotten
+)
+
+
+# Of steps
+
+
+def _answers(did: Did[Part, Message], ask: Ask) -> list[Error]:
+    """What the request hears at once."""
+    return [
+        sent.message.reply.error
+        for sent in did.sends
+        if isinstance(sent.message, Answer) and ask.request is not None and sent.message.reply.to == ask.request.request
+    ]
+
+
+def _grows(index: int, before: Part, cause: Said | Message, did: Did[Part, Message]) -> Found:
+    if not isinstance(before, Hub) or not isinstance(did.part, Hub):
+        return None
+    aged = max((sent.message.by for sent in did.sends if isinstance(sent.message, Aged)), default=0)
+    after = did.part.group
+    risen = after.generation + aged - before.group.generation
+    if after.phase is Phase.DEAD or risen in (0, 1):
+        return None
+    return f"the generation changes by {risen}"
+
+
+GROWS: StepLaw[Part, Said, Message] = StepLaw(
+    "group/generation-grows", ("grp-01",), "The generation rises by one at a time, and never falls.", _grows
+)
+
+
+def _stale(index: int, before: Part, cause: Said | Message, did: Did[Part, Message]) -> Found:
+    if not isinstance(before, Hub) or not isinstance(cause, Ask):
+        return None
+    request, group = cause.request, before.group
+    if not isinstance(request, Heartbeat | Sync):
+        return None
+    current = group.member(request.member) is not None and request.generation == group.generation
+    if current or any(error is not Error.NONE for error in _answers(did, cause)):
+        return None
+    return f"{request.member} of generation {request.generation} is not refused in generation {group.generation}"
+
+
+STALE: StepLaw[Part, Said, Message] = StepLaw(
+    "group/stale-never-wins", ("grp-01", "grp-35", "grp-36"),
+    "No heartbeat and no SyncGroup succeeds but of a member in the current generation.", _stale,
+)  # fmt: skip
+
+
+def _fenced(index: int, before: Part, cause: Said | Message, did: Did[Part, Message]) -> Found:
+    if not isinstance(before, Hub) or not isinstance(cause, Ask):
+        return None
+    request = cause.request
+    if not isinstance(request, Heartbeat | Sync | Join) or request.instance is None or not request.member:
+        return None
+    holder = before.group.static(request.instance)
+    if holder is None or holder.id == request.member or any(each is not Error.NONE for each in _answers(did, cause)):
+        return None
+    return f"{request.member} is not refused, although {holder.id} has its instance id"
+
+
+FENCED: StepLaw[Part, Said, Message] = StepLaw(
+    "group/fenced-never-wins", ("grp-08",),
+    "Once another member has the instance id, nothing succeeds that names the old member id.", _fenced,
+)  # fmt: skip
+
+
+def _once(index: int, before: Part, cause: Said | Message, did: Did[Part, Message]) -> Found:
+    if isinstance(before, Client) and isinstance(cause, Answer) and cause.serial == before.serial and not before.waits:
+        return "an answer comes to a client that waits for none"
+    return None
+
+
+ONCE: StepLaw[Part, Said, Message] = StepLaw(
+    "group/answered-once", ("grp-50",), "Every answer is to a request, and the first to it.", _once
+)
+
+
+def laws(storage: Storage) -> tuple[Law[Part] | StepLaw[Part, Said, Message], ...]:
+    return ONE_ID, ONE_LEADER, FROM_LEADER, outlives(storage), PARKED, GROWS, STALE, FENCED, ONCE
