@@ -58,7 +58,7 @@ class Rounds(Decisions):
             id,
             join.instance,
             join.session_ms,
-            join.rebalance_ms,
+            join.patience_ms,
             join.protocols,
             join=Parked(join.request, join.version),
             new=self.rules.bounded_new_members,
@@ -75,7 +75,7 @@ class Rounds(Decisions):
 
     def updated(self, member: Member, join: Join) -> Member:
         if self.rules.timeouts_renewed:
-            member = member._replace(session_ms=join.session_ms, rebalance_ms=join.rebalance_ms)
+            member = member._replace(session_ms=join.session_ms, rebalance_ms=join.patience_ms)
         parked = Parked(join.request, join.version)
         return member._replace(protocols=join.protocols, join=parked, protocol_version=join.protocol_version)
 
