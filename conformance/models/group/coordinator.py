@@ -9,11 +9,13 @@ ids from JoinGroup 5 and DescribeGroups 4 on, the state in a list from ListGroup
 release lacks hears UNSUPPORTED_VERSION, where a broker closes the connection.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import assert_never
 
 from conformance.core.machine import Transition
+from conformance.models.group.answers import DEFAULT, Config
 from conformance.models.group.rounds import Out
+from conformance.models.group.rules import Rules
 from conformance.models.group.state import (
     Assigning,
     Committing,
@@ -23,10 +25,10 @@ from conformance.models.group.state import (
     Parked,
     State,
     arm_session,
-    armed,
     pending,
     session,
 )
+from conformance.models.group.stimuli import CLIENTS, Client, stimuli
 from conformance.models.group.storage import Storage
 from conformance.models.group.words import (
     Action,
@@ -62,6 +64,11 @@ from conformance.models.group.words import (
 
 
 class Coordinator(Storage):
+    def __init__(self, rules: Rules, config: Config = DEFAULT, clients: tuple[Client, ...] = CLIENTS) -> None:
+        """``clients``: whose requests ``enabled`` gives."""
+        super().__init__(rules, config)
+        self.clients = clients
+
     def initial(self) -> State:
         return State()
 
@@ -274,8 +281,5 @@ class Coordinator(Storage):
         return self.append(self.forgotten(state), Deleting(Tombstone(), delete.request), out)
 
     def enabled(self, state: State, /) -> Iterable[Event]:
-        return (event for event in self.stimuli(state) if self.accepts(state, event))
-
-    def stimuli(self, state: State) -> Iterator[Event]:
-        yield from (Fired(timer) for timer in armed(state, self.rules.sync_deadline))
-        yield from (Written(), WriteFailed(Error.COORDINATOR_NOT_AVAILABLE), Unload(), Load(), Loaded())
+        """What it accepts of its clients and of the world around it."""
+        return (event for event in stimuli(state, self.rules, self.clients) if self.accepts(state, event))

@@ -12,6 +12,7 @@ from conformance.models.group.answers import DEFAULT, Config
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.rules import Rules
 from conformance.models.group.state import Member, State
+from conformance.models.group.stimuli import CLIENTS, Client
 from conformance.models.group.words import Commit, Heartbeat, Join, Leave, Request, Sync
 
 OVER: Final = "2.2.2"
@@ -27,8 +28,8 @@ def draft_rules() -> Rules:
 
 
 class DraftCoordinator(Coordinator):
-    def __init__(self, config: Config = DEFAULT) -> None:
-        super().__init__(draft_rules(), config)
+    def __init__(self, config: Config = DEFAULT, clients: tuple[Client, ...] = CLIENTS) -> None:
+        super().__init__(draft_rules(), config, clients)
 
     def expressible(self, request: Request) -> bool:
         match request:
