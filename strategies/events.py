@@ -53,6 +53,8 @@ class Conversations(Generic[S, E]):
     progress: frozenset[str]
     """Verbs that no swarm switches off: without them nothing happens, or is seen, that a fault could disturb."""
     max_steps: int = 20
+    usual_steps: int = 1
+    """Fewer are declared and not drawn: they show too little."""
     likely: Callable[[S, Swarm, Random], Step | None] | None = None
     """A step that the machine accepts, or almost, where it has a better idea than any that is enabled; None: no idea.
 
@@ -74,7 +76,7 @@ class Conversations(Generic[S, E]):
     def draw(self, random: Random, swarm: Swarm) -> tuple[Step, ...]:
         state = self.machine.initial()
         steps: list[Step] = []
-        for _ in range(random.randint(1, self.max_steps)):
+        for _ in range(random.randint(self.usual_steps, self.max_steps)):
             steps.append(self._next(state, random, swarm))
             state, _ = self.machine.step(state, self.event_of(steps[-1]))
         return tuple(steps)

@@ -61,7 +61,7 @@ class Cast:
 
 
 def cast_of(random: Random) -> Cast:
-    clients = CLIENTS[: random.choice((1, 2, 2, 3, 3, 5))]
+    clients = CLIENTS[: random.choice((1, 2, 2, 3, 3, 5, 5))]
     static = random.choice((0.0, 0.0, 0.5, 1.0))
     old = random.random() < 0.4  # all are let in at once
     return Cast(
@@ -142,7 +142,7 @@ class Likely:
                 yield 2, "unload", partial(_broker, "unload")
         calm = group.phase in (Phase.DEAD, Phase.EMPTY)
         if scene.newcomers:
-            weight = {Phase.PREPARING: 12, Phase.COMPLETING: 3, Phase.STABLE: 5}.get(group.phase, 30)
+            weight = {Phase.PREPARING: 20, Phase.COMPLETING: 3, Phase.STABLE: 6}.get(group.phase, 30)
             yield weight, "join", partial(self._enter, scene, scene.newcomers)
         if scene.expected:
             yield 25, "join", partial(self._come, scene)
@@ -150,11 +150,11 @@ class Likely:
             yield from self._of_members(scene)
         held = [each for each in scene.cast.clients if self._held(scene, each)]
         if held and self._versions[Join].stop > INSTANCE_SINCE[Join]:
-            yield 6, "join", partial(self._enter, scene, held)
+            yield 5, "join", partial(self._enter, scene, held)
         if scene.served.clock.timers:
             soon = 15 if group.initial else 6
             yield soon, "elapse", partial(_wait, scene)
-        yield 3, "commit", partial(self._commit_from_outside, scene)
+        yield 2, "commit", partial(self._commit_from_outside, scene)
         for verb, weight in (("fetch", 2), ("describe-group", 4), ("list-groups", 1)):
             yield weight, verb, partial(self._look, scene, verb)
         yield 5 if calm else 1, "delete-group", partial(self._look, scene, "delete-group")
@@ -175,7 +175,7 @@ class Likely:
                 yield 2, "sync", partial(self._sync, scene, everybody)
             case Phase.COMPLETING:
                 if unsynced:
-                    yield 40, "sync", partial(self._sync, scene, unsynced)
+                    yield 80, "sync", partial(self._sync, scene, unsynced)
                 yield 3, "sync", partial(self._sync, scene, everybody)
                 yield 4, "join", partial(self._rejoin, scene, everybody, 0.3)
             case Phase.STABLE:
@@ -186,11 +186,11 @@ class Likely:
         yield 4, "leave", partial(self._leave, scene, everybody)
         strangers = [each for each in scene.cast.clients if each not in members]
         if strangers:  # whose members are gone, or were replaced
-            yield 3, "heartbeat", partial(self._beat, scene, strangers)
-            yield 2, "sync", partial(self._sync, scene, strangers)
-            yield 2, "commit", partial(self._commit, scene, strangers)
-            yield 2, "leave", partial(self._leave, scene, strangers)
-            yield 2, "join", partial(self._rejoin, scene, strangers, 0.2)
+            yield 2, "heartbeat", partial(self._beat, scene, strangers)
+            yield 1, "sync", partial(self._sync, scene, strangers)
+            yield 1, "commit", partial(self._commit, scene, strangers)
+            yield 1, "leave", partial(self._leave, scene, strangers)
+            yield 1, "join", partial(self._rejoin, scene, strangers, 0.2)
 
     def _held(self, scene: Scene, client: str) -> bool:
         """Is its instance id that of a member?"""
@@ -359,6 +359,7 @@ def group_conversations(edition_name: str) -> Conversations[Served[State], Event
         declared(versions, draft),
         PROGRESS,
         max_steps=40,
+        usual_steps=10,
         likely=Likely(spoken_versions(versions), draft),
         traits=cast_of,
         enabled_shares=(0.98, 0.95, 0.8),
