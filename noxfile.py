@@ -23,10 +23,11 @@ def golden(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The benchmarks: ratios from one run."""
+    """The benchmarks: ratios from one run. ``nox -s bench -- detection --seeds 3``: one of them, with its arguments."""
     session.install("-e", ".[dev,targets]")
-    for name in ("codec", "draws"):
-        session.run("python", "-m", f"conformance.benchmarks.{name}", *session.posargs)
+    name, *arguments = session.posargs or [""]
+    for each in [name] if name else ("codec", "draws", "group", "explore", "detection"):
+        session.run("python", "-m", f"conformance.benchmarks.{each}", *arguments)
 
 
 @nox.session
