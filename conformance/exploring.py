@@ -80,8 +80,7 @@ class Explored:
 
     def _rows(self) -> list[dict[str, Any]]:
         assert self.search.breach is not None
-        made = self.model.conversation
-        return rows(self.world, self.search.breach, made(self.edition) if made else None)
+        return rows(self.world, self.search.breach)
 
     @property
     def _about(self) -> str:
@@ -103,13 +102,13 @@ def explored(
     model: Playable,
     edition: Edition,
     scope: Scope,
+    world: World,
     most_states: int,
     budget: float | None,
     progress: Callable[[int, int], None] = lambda states, depth: None,
 ) -> Explored:
     """Until it is over, or either bound is met: the second in seconds, by the clock on the wall."""
     begun, until = process_time(), None if budget is None else monotonic() + budget
-    world = model.world(edition, scope)
     search = Search(world)
     while not search.go(min(AT_ONCE, most_states)):
         progress(search.states, search.depth)

@@ -20,15 +20,31 @@ where several hold, the first of 70, 2, 3, 1, 5, 4, 6"""
 Call: TypeAlias = Callable[[argparse.Namespace], int]
 
 
+class Parser(argparse.ArgumentParser):
+    """Of a command."""
+
+    mixed = False
+    """Its arguments may stand on both sides of its options: ``play MODEL --edition E FILE``."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if not self.mixed:
+            return super().parse_known_args(args, namespace)
+        self.mixed = False  # for that comes back here
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self.mixed = True
+
+
 class Commands:
     """Where commands are declared."""
 
     def __init__(self, top: argparse.ArgumentParser) -> None:
-        self._commands = top.add_subparsers(metavar="COMMAND", required=True)
+        self._commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
 
     def add(
         self, name: str, call: Call, about: str, epilog: str = "", parents: Sequence[argparse.ArgumentParser] = ()
-    ) -> argparse.ArgumentParser:
+    ) -> Parser:
         made = self._commands.add_parser(
             name, help=about, description=about, epilog=epilog, parents=parents,
             formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.commands.declared import OK, USAGE, Commands, complain, duration, positive, say_json
 
 if TYPE_CHECKING:
+    from conformance.core.edition import Edition
     from conformance.playable.declared import Playable
 
 MOST_STATES = 5_000_000
@@ -43,13 +44,14 @@ def _explore(options: argparse.Namespace) -> int:
 
     try:
         model, spoken = playable(options.model), edition(options.edition)
-        if options.scope == "list":
-            return _dials(model)
         model.played_in(spoken)
-        scope = model.scope(options.scope)
+        if options.scope == "list":
+            return _dials(model, spoken)
+        scope = model.scope(options.scope, spoken)
+        world = model.world(spoken, scope)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
-    done = explored(model, spoken, scope, options.max_states, options.budget, _progress)
+    done = explored(model, spoken, scope, world, options.max_states, options.budget, _progress)
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     found = done.found(shutil.get_terminal_size((100, 24)).columns - 2)
@@ -61,9 +63,10 @@ def _explore(options: argparse.Namespace) -> int:
     return done.exit_code
 
 
-def _dials(model: "Playable") -> int:
-    for name, dial in model.dials.items():
-        print(f"{name}={dial.default}  {dial.meaning}; one of {', '.join(map(str, dial.values))}")
+def _dials(model: "Playable", edition: "Edition") -> int:
+    for name, usual in model.scope("", edition).items():
+        dial = model.dials[name]
+        print(f"{name}={usual}  {dial.meaning}; one of {', '.join(map(str, dial.values))}")
     return OK
 
 

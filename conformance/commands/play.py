@@ -28,6 +28,7 @@ it stands"""
 
 def add(commands: Commands) -> None:
     made = commands.add("play", _play, ABOUT, EPILOG)
+    made.mixed = True
     made.add_argument("model", metavar="MODEL", help="features, ...: any other name tells which there are")
     made.add_argument("--edition", default="apache", metavar="E", help="default apache")
     made.add_argument("--scope", metavar="S", help="as of explore: members=3,crashes=1; may be empty")
@@ -44,7 +45,8 @@ def _play(options: argparse.Namespace) -> int:
     try:
         model, spoken = playable(options.model), edition(options.edition)
         model.played_in(spoken)
-        scope = None if options.scope is None else model.scope(options.scope)
+        scope = None if options.scope is None else model.scope(options.scope, spoken)
+        played = game(model, spoken, scope)
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
     if options.events:
@@ -56,7 +58,7 @@ def _play(options: argparse.Namespace) -> int:
                 source = held.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
             except OSError as missing:
                 return complain(missing, USAGE)
-        return _told(game(model, spoken, scope), source)
+        return _told(played, source)
 
 
 def _told(game: "Game", lines: Iterable[str]) -> int:

@@ -26,6 +26,7 @@ from conformance.models.group.words import (
     Left,
     Request,
     Sync,
+    Synced,
 )
 from conformance.models.hub import (
     NUMBERS,
@@ -102,7 +103,7 @@ class Clients:
         self.laws = laws
         self.versions = {request: max(span, default=0) for request, span in rules.versions.items()}
         self.draft = isinstance(coordinator, DraftCoordinator)
-        if scope.static and (self.draft or self.versions[Join] < INSTANCE_SINCE[Join]):
+        if scope.static and not has_static(coordinator):
             raise LookupError("there are no static members in this edition: ask for static=0")
         count = scope.static + scope.dynamic
         self.names = ("coordinator", *"abcdefgh"[:count])
@@ -209,8 +210,16 @@ class Clients:
                 return "restarts, and forgets what it was told"
             case Does(verb, lost):
                 return f"{verb}s, and gives up at once" if lost else ""
+            case Answer(Synced(error=Error.NONE, assignment=(whose, by))):
+                return f"assigned what {by} meant for {whose}"
             case _:
                 return spoken(said)
+
+
+def has_static(coordinator: Coordinator) -> bool:
+    """Whether it knows instance ids."""
+    newest = max(coordinator.rules.versions[Join], default=0)
+    return newest >= INSTANCE_SINCE[Join] and not isinstance(coordinator, DraftCoordinator)
 
 
 def pools(name: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ from conformance.models.group.words import (
     Heartbeat,
     Join,
     Joined,
+    Leave,
     Phase,
     Reply,
     Request,
@@ -220,8 +221,13 @@ def _asked(request: Request) -> str:
     match request:
         case Join() | Sync() | Heartbeat():
             instance = f", instance {request.instance}" if request.instance is not None else ""
-            return f"{type(request).__name__} v{request.version}, member {request.member or 'none'}{instance}{of}"
-    return f"{type(request).__name__} v{request.version}"
+            return f"{_called(request)} v{request.version}, member {request.member or 'none'}{instance}{of}"
+    return f"{_called(request)} v{request.version}"
+
+
+def _called(request: Request) -> str:
+    name = type(request).__name__
+    return f"{name}Group" if isinstance(request, Join | Sync | Leave) else name
 
 
 def _answered(reply: Reply) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from conformance.playable.declared import Playable
 from conformance.playable.features import FEATURES
+from conformance.playable.group import GROUP
 
-PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES,)}
+PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROUP)}
 
 
 def playable(name: str) -> Playable:

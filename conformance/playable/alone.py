@@ -19,6 +19,7 @@ class Alone:
     """What is tried in a state; also what is refused there."""
     step_of: Callable[[Any], Step]
     """An event in the words of the conversation with this machine."""
+    shorthand: Callable[[Iterable[Step]], str]
     laws: tuple[Law[Any] | StepLaw[Any, Any, Any], ...]
 
     @property
@@ -38,4 +39,4 @@ class Alone:
         raise AssertionError("nobody is there to send anything")
 
     def says(self, said: Any, /) -> str:
-        return self.step_of(said).verb
+        return self.shorthand([self.step_of(said)])

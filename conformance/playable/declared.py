@@ -76,7 +76,6 @@ class Conversation:
     """Errors: LookupError, TypeError, ValueError, KeyError where a step is no event."""
     spoken: Callable[[str], Iterable[Step]]
     """The steps of a shorthand. Errors: ValueError for what is none."""
-    shorthand: Callable[[Iterable[Step]], str]
 
 
 Value: TypeAlias = int | str
@@ -104,7 +103,9 @@ class Playable:
     editions: Callable[[Edition], str | None]
     """None: it is played in this edition; otherwise which ones there are, in words: ``kip-584 alone``."""
     world: Callable[[Edition, Scope], World]
-    """What is explored, and played where a scope is given: parts that move, and the laws they keep."""
+    """What is explored, and played where a scope is given: parts that move, and the laws they keep.
+
+    Errors: LookupError where the edition has nothing of such a scope, with what would do."""
     verbs: tuple[Verb, ...] = ()
     """What a conversation is told."""
     moves: tuple[Verb, ...] = ()
@@ -112,6 +113,8 @@ class Playable:
     conversation: Callable[[Edition], Conversation] | None = None
     """None: it is the world that is played."""
     dials: Mapping[str, Dial] = field(default_factory=dict)
+    unlike: Callable[[Edition], Scope] = lambda edition: {}
+    """What is usual for a dial in this edition instead of its default."""
 
     def played_in(self, edition: Edition) -> None:
         """Errors: LookupError where it is not, with what there is."""
@@ -119,9 +122,9 @@ class Playable:
         if instead is not None:
             raise LookupError(f"{self.name} is not played in {edition}: there is {instead}")
 
-    def scope(self, text: str) -> dict[str, Value]:
+    def scope(self, text: str, edition: Edition) -> dict[str, Value]:
         """``members=3,crashes=1``; other dials stay as they are. Errors: LookupError with what there is."""
-        found = {name: dial.default for name, dial in self.dials.items()}
+        found = {**{name: dial.default for name, dial in self.dials.items()}, **self.unlike(edition)}
         for each in filter(None, (part.strip() for part in text.split(","))):
             name, _, wanted = each.partition("=")
             dial = self.dials.get(name)

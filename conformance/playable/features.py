@@ -51,6 +51,7 @@ def _world(edition: Edition, scope: Scope) -> World:
         within=lambda state: state.epoch < updates,
         tried=lambda state: events,
         step_of=step_of,
+        shorthand=shorthand,
         laws=(SUITS, COUNTS),
     )
 
@@ -74,7 +75,7 @@ FEATURES = Playable(
         Verb("restart", ("controller",), "all controllers restart", shorthand="restart"),
         Verb("describe", ("operator",), "asks what is finalized", shorthand="describe"),
     ),
-    conversation=lambda edition: Conversation("controller", FeatureController(), event_of, spoken, shorthand),
+    conversation=lambda edition: Conversation("controller", FeatureController(), event_of, spoken),
     dials={
         "brokers": Dial(3, "brokers, by number", (1, 2, 3)),
         "updates": Dial(2, "accepted updates", (1, 2, 3, 4, 5)),

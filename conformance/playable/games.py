@@ -28,7 +28,7 @@ def game(model: Playable, edition: Edition, scope: Scope | None) -> Game:
     """The conversation with a model, or, where there is none or a scope is given, its world."""
     if model.conversation is not None and scope is None:
         return Talk(model.verbs, model.conversation(edition))
-    return Together(model.world(edition, model.scope("") if scope is None else scope))
+    return Together(model.world(edition, model.scope("", edition) if scope is None else scope))
 
 
 def events(line: str) -> Iterator[str]:
@@ -151,8 +151,19 @@ def event_data(world: World, event: Event[Any]) -> dict[str, Any]:
 
 
 def spoken(world: World, event: Event[Any]) -> str:
-    """The shorthand of a world: the name of a part, and what it says of its move."""
-    return f"{world.names[event.part]} {world.says(event.move)}"
+    """The shorthand of a world: the name of a part, and what it says of its move, or what stands in that."""
+    return f"{world.names[event.part]} {world.says(event.move) or ' '.join(_values(plain(event.move)))}"
+
+
+def _values(data: Any) -> Iterator[str]:
+    if isinstance(data, dict):
+        for each in data.values():
+            yield from _values(each)
+    elif isinstance(data, list):
+        for each in data:
+            yield from _values(each)
+    elif data not in (None, False, ""):
+        yield str(data)
 
 
 def _why(wrong: Exception) -> str:

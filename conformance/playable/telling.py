@@ -9,7 +9,7 @@ from conformance.core.plain import KIND, plain
 from conformance.models.composed import Event, Whole
 from conformance.models.packed import Breach
 from conformance.playable.alone import Alone
-from conformance.playable.declared import Conversation, World
+from conformance.playable.declared import World
 from conformance.playable.games import event_data
 
 
@@ -28,9 +28,9 @@ def jsonl(events: Sequence[Mapping[str, Any]]) -> str:
     return "".join(f"{json.dumps(each)}\n" for each in events)
 
 
-def rows(world: World, breach: Breach[Any], conversation: Conversation | None) -> list[dict[str, Any]]:
+def rows(world: World, breach: Breach[Any]) -> list[dict[str, Any]]:
     """Who says what to whom, as ``reports.diagram`` draws it; the last event is the guilty one."""
-    made = _alone(world, breach.path, conversation) if isinstance(world, Alone) else _together(world, breach.path)
+    made = _alone(world, breach.path) if isinstance(world, Alone) else _together(world, breach.path)
     found = list(made)
     for row in found:
         row["guilty"] = row.pop("event") == len(breach.path) - 1
@@ -38,31 +38,26 @@ def rows(world: World, breach: Breach[Any], conversation: Conversation | None) -
 
 
 def _together(world: World, path: Sequence[Event[Any]]) -> Iterator[dict[str, Any]]:
-    """A row for the move itself, and one for each message. A move of which nothing is said shows by its messages."""
+    """A row for the move, and one for each message. A move of which nothing is said shows by its messages."""
     whole = Whole(world)
     state = whole.initial()
     for number, event in enumerate(path):
         state, words = whole.step(state, event)
-        first = True
-        for word in words:
-            says = world.says(word.says)
-            if says or word.to is not None or len(words) == 1:
-                to = word.by if word.to is None else word.to
-                yield {"event": number, "from": world.names[word.by], "to": world.names[to], "says": says,
-                       "answer": None, "first": first}  # fmt: skip
-                first = False
+        said = [(each, world.says(each.says)) for each in words]
+        shown = [(each, says) for each, says in said if says] or [(words[0], str(event.move))]
+        for place, (each, says) in enumerate(shown):
+            by, to = world.names[each.by], world.names[each.by if each.to is None else each.to]
+            yield {"event": number, "from": by, "to": to, "says": says, "answer": None, "first": not place}
 
 
-def _alone(
-    world: Alone, path: Sequence[Event[Any]], conversation: Conversation | None
-) -> Iterator[dict[str, Any]]:
+def _alone(world: Alone, path: Sequence[Event[Any]]) -> Iterator[dict[str, Any]]:
     state = world.machine.initial()
     for number, event in enumerate(path):
-        step = world.step_of(event.move)
         state, actions = world.machine.step(state, event.move)
-        says = conversation.shorthand([step]) if conversation else step.verb
         answers = "; ".join(_answer(each) for each in plain(actions, KIND))
-        yield {"event": number, "from": step.actor, "to": world.name, "says": says, "answer": answers or None}
+        by = world.step_of(event.move).actor
+        yield {"event": number, "from": by, "to": world.name, "says": world.says(event.move),
+               "answer": answers or None, "first": True}  # fmt: skip
 
 
 def _answer(action: dict[str, Any]) -> str:
