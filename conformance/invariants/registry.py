@@ -65,6 +65,7 @@ MODULES = (
     "survival", "claims", "wire", "tags", "memory", "versions", "features", "assignment", "stickiness", "cooperation",
     "nodes", "consumer_group",
     "ownership", "upgrades",
+    "group", "group_waiting", "group_static", "group_records", "group_answers", "group_draft",
 )  # fmt: skip
 
 

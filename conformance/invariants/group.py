@@ -1,0 +1,311 @@
+"""What a classic group coordinator owes to the members of a group: one generation after the other, one leader in each,
+and to everybody what the leader meant for them.
+
+Each rule looks at what was answered, never at what a model would have done.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from conformance.core.case import Role
+from conformance.core.history import History
+from conformance.core.verdict import Violation
+from conformance.invariants.group_reading import Given, Reading, Told, Where, reading
+from conformance.invariants.group_requests import at, breach, metadata_of, passes_time
+from conformance.invariants.registry import invariant
+from conformance.models.group.rules import INSTANCE_SINCE
+from conformance.models.group.service import By
+from conformance.models.group.words import EMPTY, Blob, Commit, Error, Heartbeat, Join, Leave, Sync
+
+# Generations
+
+
+@invariant("group/generation-grows", "grp-01", role=Role.COORDINATOR)
+def generation_grows(history: History) -> Iterator[Violation]:
+    """The generation rises by one with each join phase that ends, and never falls."""
+    talk = reading(history)
+    before: Told | None = None
+    settled = 0
+    for told in talk.told:
+        reign = talk.reign(told.by)
+        if before is not None and talk.reign(before.by) != reign:
+            settled, before = talk.in_the_log(told.by)[0], None
+        if before is None:
+            low, since, known = settled, -1, f"generation {settled} is in the log" if settled else "the group is new"
+        else:
+            low, since = before.generation, before.by
+            known = f"{at(since)} told {before.answer.member or before.asked.actor} generation {low}"
+        yield from _falls_or_leaps(talk, told, low, since, known)
+        yield from _stays(talk, told)
+        if before is None or told.generation >= before.generation:
+            before = told
+
+
+def _falls_or_leaps(talk: Reading, told: Told, low: int, since: int, known: str) -> Iterator[Violation]:
+    generation, steps = told.generation, (max(since, 0), told.by) if since >= 0 else (told.by,)
+    emptied = _chances_to_empty(talk, since, told.by)
+    if generation < low and not (emptied and not talk.rules.keeps_empty_groups):
+        why = f"{known}, and {at(told.by)} tells {_who(told)} the older generation {generation}"
+        yield breach(why, steps, f"generation {low} or later", f"generation {generation}", "generation", "falls")
+    elif generation > low + 1 + emptied:
+        ways = "nothing that could have emptied the group" if not emptied else f"{emptied} times a chance to empty it"
+        why = f"{known}, and {at(told.by)} tells {_who(told)} generation {generation}, with {ways} between them"
+        yield breach(why, steps, f"generation {low + 1}", f"generation {generation}", "generation", "leaps")
+
+
+def _stays(talk: Reading, told: Told) -> Iterator[Violation]:
+    """Of a JoinGroup that waited until a join phase was over, or with which the leader of a stable group began one."""
+    asked, generation = told.asked, told.generation
+    first = talk.first_told(generation, talk.reign(told.by))
+    if first is None or first.by >= asked.index:
+        return
+    handed = next((each for each in talk.given if each.request.generation == generation), None)
+    member = asked.request.member if isinstance(asked.request, Join) else ""
+    if asked.parked:
+        how = f"waited for the end of another join phase, and {at(told.by)} answers it"
+    elif handed is not None and first.by < handed.by < asked.index and member and member == told.answer.leader:
+        how = f"is of the leader {member}, after {at(handed.by)} had handed out the assignment, and is answered"
+    else:
+        return
+    why = (
+        f"{at(first.by)} told {_who(first)} generation {generation}; the JoinGroup of {at(asked.index)} {how} with the"
+        " same generation"
+    )
+    yield breach(why, (first.by, asked.index, told.by), f"generation {generation + 1}", f"generation {generation}",
+                 "generation", "stays")  # fmt: skip
+
+
+def _chances_to_empty(talk: Reading, since: int, until: int) -> int:
+    """How often the last member may have gone: a join phase that nobody is left to be told of raises it too."""
+    return sum(
+        passes_time(each) or (isinstance(each.event, By) and isinstance(each.event.request, Leave))
+        for each in talk.between(since - 1, until + 1)
+    )
+
+
+def _who(told: Told) -> str:
+    return told.answer.member or f"client {told.asked.actor}"
+
+
+# Leaders
+
+
+@invariant("group/one-leader", "grp-02", role=Role.COORDINATOR)
+def one_leader(history: History) -> Iterator[Violation]:
+    """All members of a generation are told of the same leader."""
+    talk = reading(history)
+    first: dict[tuple[int, int], Told] = {}
+    for told in talk.told:
+        before = first.setdefault((talk.reign(told.by), told.generation), told)
+        if talk.person(before.answer.leader) != talk.person(told.answer.leader):
+            why = (
+                f"{at(before.by)} told {_who(before)} that {before.answer.leader or 'nobody'} leads generation"
+                f" {told.generation}, and {at(told.by)} tells {_who(told)} that {told.answer.leader or 'nobody'} does"
+            )
+            yield breach(why, (before.by, told.by), f"leader {before.answer.leader}",
+                         f"leader {told.answer.leader}", "leader", "changes")  # fmt: skip
+
+
+@invariant("group/list-only-to-leader", "grp-31", role=Role.COORDINATOR)
+def list_only_to_leader(history: History) -> Iterator[Violation]:
+    """The leader is told who is in the group, and nobody else is."""
+    for told in reading(history).told:
+        leads = told.answer.leader == told.answer.member
+        if leads and not told.answer.members:
+            why = f"{at(told.by)} tells {_who(told)} that it leads generation {told.generation}, and of no members"
+            yield breach(why, (told.asked.index, told.by), "the list of members", "an empty list", "list", "missing")
+        elif told.answer.members and not leads:
+            why = (
+                f"{told.answer.leader or 'nobody'} leads generation {told.generation}, and {at(told.by)} lists its"
+                f" members to {_who(told)}"
+            )
+            yield breach(why, (told.asked.index, told.by), "an empty list",
+                         f"{len(told.answer.members)} members", "list", "to a follower")  # fmt: skip
+
+
+@invariant("group/leader-hears-all", "grp-02", "grp-31", role=Role.COORDINATOR)
+def leader_hears_all(history: History) -> Iterator[Violation]:
+    """The leader's list has every member of the generation once, as it joined, and nobody who did not join."""
+    talk = reading(history)
+    for told in talk.told:
+        if not told.answer.members:
+            continue
+        ids = [id for id, _, _ in told.answer.members]
+        steps = (told.asked.index, told.by)
+        if len(set(ids)) < len(ids):
+            twice = next(id for id in ids if ids.count(id) > 1)
+            why = f"{at(told.by)} lists {twice} twice to the leader {_who(told)}"
+            yield breach(why, steps, f"{twice} once", "twice", "list", "repeats")
+        for other in talk.told:
+            if other.by == told.by and other.generation == told.generation and other.answer.member not in ids:
+                why = (
+                    f"{at(told.by)} tells {_who(other)} that it is in generation {told.generation}, and the leader"
+                    f" {_who(told)} does not find it in its list"
+                )
+                yield breach(why, (other.asked.index, *steps), f"{_who(other)} in the list",
+                             f"members {', '.join(ids)}", "list", "lacks a member")  # fmt: skip
+        yield from _as_they_joined(talk, told)
+
+
+def _as_they_joined(talk: Reading, told: Told) -> Iterator[Violation]:
+    for id, instance, metadata in told.answer.members:
+        join = talk.joined(id, told.by)
+        if join is None:
+            why = f"{at(told.by)} lists {id} to the leader {_who(told)}, and nobody joined under that id"
+            yield breach(why, (told.by,), "members that joined", id, "list", "a stranger")
+        elif instance != join.instance and not (instance is None and _tells_no_instances(told)):
+            why = f"{id} joined as instance {join.instance}, and {at(told.by)} lists it as instance {instance}"
+            yield breach(why, (told.by,), f"instance {join.instance}", f"instance {instance}", "list", "instance")
+        else:
+            sent = metadata_of(join, told.answer.protocol)
+            if metadata != sent and not talk.failed_to_join(id, told.by):
+                why = (
+                    f"{id} joined last with {sent!r} for protocol {told.answer.protocol}, and {at(told.by)} lists it"
+                    f" to the leader {_who(told)} with {metadata!r}"
+                )
+                yield breach(why, (told.by,), f"metadata {sent!r}", f"{metadata!r}", "list", "metadata")
+
+
+def _tells_no_instances(told: Told) -> bool:
+    """In an older version of the answer."""
+    return isinstance(told.asked.request, Join) and told.asked.request.version < INSTANCE_SINCE[Join]
+
+
+@invariant("group/common-protocol", "grp-32", role=Role.COORDINATOR)
+def common_protocol(history: History) -> Iterator[Violation]:
+    """The protocol of a generation is one that all its members listed, with the most votes among those."""
+    talk = reading(history)
+    for told in talk.told:
+        if not told.answer.members:
+            continue
+        lists: dict[str, list[str]] = {}
+        for id, _, _ in told.answer.members:
+            join = talk.joined(id, told.by)
+            if join is not None and not talk.failed_to_join(id, told.by):
+                lists[id] = [name for name, _ in join.protocols]
+        chosen = told.answer.protocol or ""
+        without = next((id for id, names in lists.items() if chosen not in names), None)
+        steps = (told.asked.index, told.by)
+        if without is not None:
+            why = f"{at(told.by)} tells of protocol {chosen}, and {without} listed {', '.join(lists[without])}"
+            yield breach(why, steps, "a protocol that all listed", chosen, "protocol", "not common")
+        elif len(lists) == len(told.answer.members) and not _across_a_break(talk, told):
+            votes = _votes(lists)
+            if votes and votes.get(chosen, 0) < max(votes.values()):
+                best = [name for name, count in votes.items() if count == max(votes.values())]
+                why = (
+                    f"{at(told.by)} tells of protocol {chosen} with {votes.get(chosen, 0)} votes, and"
+                    f" {' and '.join(best)} had {max(votes.values())}"
+                )
+                yield breach(why, steps, f"protocol {' or '.join(best)}", chosen, "protocol", "outvoted")
+
+
+def _across_a_break(talk: Reading, told: Told) -> bool:
+    """Is there a member that joined before? Of what it listed the log has the protocol alone that was chosen then."""
+    joins = (talk.joining(id, told.by) for id, _, _ in told.answer.members)
+    return any(each is not None and talk.reign(each.index) != talk.reign(told.by) for each in joins)
+
+
+def _votes(lists: Mapping[str, list[str]]) -> dict[str, int]:
+    common = set.intersection(*map(set, lists.values())) if lists else set()
+    votes: dict[str, int] = {}
+    for names in lists.values():
+        vote = next((name for name in names if name in common), None)
+        if vote is not None:
+            votes[vote] = votes.get(vote, 0) + 1
+    return votes
+
+
+# Assignments
+
+
+@invariant("group/assignment-from-leader", "grp-02", role=Role.COORDINATOR)
+def assignment_from_leader(history: History) -> Iterator[Violation]:
+    """The leader's SyncGroup alone sets the assignment of a generation, and each member gets what it meant for it."""
+    talk = reading(history)
+    meant: dict[int, Given] = {}
+    for given in talk.given:
+        generation, member = given.request.generation, given.request.member
+        if generation not in meant or talk.forgotten(meant[generation], given):
+            word = _word_of_the_leader(talk, given)
+            if word is None:
+                leader = talk.leader(generation, given.by)
+                if leader is None:
+                    continue
+                why = (
+                    f"{leader} leads generation {generation} and has not given an assignment, and {at(given.by)} hands"
+                    f" {member} {given.answer.assignment!r}"
+                )
+                yield breach(why, (given.asked.index, given.by), "no answer before the leader's",
+                             f"{given.answer.assignment!r}", "assignment", "without the leader")  # fmt: skip
+                continue
+            meant[generation] = word
+        yield from _other_bytes(talk, meant[generation], given)
+
+
+def _word_of_the_leader(talk: Reading, given: Given) -> Given | None:
+    """The SyncGroup that set the assignment: the leader's, that was answered in the same step or is it itself."""
+    leader = talk.leader(given.request.generation, given.by)
+    if leader is None:
+        return None
+    return next(
+        (
+            each for each in talk.given
+            if each.by == given.by and each.request.generation == given.request.generation
+            and talk.person(each.request.member) == talk.person(leader)
+        ),
+        None,
+    )  # fmt: skip
+
+
+def _other_bytes(talk: Reading, word: Given, given: Given) -> Iterator[Violation]:
+    member, got = given.request.member, given.answer.assignment
+    allowed = _meant_for(talk, word, member)
+    if got not in allowed:
+        meant = " or ".join(map(repr, sorted(map(str, allowed))))
+        why = (
+            f"{at(word.asked.index)}, of the leader {word.request.member}, meant {meant} for {member} in generation"
+            f" {given.request.generation}, and {at(given.by)} hands it {got!r}"
+        )
+        shape = "of another" if got in dict(word.request.assignments).values() else "empty" if not got else "other"
+        yield breach(why, (word.asked.index, given.asked.index, given.by), meant, f"{got!r}", "assignment", shape)
+
+
+def _meant_for(talk: Reading, word: Given, member: str) -> set[Blob]:
+    """By its id, or by the one that it took over from since then. Nothing where the leader said nothing."""
+    own = {blob for id, blob in word.request.assignments if id == member}
+    if own:
+        return own
+    came = talk.joins.get(member)
+    since = came is not None and came[0].index > word.by
+    before = {
+        blob for id, blob in word.request.assignments
+        if since and id != member and talk.person(id) == talk.person(member)
+    }  # fmt: skip
+    return before or {EMPTY}
+
+
+# Old generations
+
+
+@invariant("group/stale-never-wins", "grp-01", "grp-35", "grp-36", "grp-38", role=Role.COORDINATOR)
+def stale_never_wins(history: History) -> Iterator[Violation]:
+    """No heartbeat, SyncGroup or OffsetCommit of a member succeeds but in the current generation."""
+    talk = reading(history)
+    for asked in talk.served:
+        request = asked.request
+        if not isinstance(request, Heartbeat | Sync | Commit) or not request.member or request.generation < 0:
+            continue
+        if asked.answer is None or asked.by is None or asked.answer.error != Error.NONE:
+            continue
+        if talk.where[asked.by] is not Where.HERE:
+            continue
+        current, since = talk.current(asked.by)
+        if request.generation != current:
+            known = "there was no generation yet" if since is None else f"{at(since)} told generation {current}"
+            age = "older" if request.generation < current else "unknown"
+            why = (
+                f"{known}, and {at(asked.by)} accepts the {type(request).__name__.lower()} of {request.member} with"
+                f" the {age} generation {request.generation}"
+            )
+            steps = (asked.index, asked.by) if since is None else (since, asked.index, asked.by)
+            yield breach(why, steps, "ILLEGAL_GENERATION", "NONE", type(request).__name__, age)

@@ -1,0 +1,226 @@
+"""The documented answer to every request: what our own coordinator says, by the rules of the edition, in the same
+conversation.
+
+Where Kafka leaves open who leads, or which of two protocols with as many votes is taken, ours does as was observed, if
+that is among what is allowed. Only the first step that differs is judged: after it the two groups are not the same.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
+
+from conformance.apis.group_trace import Trace, trace
+from conformance.core.case import Role
+from conformance.core.edition import KIP_429, edition
+from conformance.core.history import History
+from conformance.core.verdict import Violation
+from conformance.invariants.group_requests import at, breach
+from conformance.invariants.registry import invariant
+from conformance.models.group.coordinator import Coordinator
+from conformance.models.group.draft import DraftCoordinator
+from conformance.models.group.rules import Rules
+from conformance.models.group.service import Service
+from conformance.models.group.state import Member, State
+from conformance.models.group.words import (
+    Commit,
+    Delete,
+    Describe,
+    Error,
+    Fetch,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    ListGroups,
+    Phase,
+    Reply,
+    Request,
+    Sync,
+)
+
+
+class Difference(NamedTuple):
+    index: int
+    """The step at which the answers part."""
+    to: int
+    request: Request
+    wanted: Reply | None
+    """None: no answer yet."""
+    got: Reply | None
+
+
+@dataclass
+class Hints:
+    """What was chosen where there is a choice, as far as answers show it."""
+
+    trace: Trace
+    index: int = 0
+    """The step that is being played."""
+    shown: dict[str, str] = field(default_factory=dict)
+    """By the member id that our coordinator gives: how it showed in what was observed."""
+
+    def __post_init__(self) -> None:
+        for each in self.trace.asked:
+            if isinstance(each.request, Join) and not each.request.member and isinstance(each.answer, Joined):
+                self.shown[f"{each.actor}-{each.index}"] = each.answer.member
+
+    def next_told(self) -> list[Joined]:
+        """The answers that tell of the next generation, those of one step."""
+        told = [
+            (each.by, each.answer)
+            for each in self.trace.asked
+            if each.by is not None and each.by >= self.index
+            and isinstance(each.answer, Joined) and each.answer.error == Error.NONE
+        ]  # fmt: skip
+        first = min((by for by, _ in told), default=None)
+        return [answer for by, answer in told if by == first]
+
+    def leader(self, candidates: tuple[Member, ...]) -> Member | None:
+        """Who is told to lead next. Who is not told of the next generation may have been chosen in between."""
+        told = self.next_told()
+        leaders = {each.leader for each in told}
+        members = {id for each in told for id, _, _ in each.members}
+        unheard = (each for each in candidates if self.shown.get(each.id) not in members)
+        return next((each for each in candidates if self.shown.get(each.id) in leaders), next(unheard, None))
+
+    def protocol(self, state: State, candidates: tuple[str, ...]) -> str | None:
+        if state.phase is Phase.STABLE:  # does a static member that comes back start a new round?
+            asked = next((each for each in self.trace.asked if each.index == self.index), None)
+            starts = asked is not None and asked.parked
+            return next((each for each in candidates if (each != state.protocol) is starts), None)
+        told = {each.protocol for each in self.next_told()}
+        return next((each for each in candidates if each in told), None)
+
+
+class _Following(Coordinator):
+    hints: Hints
+
+    def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
+        return self.hints.leader(candidates) or super().choose_leader(state, candidates)
+
+    def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
+        return self.hints.protocol(state, candidates) or super().choose_protocol(state, candidates)
+
+
+class _FollowingDraft(DraftCoordinator):
+    """Who leads is not left open there."""
+
+    hints: Hints
+
+    def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
+        return self.hints.protocol(state, candidates) or super().choose_protocol(state, candidates)
+
+
+def _coordinator(edition_name: str, hints: Hints) -> Coordinator:
+    of = edition(edition_name)
+    following = _FollowingDraft() if of == KIP_429 else _Following(Rules.of(of.release))
+    following.hints = hints
+    return following
+
+
+_LAST: list[tuple[History, tuple[Difference, ...]]] = []
+"""One invariant after the other asks for the same history."""
+
+
+def differences(history: History) -> tuple[Difference, ...]:
+    """Of the first step that has any."""
+    if not _LAST or _LAST[0][0] is not history:
+        _LAST[:] = [(history, tuple(_compared(history)))]
+    return _LAST[0][1]
+
+
+def _compared(history: History) -> Iterator[Difference]:
+    found = trace(history)
+    hints = Hints(found)
+    service = Service(_coordinator(history.case.edition, hints))
+    state = service.initial()
+    requests = {each.index: each.request for each in found.asked}
+    for moment in found.moments:
+        hints.index = moment.index
+        unheard = moment.index - len(state.actors)  # steps that the target could not be told
+        state = replace(state, actors=(*state.actors, *[""] * unheard))
+        state, replies = service.step(state, moment.event)
+        wanted, got = _by_request(replies), _by_request(moment.replies)
+        differing = [to for to in sorted(wanted.keys() | got.keys()) if wanted.get(to) != got.get(to)]
+        for to in differing:
+            if to in requests:
+                yield Difference(moment.index, to, requests[to], wanted.get(to), got.get(to))
+        if differing:
+            return
+
+
+def _by_request(replies: tuple[Reply, ...]) -> Mapping[int, Reply]:
+    return {each.to: each for each in reversed(replies)}
+
+
+def _differing(history: History, *kinds: type[Any]) -> Iterator[Violation]:
+    for each in differences(history):
+        if isinstance(each.request, kinds):
+            yield _violation(each)
+
+
+def _violation(found: Difference) -> Violation:
+    kind = type(found.request).__name__
+    asked = f"the {kind} of {at(found.to)}" if found.to != found.index else f"{at(found.to)}, a {kind},"
+    steps = (found.to, found.index)
+    if found.wanted is None or found.got is None:
+        wanted, got = _told(found.wanted), _told(found.got)
+        way = "answered too early" if found.wanted is None else "not answered"
+        why = f"at {at(found.index)} {asked} is owed {wanted}, and has {got}"
+        said = found.got or found.wanted
+        return breach(why, steps, wanted, got, kind, way, "" if said is None else said.error.name)
+    if found.wanted.error != found.got.error:
+        wanted, got = found.wanted.error.name, found.got.error.name
+        why = f"at {at(found.index)} {asked} is owed {wanted}, and is answered {got}"
+        return breach(why, steps, wanted, got, kind, wanted, got)
+    name, wanted, got = _first_field(found.wanted, found.got)
+    why = f"at {at(found.index)} {asked} is answered {found.got.error.name}, and {name} is {got} where {wanted} is owed"
+    return breach(why, steps, f"{name} {wanted}", f"{name} {got}", kind, found.got.error.name, name)
+
+
+def _first_field(wanted: Reply, got: Reply) -> tuple[str, str, str]:
+    if type(wanted) is not type(got):
+        return "the answer", type(wanted).__name__, type(got).__name__
+    ours, theirs = asdict(wanted), asdict(got)
+    name = next(name for name in ours if ours[name] != theirs[name])
+    return name, repr(ours[name]), repr(theirs[name])
+
+
+def _told(reply: Reply | None) -> str:
+    return "no answer yet" if reply is None else f"the answer {reply.error.name}"
+
+
+@invariant("group/answers-join", "grp-34", "grp-33", "grp-43", "grp-47", "grp-48", role=Role.COORDINATOR)
+def answers_join(history: History) -> Iterator[Violation]:
+    """Each JoinGroup has its documented answer when it is due."""
+    yield from _differing(history, Join)
+
+
+@invariant("group/answers-sync", "grp-35", "grp-02", "grp-47", role=Role.COORDINATOR)
+def answers_sync(history: History) -> Iterator[Violation]:
+    """Each SyncGroup has its documented answer when it is due."""
+    yield from _differing(history, Sync)
+
+
+@invariant("group/answers-heartbeat", "grp-36", "grp-40", "grp-47", role=Role.COORDINATOR)
+def answers_heartbeat(history: History) -> Iterator[Violation]:
+    """Each heartbeat has its documented answer."""
+    yield from _differing(history, Heartbeat)
+
+
+@invariant("group/answers-leave", "grp-37", "grp-47", role=Role.COORDINATOR)
+def answers_leave(history: History) -> Iterator[Violation]:
+    """Each LeaveGroup has its documented answer, member by member."""
+    yield from _differing(history, Leave)
+
+
+@invariant("group/answers-offsets", "grp-38", "grp-47", role=Role.COORDINATOR)
+def answers_offsets(history: History) -> Iterator[Violation]:
+    """Each OffsetCommit and each OffsetFetch has its documented answer."""
+    yield from _differing(history, Commit, Fetch)
+
+
+@invariant("group/answers-groups", "grp-39", "grp-47", role=Role.COORDINATOR)
+def answers_groups(history: History) -> Iterator[Violation]:
+    """Each request to describe, list or delete the group has its documented answer."""
+    yield from _differing(history, Describe, ListGroups, Delete)

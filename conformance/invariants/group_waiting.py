@@ -1,0 +1,317 @@
+"""What a classic group coordinator owes to those who wait: an answer in time, and time to say that they live."""
+
+from collections.abc import Iterator
+
+from conformance.apis.group_trace import Asked
+from conformance.core.case import Role
+from conformance.core.history import History, Refused, Replied
+from conformance.core.verdict import Violation
+from conformance.invariants.group_reading import INITIAL_DELAY_MS, Reading, Where, reading
+from conformance.invariants.group_requests import at, breach, error_of, granted, instances, named
+from conformance.invariants.registry import invariant
+from conformance.models.group.words import (
+    Beat,
+    Commit,
+    Committed,
+    Delete,
+    Deleted,
+    Describe,
+    Described,
+    Error,
+    Fetch,
+    Fetched,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Listed,
+    ListGroups,
+    Sync,
+    Synced,
+)
+
+ANSWERS = {
+    Join: Joined, Sync: Synced, Heartbeat: Beat, Leave: Left, Commit: Committed, Fetch: Fetched, Describe: Described,
+    ListGroups: Listed, Delete: Deleted,
+}  # fmt: skip
+
+NOT_LET_IN = (
+    Error.UNSUPPORTED_VERSION, Error.INVALID_SESSION_TIMEOUT, Error.UNKNOWN_MEMBER_ID, Error.INCONSISTENT_GROUP_PROTOCOL,
+    Error.MEMBER_ID_REQUIRED, Error.GROUP_MAX_SIZE_REACHED,
+)  # fmt: skip
+"""Whoever hears another error when it joins may be in the group all the same: a write has failed."""
+
+# Answers
+
+
+@invariant("group/answered-once", "grp-50", role=Role.COORDINATOR)
+def answered_once(history: History) -> Iterator[Violation]:
+    """Every answer is to a request, the first to it, and of its kind."""
+    talk = reading(history)
+    asked = {each.index: each for each in talk.trace.asked}
+    for by, reply in talk.trace.strays:
+        first = asked.get(reply.to)
+        if first is None or first.by is None:
+            why = f"{at(by)} answers {at(reply.to)}, which is no request"
+            yield breach(why, (by,), "an answer to a request", type(reply).__name__, "answer", "to nobody")
+        else:
+            why = f"{at(first.by)} answered {at(reply.to)}, and {at(by)} answers it again"
+            yield breach(why, (reply.to, first.by, by), "one answer", type(reply).__name__, "answer", "again")
+    for each in talk.trace.asked:
+        kind = ANSWERS[type(each.request)]
+        if each.answer is not None and each.by is not None and not isinstance(each.answer, kind):
+            seen = type(each.answer).__name__
+            why = f"{at(each.index)} sent {type(each.request).__name__}, and {at(each.by)} answers it by {seen}"
+            yield breach(why, (each.index, each.by), kind.__name__, seen, "answer", "of another kind")
+
+
+@invariant("group/answers-at-once", "grp-50", role=Role.COORDINATOR)
+def answers_at_once(history: History) -> Iterator[Violation]:
+    """Only JoinGroup and SyncGroup wait; every other request is answered as it comes."""
+    talk = reading(history)
+    for each in talk.trace.asked:
+        if each.parked and not isinstance(each.request, Join | Sync):
+            kind = type(each.request).__name__
+            why = f"{at(each.index)} sent {kind}, which is never parked, and had no answer when the step was over"
+            yield breach(why, (each.index,), "an answer at once", "none", kind, "parked")
+    heard = talk.end.index + 1 if talk.end is not None else 0
+    for op in () if talk.trace.whole else history.ops[heard:]:
+        if isinstance(op.observation, Replied | Refused):
+            seen = f"refused: {op.observation.error}" if isinstance(op.observation, Refused) else "no list of answers"
+            why = f"{at(op.index)} is a conversation's next step, and came back as {seen}"
+            yield breach(why, (op.index,), "answers", seen, "answer", "none of the protocol")
+            return
+
+
+@invariant("group/parked-answered", "grp-07", "grp-41", "grp-44", role=Role.COORDINATOR)
+def parked_answered(history: History) -> Iterator[Violation]:
+    """A parked JoinGroup is answered within the join phase, a parked SyncGroup within the time for the assignment."""
+    talk = reading(history)
+    for each in talk.served:
+        if not each.parked or superseded_by(talk, each) is not None:
+            continue
+        match each.request:
+            case Join():
+                bound, what = talk.largest_wait_ms, "the join phase"
+                since = each.at_ms
+            case Sync() if talk.rules.sync_deadline:
+                bound, what = talk.largest_wait_ms, "the time for the assignment"
+                since = each.at_ms
+            case Sync():
+                yield from _left_by_the_leader(talk, each)
+                continue
+            case _:
+                continue
+        for moment in talk.trace.moments:
+            if moment.index <= each.index or (each.by is not None and moment.index >= each.by):
+                continue
+            if talk.dropped(each, moment.index) and isinstance(each.request, Sync):
+                break
+            most, waited = bound(moment.index), moment.to_ms - since
+            if waited >= most:
+                yield _unanswered(each, moment.index, waited, f"{what} ends after {most} ms")
+                break
+
+
+def _left_by_the_leader(talk: Reading, parked: Asked) -> Iterator[Violation]:
+    """Up to 2.8.0 only the session of the leader bounds it."""
+    assert isinstance(parked.request, Sync)
+    leader = talk.leader(parked.request.generation, parked.index)
+    join = talk.joined(leader, parked.index) if leader is not None else None
+    if leader is None or join is None:
+        return
+    for moment in talk.trace.moments:
+        if moment.index <= parked.index or (parked.by is not None and moment.index >= parked.by):
+            continue
+        if talk.dropped(parked, moment.index):
+            return
+        silent = moment.to_ms - max(parked.at_ms, talk.last_sign_of(leader, moment.index))
+        if silent >= talk.longest_session_ms(leader, moment.index):
+            bound = f"the leader {leader} said nothing for {silent} ms, and its session is {join.session_ms} ms"
+            yield _unanswered(parked, moment.index, moment.to_ms - parked.at_ms, bound)
+            return
+
+
+def _unanswered(parked: Asked, index: int, waited: int, bound: str) -> Violation:
+    kind = type(parked.request).__name__
+    why = f"the {kind} of {at(parked.index)} waits, {bound}, and when {at(index)} is over it has waited {waited} ms"
+    return breach(why, (parked.index, index), "an answer", "none", kind, "left waiting")
+
+
+def superseded_by(talk: Reading, parked: Asked) -> Asked | None:
+    """The first later request of its kind that speaks for the same member, and waits in its turn or is granted."""
+    for each in talk.served:
+        if (
+            each.index > parked.index
+            and type(each.request) is type(parked.request)
+            and named(each) & named(parked)
+            and (parked.by is None or each.index <= parked.by)
+            and (each.parked or error_of(each) == Error.NONE)
+        ):
+            return each
+    return None
+
+
+@invariant("group/superseded-let-go", "grp-07", role=Role.COORDINATOR)
+def superseded_let_go(history: History) -> Iterator[Violation]:
+    """A parked request that a newer one of the member replaces hears NOT_COORDINATOR; in older releases nothing."""
+    talk = reading(history)
+    for each in talk.served:
+        newer = superseded_by(talk, each) if each.parked and isinstance(each.request, Join | Sync) else None
+        if newer is None:
+            continue
+        kind, member = type(each.request).__name__, ", ".join(named(each))
+        why = f"{at(each.index)} parked the {kind} of {member}, {at(newer.index)} replaced it"
+        error = error_of(each)
+        if error is None and talk.rules.superseded_answered:
+            steps, seen = (each.index, newer.index), "and it has no answer"
+        elif error is not None and error != Error.NOT_COORDINATOR and each.by is not None:
+            steps, seen = (each.index, newer.index, each.by), f"and {at(each.by)} answers the old one {error.name}"
+        else:
+            continue
+        yield breach(f"{why}, {seen}", steps, "NOT_COORDINATOR", error_name(each), kind, "replaced")
+
+
+@invariant("group/unload-answers-all", "grp-47", "grp-07", role=Role.COORDINATOR)
+def unload_answers_all(history: History) -> Iterator[Violation]:
+    """When the group moves away whoever waits is told NOT_COORDINATOR, and until it is loaded nothing is granted."""
+    talk = reading(history)
+    for moment in talk.trace.moments:
+        if moment.index not in talk.moves:
+            continue
+        for each in talk.served:
+            if each.index < moment.index and (each.by is None or each.by >= moment.index):
+                if superseded_by(talk, each) is not None or not isinstance(each.request, Join | Sync):
+                    continue
+                if isinstance(each.request, Sync) and talk.dropped(each, moment.index):
+                    continue
+                error = error_of(each) if each.by == moment.index else None
+                if error != Error.NOT_COORDINATOR:
+                    seen = "no answer" if error is None else error.name
+                    kind = type(each.request).__name__
+                    why = f"{at(each.index)} parked a {kind}, {at(moment.index)} took the group away, and it has {seen}"
+                    yield breach(why, (each.index, moment.index), "NOT_COORDINATOR", seen, kind, "at the move")
+    for each in talk.trace.asked:
+        where = talk.where[each.index]
+        if where is Where.HERE or not granted(each) or each.by != each.index:
+            continue
+        if each.nameless or isinstance(each.request, ListGroups):
+            continue
+        if where is Where.LOADING and isinstance(each.request, Heartbeat):
+            continue
+        kind = type(each.request).__name__
+        why = f"the group is {where.value} at {at(each.index)}, and the {kind} is granted all the same"
+        yield breach(why, (each.index,), "an error", "NONE", kind, where.value)
+
+
+# Time
+
+
+@invariant("group/join-phase-ends", "grp-41", role=Role.COORDINATOR)
+def join_phase_ends(history: History) -> Iterator[Violation]:
+    """A join phase ends within the largest rebalance timeout, also for a member that only heartbeats."""
+    talk = reading(history)
+    since: dict[tuple[str, int, int], Asked] = {}
+    for each in talk.served:
+        request = each.request
+        if not isinstance(request, Heartbeat) or error_of(each) != Error.REBALANCE_IN_PROGRESS:
+            continue
+        if talk.person(request.member) != request.member or (talk.rules.busy_while_completing or talk.rules.heartbeats_by_phase):
+            continue  # a static member stays; and up to 2.3 the same is said while the assignment is awaited
+        first = since.setdefault((request.member, request.generation, talk.reign(each.index)), each)
+        lasted, bound = each.at_ms - first.at_ms, talk.largest_wait_ms(each.index)
+        if lasted >= bound:
+            why = (
+                f"{at(first.index)} told {request.member} of a rebalance after generation {request.generation},"
+                f" {at(each.index)} still does {lasted} ms later, and a join phase ends after {bound} ms"
+            )
+            yield breach(why, (first.index, each.index), "the next generation, or no member any more",
+                         "REBALANCE_IN_PROGRESS", "join phase", "goes on")  # fmt: skip
+
+
+@invariant("group/initial-delay", "grp-42", role=Role.COORDINATOR)
+def initial_delay(history: History) -> Iterator[Violation]:
+    """The first join phase of a group waits for more members."""
+    talk = reading(history)
+    if not talk.rules.initial_delay or not talk.told:
+        return
+    begun = next(each for each in talk.served if isinstance(each.request, Join) and error_of(each) not in NOT_LET_IN)
+    told = talk.told[0]
+    assert told.asked.to_ms is not None
+    waited = told.asked.to_ms - begun.at_ms
+    if waited < INITIAL_DELAY_MS:
+        who = told.answer.member or told.asked.actor
+        why = (
+            f"the first member joined at {at(begun.index)}, and {at(told.by)} tells {who} generation"
+            f" {told.generation} after {waited} ms"
+        )
+        steps = (begun.index, told.by)
+        yield breach(why, steps, f"{INITIAL_DELAY_MS} ms for others to join", f"{waited} ms", "initial delay", "short")
+
+
+@invariant("group/sessions-end", "grp-40", "grp-49", role=Role.COORDINATOR)
+def sessions_end(history: History) -> Iterator[Violation]:
+    """A member that says nothing that is accepted for its session timeout is no member any more."""
+    talk = reading(history)
+    for each in talk.served:
+        request = each.request
+        if not isinstance(request, Heartbeat | Sync) or not request.member or each.by is None:
+            continue
+        if error_of(each) not in (Error.NONE, Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION):
+            continue
+        if talk.rules.heartbeats_by_phase and error_of(each) != Error.NONE:
+            continue
+        if talk.joined(request.member, each.index) is None or talk.waits(request.member, each.index):
+            continue
+        last = talk.last_sign_of(request.member, each.index)
+        session = talk.longest_session_ms(request.member, each.index)
+        silent = each.at_ms - last
+        if silent >= session:
+            why = (
+                f"nothing of {request.member} was accepted for {silent} ms, its session timeout is {session} ms, and"
+                f" {at(each.by)} still knows it"
+            )
+            yield breach(why, (each.index, each.by), "UNKNOWN_MEMBER_ID", error_name(each), "session", "too long")
+
+
+@invariant("group/sessions-kept", "grp-40", "grp-41", role=Role.COORDINATOR)
+def sessions_kept(history: History) -> Iterator[Violation]:
+    """A member of a stable group that heartbeats within its session timeout stays a member."""
+    talk = reading(history)
+    for each in talk.served:
+        request = each.request
+        if not isinstance(request, Heartbeat) or error_of(each) != Error.UNKNOWN_MEMBER_ID:
+            continue
+        if request.instance is not None and talk.person(request.member) != f"instance {request.instance}":
+            continue
+        last = talk.settled(request.member, request.generation, each.index)
+        if last is None or last.by is None or last.to_ms is None or _driven_out(talk, request.member, last, each):
+            continue
+        silent = each.at_ms - last.to_ms
+        patience = talk.shortest_wait_ms(request.member, each.index)
+        if silent < patience:
+            why = (
+                f"{at(last.by)} granted {request.member} its {type(last.request).__name__} in generation"
+                f" {request.generation}, nobody asked that it leave, and {at(each.index)}, {silent} ms later, does not"
+                f" know it; its session and rebalance timeouts are {patience} ms and more"
+            )
+            yield breach(why, (last.by, each.index), "NONE or REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID",
+                         "session", "too short")  # fmt: skip
+
+
+def _driven_out(talk: Reading, member: str, last: Asked, now: Asked) -> bool:
+    """May it have left, been replaced, or lost its place, since then?"""
+    if talk.reign(last.index) != talk.reign(now.index):
+        return True
+    instance = talk.person(member).removeprefix("instance ")
+    for each in talk.trace.asked:
+        between = last.index < each.index < now.index and isinstance(each.request, Join | Leave)
+        if between and (member in named(each) or instance in instances(each)):
+            return True
+    return False
+
+
+def error_name(asked: Asked) -> str:
+    error = error_of(asked)
+    return "none" if error is None else error.name
