@@ -64,11 +64,6 @@ class Round:
             for partition, members in self.holders.items()
         )  # fmt: skip
 
-    @cached_property
-    def has_racks(self) -> bool:
-        """Do racks have a say? Then to be near may count for more than to stay."""
-        return any(each.racks for each in self.group.topics) and any(each.rack for each in self.group.members)
-
 
 def is_assign(case: Case, step: Step) -> bool:
     return step.verb == "assign"

@@ -13,6 +13,7 @@ from conformance.core.verdict import Grade, Violation
 from conformance.invariants.registry import invariant
 from conformance.invariants.rounds import STICKIES, Round, is_balanced, listed, named, of_assignors, rounds
 from conformance.models.assignment import COOPERATIVE, STICKY, Member, Partition
+from conformance.models.sticky import agreed
 
 
 def is_sticky(case: Case, step: Step) -> bool:
@@ -35,22 +36,9 @@ def _user_data(step: Step) -> set[int | None]:
     return {user_data_version(bytes.fromhex(each)) for each in given if each is not None}
 
 
-def agreed(each: Round) -> Mapping[Partition, str] | None:
-    """Partition -> its owner, where all that is claimed may be had, by one member, all in one generation."""
-    group = each.group
-    if each.has_racks or len({one.generation for one in group.members if one.owned}) > 1:
-        return None
-    found: dict[Partition, str] = {}
-    for partition, members in group.claims.items():
-        if len(members) > 1 or not group.may_have(members[0], partition):
-            return None
-        found[partition] = members[0].id
-    return found
-
-
 def settled(each: Round) -> Mapping[Partition, str] | None:
     """The same, where nothing is left to do: all is owned, and in balance."""
-    owners = agreed(each)
+    owners = agreed(each.group)
     if owners is None or owners.keys() != set(each.group.wanted):
         return None
     held = {member: frozenset(one.owned) for member, one in each.members.items()}
@@ -116,7 +104,7 @@ def _to(each: Round, lost: frozenset[Partition]) -> str:
 def keeps_most(history: History) -> Iterator[Violation]:
     """Members with equal subscriptions keep as many partitions as equal shares allow."""
     for each in rounds(history, *STICKIES):
-        owners = agreed(each)
+        owners = agreed(each.group)
         subscriptions = {frozenset(one.subscription) for one in each.group.members}
         if not owners or len(subscriptions) != 1 or not is_sticky(history.case, each.op.step):
             continue
@@ -141,7 +129,7 @@ def keeps_most(history: History) -> Iterator[Violation]:
 def no_exchange(history: History) -> Iterator[Violation]:
     """No two members that were there before exchange partitions of one topic."""
     for each in rounds(history, *STICKIES):
-        owners = agreed(each) if is_sticky(history.case, each.op.step) else None
+        owners = agreed(each.group) if is_sticky(history.case, each.op.step) else None
         seen: dict[tuple[str, str, str], Partition] = {}
         for partition, old, new in moved(each, owners or {}):
             seen[partition[0], old, new] = partition
@@ -159,7 +147,7 @@ def no_exchange(history: History) -> Iterator[Violation]:
 def no_needless_move(history: History) -> Iterator[Violation]:
     """No partition goes to another member that could stay where it is without a loss of balance."""
     for each in rounds(history, *STICKIES):
-        owners = agreed(each) if is_sticky(history.case, each.op.step) else None
+        owners = agreed(each.group) if is_sticky(history.case, each.op.step) else None
         if not owners or not each.is_whole or not is_balanced(each, each.got):
             continue
         for partition, old, new in moved(each, owners):
@@ -179,7 +167,7 @@ def no_needless_move(history: History) -> Iterator[Violation]:
 def newest_wins(history: History) -> Iterator[Violation]:
     """Of two members that claim a partition the one with the older generation does not take it from the other."""
     for each in rounds(history, *STICKIES):
-        if not each.is_whole or each.has_racks or not is_sticky(history.case, each.op.step):
+        if not each.is_whole or each.group.has_racks or not is_sticky(history.case, each.op.step):
             continue
         for partition, claiming in sorted(each.group.claims.items()):
             may = [one for one in claiming if each.group.may_have(one, partition)]

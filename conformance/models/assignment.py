@@ -49,6 +49,11 @@ class Group:
     topics: tuple[Topic, ...]
     members: tuple[Member, ...] = field(default=())
 
+    @property
+    def has_racks(self) -> bool:
+        """Is anything known of racks that could have a say?"""
+        return any(each.racks for each in self.topics) and any(each.rack for each in self.members)
+
     @cached_property
     def sizes(self) -> Mapping[str, int]:
         """Topic -> number of partitions."""

@@ -1,7 +1,7 @@
 """Groups in the shorthand of ``conformance.apis.assignment``, for tests: read back, and answered by whom they like."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from conformance.apis.assignment import assign, group_of
@@ -19,8 +19,9 @@ from strategies.nodes import Node, OneOf, Record, record
 
 LEADING: Mapping[str, Invariant] = {each.id: each for each in all_invariants(Role.LEADER) if each.role is Role.LEADER}
 CHECKED = {id: check for id, check in CHECKS.items() if check.role is Role.LEADER}
+_TOPIC = re.compile(r"(\S+):(\d+)(?: on (\S+))?")
 _MEMBER = re.compile(r"(\w+)(?:\((\w+)\))?\[([^]]*)\](?:=([^@ ]*)@(-?\d+))?(?: on (\w+))?")
-__all__ = ["CHECKED", "LEADING", "OneOf", "answered", "case", "group", "held", "said", "turned"]
+__all__ = ["CHECKED", "LEADING", "OneOf", "answered", "case", "got", "group", "held", "said", "turned"]
 
 
 def partition(text: str) -> Partition:
@@ -29,14 +30,17 @@ def partition(text: str) -> Partition:
 
 
 def step_of(text: str) -> Step:
-    """``sticky t0:2; a(i0)[t0]=t0-0,t0-1@10 on r1; b[]``, and ``sticky again t0:2; a[t0]`` to go on from an answer."""
+    """``sticky t0:2 on r0,r1/r2; a(i0)[t0]=t0-0,t0-1@10 on r1; b[]``, with racks of partitions and of members, and
+    ``sticky again t0:2; a[t0]`` to go on from an answer."""
     first, *members = text.strip().split("; ")
     assignor, *topics = first.split()
     again = topics[:1] == ["again"]
-    told = [each.rpartition(":") for each in topics[again:]]
-    return assign(
-        assignor, (Topic(name, int(size)) for name, _, size in told), map(_member, members), rejoin=again
-    )  # fmt: skip
+    return assign(assignor, map(_topic, _TOPIC.findall(" ".join(topics[again:]))), map(_member, members), rejoin=again)
+
+
+def _topic(told: tuple[str, str, str]) -> Topic:
+    name, size, racks = told
+    return Topic(name, int(size), tuple(frozenset(each.split("/")) for each in racks.split(",")) if racks else None)
 
 
 def _member(text: str) -> Member:
@@ -68,6 +72,14 @@ def gives(text: str) -> Observation:
         {"id": id, "partitions": [[*partition(each)] for each in got], "userData": None} for id, *got in shares
     ]
     return Replied((("assignment", assignment),))
+
+
+def got(assignment: Mapping[str, Iterable[Partition]]) -> str:
+    """``a t0-0 t0-1; b``."""
+    return "; ".join(
+        " ".join((member, *(f"{topic}-{number}" for topic, number in sorted(partitions))))
+        for member, partitions in sorted(assignment.items())
+    )
 
 
 def answered(text: str, *answers: str | Observation) -> History:

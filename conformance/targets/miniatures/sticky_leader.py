@@ -34,7 +34,7 @@ def _owning_nothing(group: Group) -> Group:
     return replace(group, members=tuple(replace(each, owned=()) for each in group.members))
 
 
-@leads("one-round", "assign/keeps-most", STICKY, "sticky t0:1 t1:2; a[t0 t1]; b[t0 t1]=t1-1@10")
+@leads("one-round", "assign/keeps-most", STICKY, "sticky t0:2; a[t0]=t0-1@10; b[t0]")
 class TakesBackTheLast(Leading):
     """As soon as anything is free, everybody gives back what it owns last."""
 
@@ -86,7 +86,7 @@ class GivesOneMore(Leading):
         return frozen(given)
 
 
-@leads("claims", "assign/newest-wins", STICKY, "sticky t0:1; a[t0]=t0-0@9; b[t0]=t0-0@10")
+@leads("claims", "assign/newest-wins", STICKY, "sticky t0:1; a[t0]=t0-0@10; b[t0]=t0-0@9")
 class BelievesTheOldest(Leading):
     """Of two claims the older one counts."""
 
@@ -107,7 +107,12 @@ class HandsOverAtOnce(Leading):
         return sticky(group) if assignor == COOPERATIVE else super().assign(assignor, group)
 
 
-@leads("claims", "assign/hand-over-older", COOPERATIVE, "cooperative-sticky t0:2; a[t0]=t0-0,t0-1@10; b[t0]=t0-0@9")
+@leads(
+    "claims",
+    "assign/hand-over-older",
+    COOPERATIVE,
+    "cooperative-sticky t0:1 t1:1; a[t0]=t0-0@9; b[t0 t1]=t0-0@10",
+)
 class TrustsAnyClaim(Leading):
     """Whoever claims a partition may have it at once, in whatever generation it claims it."""
 
@@ -195,7 +200,8 @@ class Reading(Leading):
     "user-data",
     "assign/reads-user-data",
     STICKY,
-    "sticky t0:2; a[t0]=000000010002743000000001000000010000000a; b[t0]=000000010002743000000001000000000000000a",
+    "sticky t0:3; a[t0]=00000001000274300000000200000000000000010000000a; "
+    "b[t0]=000000010002743000000001000000020000000a",
 )
 class ReadsAPrefix(Reading):
     """User data without a version before it says nothing."""
@@ -208,7 +214,7 @@ class ReadsAPrefix(Reading):
     "user-data",
     "assign/reads-old-user-data",
     STICKY,
-    "sticky t0:2; a[t0]=00000001000274300000000100000001; b[t0]=00000001000274300000000100000000",
+    "sticky t0:3; a[t0]=0000000100027430000000020000000000000001; b[t0]=00000001000274300000000100000002",
 )
 class WantsAGeneration(Reading):
     """User data without a generation says nothing."""

@@ -1,0 +1,116 @@
+"""Sticky shares where all members subscribe to the same (the constrained case of AbstractStickyAssignor)."""
+
+from typing import final
+
+from conformance.models.assignment import Group, Partition, java_order
+from conformance.models.sticky.claims import Claims
+from conformance.models.sticky.racks import Racks
+
+
+@final
+class Alike:
+    """Everybody keeps the quota of what it owns, or one more; then who has less is dealt what is free."""
+
+    def __init__(self, group: Group, claims: Claims, racks: Racks) -> None:
+        self._racks = racks
+        self._claims = claims
+        self._quota, self._extra = divmod(len(group.wanted), len(claims.members))
+        """What everybody gets, and how many may still get one more."""
+        self._given: dict[str, list[Partition]] = {each.id: [] for each in claims.members}
+        self.moving: set[Partition] = set()
+        """What somebody else has to give up first: cooperative members get it a round later."""
+        self._needy: list[str] = []
+        """Who has less than the quota."""
+        self._level: list[str] = []
+        """Who has the quota, and may get one more."""
+        self._lost: dict[Partition, str] = {}
+        """What an owner could not keep, and who that was."""
+        kept = self._keep()
+        free = [each for each in group.wanted if each not in kept]
+        self._needy.sort(key=java_order)
+        self._level.sort(key=java_order)
+        if racks.count:
+            free.sort(key=racks.neighbours)
+            free = self._deal_near(free)
+        self._deal(free)
+
+    @property
+    def holders(self) -> dict[Partition, str]:
+        return {partition: member for member, given in self._given.items() for partition in given}
+
+    def _keep(self) -> set[Partition]:
+        """Everybody keeps what it may have of its own: the lowest numbers first, of whatever topic."""
+        kept: set[Partition] = set()
+        for member, owned in self._claims.owned.items():
+            near = sorted((each for each in owned if self._racks.are_near(member, each)), key=_by_number)
+            mine = [each for each in near if each not in self._claims.contested]
+            room = len(mine)
+            if room < self._quota:
+                self._needy.append(member)
+            elif room > self._quota and self._extra:
+                room = self._quota + 1
+                self._one_more_has_enough()
+            else:
+                room = self._quota
+                if self._extra:
+                    self._level.append(member)
+            self._given[member] += mine[:room]
+            kept.update(mine[:room])
+            self._lost.update((each, member) for each in owned if each not in kept)
+        return kept
+
+    def _one_more_has_enough(self) -> None:
+        self._extra -= 1
+        if not self._extra:
+            self._level.clear()
+
+    def _deal_near(self, free: list[Partition]) -> list[Partition]:
+        """To the next of the needy that is near, else to the first near one that may have one more; what is left."""
+        left: list[Partition] = []
+        turn = 0
+        for partition in free:
+            needy = self._nearest(partition, self._needy, turn)
+            level = self._nearest(partition, self._level, 0) if needy is None else None
+            if needy is not None:
+                turn = self._serve(needy, partition)
+            elif level is not None:
+                self._give(partition, self._level.pop(level))
+                self._one_more_has_enough()
+            else:
+                left.append(partition)
+        return left
+
+    def _nearest(self, partition: Partition, members: list[str], turn: int) -> int | None:
+        places = (*range(turn, len(members)), *range(turn))
+        return next((place for place in places if self._racks.share(members[place], partition)), None)
+
+    def _serve(self, place: int, partition: Partition) -> int:
+        """To one of the needy; whose turn it is then."""
+        member = self._needy[place]
+        self._give(partition, member)
+        if len(self._given[member]) < self._quota:
+            place += 1
+        else:
+            del self._needy[place]
+            if self._extra:
+                self._level.append(member)
+        return place % len(self._needy) if self._needy else 0
+
+    def _deal(self, free: list[Partition]) -> None:
+        """To the needy in turns; then one more to each of those that have the quota."""
+        turn = 0
+        for partition in free:
+            if not self._needy:
+                self._give(partition, self._level.pop(0))
+                continue
+            turn = self._serve(turn, partition)
+
+    def _give(self, partition: Partition, member: str) -> None:
+        self._given[member].append(partition)
+        if self._lost.get(partition, member) != member or partition in self._claims.contested:
+            self.moving.add(partition)
+
+
+def _by_number(partition: Partition) -> tuple[int, bytes]:
+    topic, number = partition
+    return number, java_order(topic)

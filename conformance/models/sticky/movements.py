@@ -1,0 +1,47 @@
+"""What has moved from whom to whom in a round: so that of a topic no partition moves in and another one out."""
+
+from typing import NamedTuple, final
+
+from conformance.models.assignment import Partition
+from conformance.models.sticky.hashing import Partitions
+
+
+class Move(NamedTuple):
+    giver: str
+    receiver: str
+
+
+@final
+class Movements:
+    """Each partition that is not where it was before, with the first giver and the last receiver."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, dict[Move, Partitions]] = {}
+        self._moves: dict[Partition, Move] = {}
+
+    @property
+    def state(self) -> frozenset[tuple[Move, tuple[Partition, ...]]]:
+        """All that later moves depend on."""
+        return frozenset(
+            (move, partitions.order) for moves in self._by_topic.values() for move, partitions in moves.items()
+        )
+
+    def instead(self, partition: Partition, giver: str, receiver: str) -> Partition:
+        """The one to move: where another one of its topic came the opposite way, that one goes back."""
+        first = self._moves[partition].giver if partition in self._moves else giver
+        opposite = self._by_topic.get(partition[0], {}).get(Move(receiver, first))
+        return opposite.first() if opposite else partition
+
+    def note(self, partition: Partition, giver: str, receiver: str) -> None:
+        of_topic = self._by_topic.setdefault(partition[0], {})
+        before = self._moves.pop(partition, None)
+        if before is not None:
+            of_topic[before].remove(partition)
+            if not of_topic[before]:
+                del of_topic[before]
+            if before.giver == receiver:
+                return
+            giver = before.giver
+        move = Move(giver, receiver)
+        self._moves[partition] = move
+        of_topic.setdefault(move, Partitions()).add(partition)
