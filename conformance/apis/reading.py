@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 from conformance.models.group.words import Error
@@ -69,6 +70,8 @@ def body_of(spoken: Any, readers: Iterable[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if value is None or type(value) in (str, int, bool):
+        return value
     if isinstance(value, Error):
         return value.name
     if is_dataclass(value):
@@ -82,9 +85,9 @@ def fields_from(
     """The fields of a class. Errors: TypeError."""
     for name in body.keys() - readers.keys():
         raise TypeError(f"there is no field {name}; there are {', '.join(readers) or 'none'}")
-    for each in fields(made) if made is not None else ():
-        if each.default is MISSING and each.name in readers.keys() - body.keys():
-            raise TypeError(f"the field {each.name} is missing")
+    for name in _needed(made) if made is not None else ():
+        if name in readers and name not in body:
+            raise TypeError(f"the field {name} is missing")
     read = {}
     for name, value in body.items():
         try:
@@ -92,3 +95,8 @@ def fields_from(
         except TypeError as wrong:
             raise TypeError(f"{name}: {wrong}") from None
     return read
+
+
+@cache
+def _needed(made: type[Any]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(made) if each.default is MISSING)

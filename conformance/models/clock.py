@@ -1,6 +1,6 @@
 """A clock that is moved by hand, and the timers of a machine that are armed on it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 from conformance.models.group.words import Timer
@@ -14,11 +14,11 @@ class Clock:
     """Due when; of two at one time the one that was armed first goes first."""
 
     def armed(self, timer: Timer, ms: int) -> "Clock":
-        timers = (*self.disarmed(timer).timers, (self.now_ms + ms, timer))
-        return replace(self, timers=tuple(sorted(timers, key=lambda each: each[0])))
+        timers = [*self.disarmed(timer).timers, (self.now_ms + ms, timer)]
+        return Clock(self.now_ms, tuple(sorted(timers, key=_deadline)))
 
     def disarmed(self, timer: Timer) -> "Clock":
-        return replace(self, timers=tuple(each for each in self.timers if each[1] != timer))
+        return Clock(self.now_ms, tuple([each for each in self.timers if each[1] != timer]))
 
     def due(self, until: int) -> "tuple[Timer, Clock] | None":
         """The timer that runs out next, and the clock at that moment; None: none does by then."""
@@ -26,3 +26,7 @@ class Clock:
             return None
         at_ms, timer = self.timers[0]
         return timer, Clock(at_ms, self.timers[1:])
+
+
+def _deadline(armed: tuple[int, Timer]) -> int:
+    return armed[0]

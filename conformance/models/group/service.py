@@ -99,54 +99,53 @@ class Service(Generic[Group]):
 
     def step(self, state: Served[Group], event: Event, /) -> Transition[Served[Group], Reply]:
         """Its actions are all the answers that the event leads to, also to earlier requests, with ids as they show."""
-        actor = event.actor if isinstance(event, By) else ""
-        state = replace(state, actors=(*state.actors, actor))
+        actors = (*state.actors, event.actor if isinstance(event, By) else "")
+        group, clock, failing = state.group, state.clock, state.failing
         replies: list[Reply] = []
         match event:
             case By():
-                state = self._run(state, _put(state, event), replies)
+                group, clock, failing = self._run(group, clock, failing, _put(state, event), replies)
             case Elapse(ms):
-                state = self._elapsed(state, state.clock.now_ms + ms, replies)
+                until = clock.now_ms + ms
+                while (due := clock.due(until)) is not None:
+                    timer, clock = due
+                    group, clock, failing = self._run(group, clock, failing, Fired(timer), replies)
+                clock = Clock(until, clock.timers)
             case FailWrite(error):
-                state = replace(state, failing=error)
+                failing = error
             case Unload() | Load() | Loaded():
-                state = self._run(state, event, replies)
+                group, clock, failing = self._run(group, clock, failing, event, replies)
             case _:
                 assert_never(event)
-        joined = ((state.actors[each.to], each) for each in replies if isinstance(each, Joined))
-        state = replace(state, names=state.names.told(joined))
-        return Transition(state, tuple(_shown(each, state.names) for each in replies))
+        joined = [(actors[each.to], each) for each in replies if isinstance(each, Joined)]
+        names = state.names.told(joined) if joined else state.names
+        after = Served(group, clock, names, actors, failing)
+        return Transition(after, tuple([_shown(each, names) for each in replies]))
 
-    def _elapsed(self, state: Served[Group], until: int, replies: list[Reply]) -> Served[Group]:
-        while (due := state.clock.due(until)) is not None:
-            timer, clock = due
-            state = self._run(replace(state, clock=clock), Fired(timer), replies)
-        return replace(state, clock=replace(state.clock, now_ms=until))
-
-    def _run(self, state: Served[Group], event: words.Event, replies: list[Reply]) -> Served[Group]:
+    def _run(
+        self, group: Group, clock: Clock, failing: Error | None, event: words.Event, replies: list[Reply]
+    ) -> tuple[Group, Clock, Error | None]:
         """The event, and what becomes of the appends that it leads to."""
         waiting = deque([event])
-        group, clock, failing = state.group, state.clock, state.failing
         while waiting:
             group, actions = self.coordinator.step(group, waiting.popleft())
-            became = Written() if failing is None else WriteFailed(failing)
             for action in actions:
                 match action:
                     case Arm(timer, ms):
                         clock = clock.armed(timer, ms)
                     case Disarm(timer):
                         clock = clock.disarmed(timer)
-                    case Append():  # all records of one request are one append
-                        waiting.append(became)
+                    case Append():
+                        waiting.append(Written() if failing is None else WriteFailed(failing))
                         failing = None
                     case _:
                         replies.append(action)
-        return replace(state, group=group, clock=clock, failing=failing)
+        return group, clock, failing
 
 
 def _put(state: Served[Group], event: By) -> words.Event:
     """As the coordinator hears it."""
-    number, names = len(state.actors) - 1, state.names
+    number, names = len(state.actors), state.names
     fresh = f"{event.actor}-{number}"
     asked = resolved(event.request, names, names.generation(event.actor, event.behind), fresh, number)
     return Nameless(asked) if event.nameless else asked
