@@ -77,8 +77,7 @@ class Answers:
             case Sync():
                 return Synced(to, error)
             case Join():
-                nobody = error in (Error.GROUP_MAX_SIZE_REACHED, Error.UNKNOWN_SERVER_ERROR)
-                return self.join_refusal(to, error, "" if nobody else request.member)
+                return self.join_refusal(to, error, "" if self.names_nobody(error) else request.member)
             case Leave():
                 return Left(to, error)
             case Commit():
@@ -93,6 +92,11 @@ class Answers:
                 return Deleted(to, error)
             case _:
                 assert_never(request)
+
+    def names_nobody(self, error: Error) -> bool:
+        """A JoinGroup with a member id hears this without its id. In Java so it is where the group is not at hand."""
+        away = error in (Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS)
+        return error in (Error.GROUP_MAX_SIZE_REACHED, Error.UNKNOWN_SERVER_ERROR) or (self.rules.java and away)
 
     def join_refusal(self, to: int, error: Error, member: str) -> Joined:
         return Joined(to, error, self.rules.generation_in_errors, None, None, "", member)
@@ -127,7 +131,7 @@ class Answers:
         return Left(leave.request, Error.NONE, results)
 
     def described(self, state: State, asked: Describe) -> Described:
-        """Protocol, metadata and assignments of a stable group alone."""
+        """Protocol and metadata of a stable group alone, and assignments, but in Java those of before show on."""
         if state.phase is Phase.DEAD:
             unknown = Error.GROUP_ID_NOT_FOUND if asked.version >= UNKNOWN_DESCRIBED_SINCE else Error.NONE
             return Described(asked.request, unknown, Phase.DEAD.called)
@@ -139,7 +143,7 @@ class Answers:
                 each.id,
                 each.instance if told else None,
                 each.metadata(protocol),
-                each.assignment if stable else EMPTY,
+                each.assignment if stable or self.rules.java else EMPTY,
             )
             for each in sorted(state.members, key=lambda each: each.id)
         ]

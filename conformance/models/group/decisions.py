@@ -46,7 +46,7 @@ class Decisions(Answers):
             case Written() | WriteFailed():
                 return bool(state.writes)
             case Unload():
-                return state.standing is Standing.OURS
+                return state.standing is not Standing.AWAY
             case Load():
                 return state.standing is Standing.AWAY and not state.writes
             case Loaded():
@@ -84,6 +84,8 @@ class Decisions(Answers):
         """Because this broker has not read the group, or does not hold it."""
         if isinstance(request, Sync) and self.protocol_missing(request):
             return Error.INCONSISTENT_GROUP_PROTOCOL
+        if self.rules.java and isinstance(request, Join) and not self.session_allowed(request.session_ms):
+            return Error.INVALID_SESSION_TIMEOUT
         if state.standing is Standing.OURS:
             return None
         if state.standing is Standing.LOADING:
@@ -91,7 +93,7 @@ class Decisions(Answers):
         return Error.NONE if isinstance(request, ListGroups) else Error.NOT_COORDINATOR
 
     def while_loading(self, request: Request) -> Error:
-        """Members are kept quiet: a heartbeat hears that all is well, a sync that it shall join again."""
+        """Members are kept quiet: a heartbeat hears that all is well, a sync that it shall join again, but not in Java."""
         match request:
             case ListGroups():
                 return Error.COORDINATOR_LOAD_IN_PROGRESS
@@ -99,7 +101,7 @@ class Decisions(Answers):
                 return Error.NOT_COORDINATOR
             case Heartbeat():
                 return Error.NONE
-            case Sync():
+            case Sync() if not self.rules.java:
                 return Error.REBALANCE_IN_PROGRESS
             case _:
                 return Error.COORDINATOR_LOAD_IN_PROGRESS
@@ -314,9 +316,11 @@ class Decisions(Answers):
         return sync.version >= SYNC_TYPE_SINCE and (sync.protocol_type is None or sync.protocol is None)
 
     def names_the_protocol(self, state: State, sync: Sync) -> bool:
+        """In Java what the group has not chosen yet is not compared."""
         if sync.version < SYNC_TYPE_SINCE:
             return True
-        return sync.protocol_type == state.protocol_type and sync.protocol == state.protocol
+        unknown = self.rules.java and state.protocol is None
+        return sync.protocol_type == state.protocol_type and (unknown or sync.protocol == state.protocol)
 
     def heartbeat_fault(self, state: State, beat: Heartbeat) -> Error | None:
         if self.rules.heartbeats_by_phase and state.phase in (Phase.PREPARING, Phase.COMPLETING):

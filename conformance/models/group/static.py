@@ -20,7 +20,7 @@ class StaticMembers(Rounds):
         if self.replacement_starts_round(state):
             return self.prepare(state, out)
         if not self.rules.replacement_written:
-            return self.answer_replacement(state, join.fresh, former_leader, out)
+            return self.answer_replacement(state, join.fresh, former_leader, holder.session_ms, out)
         return self.append(state, Replacing(self.group_record(state), holder, join.fresh, former_leader), out)
 
     def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
@@ -38,9 +38,11 @@ class StaticMembers(Rounds):
         leader = fresh if state.leader == holder.id else state.leader
         return state.placed(holder._replace(id=fresh, join=None, sync=None, new=new), holder.id)._replace(leader=leader)
 
-    def answer_replacement(self, state: State, id: str, former_leader: str | None, out: Out) -> State:
+    def answer_replacement(
+        self, state: State, id: str, former_leader: str | None, session_ms: int, out: Out
+    ) -> State:
         """In the generation that there is. Up to JoinGroup version 8 a leader is told that its former id leads, so that
-        it does not assign; later that it leads, and shall skip that."""
+        it does not assign; later that it leads, and shall skip that. Its first session is as long as the former one."""
         member = state.member(id)
         if member is None or member.join is None:
             return state
@@ -48,7 +50,7 @@ class StaticMembers(Rounds):
         skipping = asked.version >= SKIP_SINCE
         leads = skipping and state.leader == id
         out.append(self.joined(state, member, asked, state.leader if skipping else former_leader, leads, leads))
-        out.append(arm_session(id, member.session_ms))
+        out.append(arm_session(id, session_ms))
         return state.placed(member._replace(join=None))
 
     def replacement_failed(self, state: State, write: Replacing, error: Error, out: Out) -> State:

@@ -52,8 +52,8 @@ class Storage(StaticMembers):
         match write:
             case Assigning(record):
                 return self.assigned(state, record, out) if self.still_awaited(state, record) else state
-            case Replacing(after=id, leader=leader):
-                return self.answer_replacement(state, id, leader, out)
+            case Replacing(before=before, after=id, leader=leader):
+                return self.answer_replacement(state, id, leader, before.session_ms, out)
             case Committing(batch, to):
                 out.append(Committed(to, Error.NONE))
                 if not self.keeps_offsets(state):
@@ -100,12 +100,12 @@ class Storage(StaticMembers):
         return state.phase is Phase.COMPLETING and state.generation == record.generation
 
     def founding_failed(self, state: State, to: int, error: Error, out: Out) -> State:
-        """Who waits hears so, and is a member all the same."""
+        """There is no such group, and whoever waits for it hears so."""
         for each in state.members:
             if each.join is not None and each.join.to == to:
                 out.append(self.join_refusal(to, self.write_error(error), ""))
-                return state.placed(each._replace(join=each.join._replace(to=ANSWERED)))
-        return state
+        out += map(Disarm, armed(state, self.rules.sync_deadline))
+        return self.forgotten(state)
 
     # The partition moves
 
