@@ -79,9 +79,7 @@ def _plain(value: Any) -> Any:
     return [*map(_plain, value)] if isinstance(value, tuple) else value
 
 
-def fields_from(
-    body: Mapping[str, Any], readers: Mapping[str, Reader], made: type[Any] | None = None
-) -> dict[str, Any]:
+def fields_from(body: Mapping[str, Any], readers: Mapping[str, Reader], made: Any = None) -> dict[str, Any]:
     """The fields of a class. Errors: TypeError."""
     for name in body.keys() - readers.keys():
         raise TypeError(f"there is no field {name}; there are {', '.join(readers) or 'none'}")
@@ -98,5 +96,5 @@ def fields_from(
 
 
 @cache
-def _needed(made: type[Any]) -> tuple[str, ...]:
+def _needed(made: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(made) if each.default is MISSING)
