@@ -7,11 +7,12 @@ from conformance.checks.assignment import ASSIGNMENT
 from conformance.checks.consumer_group import CONSUMER_GROUP_CHECKS
 from conformance.checks.declared import Check, Family
 from conformance.checks.features import FEATURE_CHECKS
+from conformance.checks.group import GROUP_CHECKS
 from conformance.checks.nodes import NODE_CHECKS
 from conformance.checks.wire import WIRE
 
 __all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family"]
 
-LISTED: tuple[Check[Any], ...] = (*WIRE, *NODE_CHECKS, *ASSIGNMENT, *FEATURE_CHECKS, *CONSUMER_GROUP_CHECKS)
+LISTED: tuple[Check[Any], ...] = (*WIRE, *NODE_CHECKS, *ASSIGNMENT, *FEATURE_CHECKS, *GROUP_CHECKS, *CONSUMER_GROUP_CHECKS)
 CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}
 FAMILIES: tuple[Family[Any], ...] = tuple({id(each.family): each.family for each in CHECKS.values()}.values())

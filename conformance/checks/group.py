@@ -1,0 +1,155 @@
+"""What checks of coordinators of classic groups are about: the group of a release, and that of KIP-429's draft."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from conformance.apis.group_shorthand import shorthand
+from conformance.apis.group_trace import trace
+from conformance.apis.group_words import answers, said
+from conformance.checks.declared import Check, Exhibit, Family
+from conformance.checks.machines import Subject, Wording, answer, conversation, listed, machine_family
+from conformance.core.case import Role, Step
+from conformance.core.edition import APACHE, KIP_429, Standing, edition
+from conformance.core.history import History, Op
+from conformance.core.verdict import Violation
+from conformance.targets.protocol import GROUP
+from strategies.group_talk import group_conversations
+
+
+def released(name: str) -> Iterable[str]:
+    """Any release; and the draft, where it is asked for."""
+    found = edition(name)
+    return (name,) if found.standing is Standing.RELEASED or found == KIP_429 else ()
+
+
+def draft(name: str) -> Iterable[str]:
+    """A run of ``apache``, which names no release, has it too."""
+    return (KIP_429.name,) if edition(name) in (APACHE, KIP_429) else ()
+
+
+def talk(history: History, violation: Violation) -> list[Exhibit]:
+    """Who said what to the coordinator, and at which step which answer came."""
+    known = trace(history)
+    moments = {each.index: each for each in known.moments}
+
+    def told(op: Op) -> Exhibit:
+        moment = moments.get(op.index)
+        return {
+            "from": op.step.actor,
+            "to": WORDING.to,
+            "says": WORDING.says(op.step) if moment is None else said(moment, known),
+            "answer": answer(op.observation, WORDING.replied) if moment is None else answers(moment, known),
+            "guilty": op.index in violation.at,
+        }
+
+    return [{"kind": "sequence", "steps": [*map(told, history.ops)]}]
+
+
+def _actor(step: Step) -> str:
+    return step.actor
+
+
+def _says(step: Step) -> str:
+    return shorthand((step,))
+
+
+WORDING = Wording("coordinator", _actor, _says, listed)
+"""For what comes after an answer was lost."""
+
+
+def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
+    found = machine_family(Role.COORDINATOR, GROUP, editions, group_conversations, WORDING)
+    return replace(found, exhibits=talk)
+
+
+COORDINATOR = _family(released)
+DRAFT_COORDINATOR = _family(draft)
+
+GROUP_CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        "group/generations",
+        "one generation comes after the other, each with one leader, one protocol and what the leader gave to whom",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            "group/generation-grows",
+            "group/one-leader",
+            "group/leader-hears-all",
+            "group/list-only-to-leader",
+            "group/common-protocol",
+            "group/assignment-from-leader",
+            "group/initial-delay",
+            "group/join-phase-ends",
+        ),
+    ),
+    Check(
+        "group/parked",
+        "whoever waits is answered once, in time, and loses its place only for a reason",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            "group/answered-once",
+            "group/answers-at-once",
+            "group/parked-answered",
+            "group/superseded-let-go",
+            "group/unload-answers-all",
+            "group/sessions-end",
+            "group/sessions-kept",
+        ),
+    ),
+    Check(
+        "group/static",
+        "an instance id belongs to one member at a time, and the one before it is fenced",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            "group/one-id-per-instance",
+            "group/fenced-never-wins",
+            "group/fenced-let-go",
+            "group/fresh-ids",
+            "group/ids-before-members",
+        ),
+    ),
+    Check(
+        "group/errors",
+        "what is wrong with a request is told by the error that is documented, and changes nothing",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            "group/answers-join",
+            "group/answers-sync",
+            "group/answers-heartbeat",
+            "group/answers-leave",
+            "group/answers-offsets",
+            "group/answers-groups",
+            "group/stale-never-wins",
+            "group/refused-changes-nothing",
+            "group/size-limit",
+        ),
+    ),
+    Check(
+        "group/records",
+        "what was acknowledged is in the log, and what came to nothing is not there",
+        COORDINATOR,
+        conversation,
+        values=300,
+        invariants=(
+            "group/commits-kept",
+            "group/outlives-moves",
+            "group/goes-on-after-moves",
+            "group/failed-writes-count-nothing",
+        ),
+    ),
+    Check(
+        "group/newest-leads",
+        "whoever speaks the highest protocol version leads",
+        DRAFT_COORDINATOR,
+        conversation,
+        values=200,
+        invariants=("group/newest-leads", "group/first-of-newest-leads"),
+    ),
+)
