@@ -93,7 +93,7 @@ class Decisions(Answers):
         return Error.NONE if isinstance(request, ListGroups) else Error.NOT_COORDINATOR
 
     def while_loading(self, request: Request) -> Error:
-        """Members are kept quiet: a heartbeat hears that all is well, a sync that it shall join again, but not in Java."""
+        """Members are kept quiet: a heartbeat hears that all is well, a sync, not in Java, that it shall join again."""
         match request:
             case ListGroups():
                 return Error.COORDINATOR_LOAD_IN_PROGRESS

@@ -38,9 +38,7 @@ class StaticMembers(Rounds):
         leader = fresh if state.leader == holder.id else state.leader
         return state.placed(holder._replace(id=fresh, join=None, sync=None, new=new), holder.id)._replace(leader=leader)
 
-    def answer_replacement(
-        self, state: State, id: str, former_leader: str | None, session_ms: int, out: Out
-    ) -> State:
+    def answer_replacement(self, state: State, id: str, former_leader: str | None, session_ms: int, out: Out) -> State:
         """In the generation that there is. Up to JoinGroup version 8 a leader is told that its former id leads, so that
         it does not assign; later that it leads, and shall skip that. Its first session is as long as the former one."""
         member = state.member(id)
