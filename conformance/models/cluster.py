@@ -1,0 +1,501 @@
+"""Consumers and their coordinator, joined by a network that delays, loses and breaks, as one composed machine.
+
+Each member has one connection: requests go one after another, and an answer is heard when its time comes. A member that
+has heard something polls until it has nothing more to do. Processes crash and are started again. Timers of the
+coordinator run out as soon as nobody who is alive is waited for; earlier only at a cost, since a network is faster than
+a session. A heartbeat is sent only where its answer would say more than that all is well: others change nothing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from conformance.models.composed import HUB, Did, Law, Sent, StepLaw
+from conformance.models.group.aging import ids, older
+from conformance.models.group.coordinator import Coordinator
+from conformance.models.group.state import State as Group
+from conformance.models.group.words import (
+    Beat,
+    Blob,
+    Error,
+    Fired,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Phase as GroupPhase,
+    Reply,
+    Request,
+    Sync,
+    Synced,
+)
+from conformance.models.hub import NUMBERS, Aged, Answer, Ask, Coordinating, Fire, Hub, Store, number, spoken
+from conformance.models.member.consumer import Consumer
+from conformance.models.member.state import Identity, Pause, Phase, State
+from conformance.models.member.words import (
+    HEARTBEAT,
+    RETRY,
+    Close,
+    Disconnected,
+    Event,
+    Poll,
+    Raised,
+    Seen,
+    Subscribe,
+)
+from conformance.models.membership import Subscription
+from conformance.models.operations import EVERYBODYS
+
+CRASHES, LOSSES, LATE, REPEATS = "crashes", "losses", "late", "repeats"
+"""Budgets: processes that end, connections that break, timers that run out for members that are alive, requests that
+arrive twice."""
+IDS: Final = 4
+"""So many each member may be given; one that the group has forgotten is given again."""
+MANY: Final = 10**6
+"""Of a budget, or of generations: no search, no bound."""
+POLLS: Final = 10
+ROUNDS: Final = 4
+"""So many generations are counted since anything befell the group."""
+
+
+class Centre(NamedTuple):
+    """The coordinator, and what it could know of the processes behind its members, but does not."""
+
+    hub: Hub
+    held: tuple[frozenset[str], ...]
+    """The ids that each member's process knows, or will when it hears what is on its way."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """What joined under an id, sorted."""
+    rounds: int = 0
+    """Generations since anything befell the group, up to ``ROUNDS``."""
+    rolled: int = 0
+    """Steps of the script that are done."""
+
+    @property
+    def group(self) -> Group:
+        return self.hub.group
+
+    def holds(self, id: str) -> bool:
+        return any(id in each for each in self.held)
+
+
+class Node(NamedTuple):
+    kind: str = ""
+    """Nothing: nobody has ever started it."""
+    topics: tuple[str, ...] = EVERYBODYS
+    state: State | None = None
+    """None: there is no process."""
+    out: tuple[Request, ...] = ()
+    """Requests, the oldest first."""
+    waits: bool = False
+    """A request has arrived, and its answer has not set out."""
+    inbox: Reply | None = None
+    """The answer that is on its way."""
+    serial: int = 0
+    starts: bool = False
+    """Somebody will start it again."""
+    then: tuple[str, tuple[str, ...]] | None = None
+    """As what it starts when it has left: kind and topics."""
+    failed: str = ""
+    """What it gave up with."""
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.out) or self.waits or self.inbox is not None
+
+    @property
+    def id(self) -> str:
+        return "" if self.state is None else self.state.identity.member
+
+
+# Moves and messages
+
+
+class Does(NamedTuple):
+    """A member: ``hears`` what is on its way, its request ``arrives``, it ``beats``, ``retries``, ``starts``,
+    ``crashes``, its connection ``breaks``, its request arrives and ``repeats``."""
+
+    verb: str
+
+
+class Rolls(NamedTuple):
+    """The operator goes on with the script."""
+
+
+class From(NamedTuple):
+    """A member asks, or something befalls it."""
+
+    by: int
+    ask: Ask
+    kind: str
+    keeps: str | None = None
+    """What its process still knows, where the connection broke; None: it did not."""
+    only_news: bool = False
+    """It arrives only where the answer has something to say."""
+
+
+class Told(NamedTuple):
+    """The operator tells a member to stop, and to start as another kind: none, to stay away."""
+
+    kind: str
+    topics: tuple[str, ...] = EVERYBODYS
+
+
+Part: TypeAlias = Centre | Node
+Move: TypeAlias = Does | Rolls | Fire | Store
+Message: TypeAlias = From | Answer | Aged | Told
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much may happen."""
+
+    crashes: int = 1
+    losses: int = 0
+    late: int = 0
+    repeats: int = 0
+    stays_away: bool = False
+    """Who crashed is not started again."""
+    newest: int = 2
+    """So many generations are told from each other."""
+    script: tuple[tuple[int, str], ...] = ()
+    """Of the operator: number of a member, and what it shall be."""
+
+
+NO_SCOPE: Final = Scope(MANY, MANY, MANY, MANY, newest=MANY)
+"""For conversations, which bring their own end."""
+
+
+class Cluster:
+    """The composed machine. ``consumers``: what each kind of member is."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        consumers: Mapping[str, Consumer],
+        members: tuple[str, ...],
+        scope: Scope = NO_SCOPE,
+        kinds: tuple[str, ...] = (),
+        laws: "tuple[Law[Any] | StepLaw[Any, Any, Any], ...]" = (),
+        adapted: Callable[[Request], Request] = lambda request: request,
+    ) -> None:
+        """``kinds``: of the members that are about to start, one after another. ``adapted``: a request as the
+        brokers can read it."""
+        self.coordinator = coordinator
+        self.consumers = consumers
+        self.names = ("coordinator", *members)
+        self.scope = scope
+        self.kinds = kinds
+        self.laws = laws
+        self.adapted = adapted
+        budgets = {CRASHES: scope.crashes, LOSSES: scope.losses, LATE: scope.late, REPEATS: scope.repeats}
+        self.hub = Coordinating(
+            coordinator, coordinator.rules.sync_deadline, len(members), budgets, newest=scope.newest, blob=aged_blob
+        )
+
+    @property
+    def folds(self) -> bool:
+        """Does it forget what only grows?"""
+        return self.scope.newest < MANY
+
+    def initial(self) -> tuple[Part, ...]:
+        count = len(self.names) - 1
+        nodes = [Node(kind, starts=True) for kind in self.kinds]
+        nodes += [Node()] * (count - len(nodes))
+        return (Centre(self.hub.initial(), (frozenset(),) * count), *nodes)
+
+    # What may happen
+
+    def moves(self, index: int, part: Part, /) -> Iterator[Move]:
+        if isinstance(part, Centre):
+            for move in self.hub.moves(part.hub):
+                if self.cost(part, move) == "" or part.hub.spent(LATE) is not None:
+                    yield move
+            if part.rolled < len(self.scope.script) and self.is_at_peace(part):
+                yield Rolls()
+            return
+        for verb in (*self.natural(part), *self.mishaps(part)):
+            yield Does(verb)
+
+    def natural(self, node: Node) -> Iterator[str]:
+        """What happens by itself."""
+        if node.state is None:
+            if node.starts:
+                yield "starts"
+            return
+        if node.inbox is not None:
+            yield "hears"
+        elif node.out and not node.waits:
+            yield "arrives"
+        elif not node.busy and self.consumers[node.kind].is_beating(node.state):
+            yield "beats"
+        if node.state.pause is not Pause.NO:
+            yield "retries"
+
+    def mishaps(self, node: Node) -> Iterator[str]:
+        if node.state is not None:
+            yield "crashes"
+            if node.busy:
+                yield "breaks"
+            if node.out and not node.waits and node.inbox is None:
+                yield "repeats"
+
+    def cost(self, centre: Centre, move: Fire | Store) -> str:
+        """A timer runs out for nothing if it waits for nobody who is alive."""
+        if isinstance(move, Store):
+            return ""
+        group, (kind, member) = centre.group, (move.timer.kind, move.timer.member)
+        match kind:
+            case "rebalance" if group.initial:
+                return ""
+            case "rebalance":
+                awaited = [*(each.id for each in group.members if each.join is None), *group.pending]
+            case "sync":
+                awaited = [*group.owing]
+            case _:
+                awaited = [member]
+        return LATE if any(map(centre.holds, awaited)) else ""
+
+    def is_at_peace(self, centre: Centre) -> bool:
+        """All who run are in the group, and it is stable: the operator looks at nothing else."""
+        group = centre.group
+        everybody = all(any(map(group.member, held)) for held in centre.held if held)
+        present = group.phase is GroupPhase.STABLE and not group.owing and not group.pending
+        return present and everybody and all(centre.holds(each.id) for each in group.members)
+
+    # The coordinator
+
+    def act(self, index: int, part: Part, move: Move, /) -> Did[Part, Message]:
+        if isinstance(part, Centre):
+            return self.acted(part, move)
+        after, sends, _ = self.lived(index, part, move)
+        return Did(after, sends)
+
+    def acted(self, centre: Centre, move: Move) -> Did[Part, Message]:
+        if isinstance(move, Rolls):
+            member, kind = self.scope.script[centre.rolled]
+            return Did(centre._replace(rolled=centre.rolled + 1, rounds=0), (Sent(member, Told(kind)),))
+        assert isinstance(move, Fire | Store)
+        cost = self.cost(centre, move)
+        hub = centre.hub.spent(cost)
+        assert hub is not None, "moves are offered while there is something left"
+        did = self.hub.act(hub, move)
+        return self.done(centre, did, disturbed=not (isinstance(move, Fire) and centre.group.initial))
+
+    def done(self, centre: Centre, did: Did[Hub, Any], disturbed: bool) -> Did[Part, Message]:
+        """What the coordinator did, and what follows for what is known of the processes."""
+        held = list(centre.held)
+        for to, message in did.sends:
+            if isinstance(message, Answer) and isinstance(message.reply, Joined) and message.reply.member:
+                held[to - 1] = held[to - 1] | {message.reply.member}
+        group = did.part.group
+        known = frozenset(ids(group))
+        formed = group.generation != centre.group.generation or any(isinstance(sent.message, Aged) for sent in did.sends)
+        rounds = min((0 if disturbed else centre.rounds) + formed, ROUNDS)
+        kinds = tuple([each for each in centre.kinds if each[0] in known])
+        return Did(centre._replace(hub=did.part, held=tuple(held), kinds=kinds, rounds=rounds), did.sends)
+
+    def take(self, index: int, part: Part, message: Message, /) -> Did[Part, Message] | None:
+        if isinstance(part, Centre):
+            assert isinstance(message, From)
+            return self.asked(part, message)
+        return Did(self.reached(index, part, message))
+
+    def asked(self, centre: Centre, message: From) -> Did[Part, Message] | None:
+        by, request = message.by, message.ask.request
+        did = self.hub.take(centre.hub, message.ask)
+        if did is None or (message.only_news and _all_is_well(did)):
+            return None
+        held = list(centre.held)
+        if request is None:
+            held[by - 1] = frozenset({message.keeps} - {"", None})
+        elif isinstance(request, Join):
+            held[by - 1] = frozenset({request.member} - {""})
+        befell = request is None or bool(message.ask.cost) or isinstance(request, Leave)
+        befell = befell or (isinstance(request, Join) and centre.group.member(request.member) is None)
+        after = self.done(centre._replace(held=tuple(held)), did, befell)
+        assert isinstance(after.part, Centre)
+        if not isinstance(request, Join):
+            return after
+        here = {id for id in after.part.held[by - 1]} & set(ids(after.part.group))
+        kinds = {**dict(after.part.kinds), **dict.fromkeys(here, message.kind)}
+        return Did(after.part._replace(kinds=tuple(sorted(kinds.items()))), after.sends)
+
+    # Members
+
+    def reached(self, index: int, node: Node, message: Message) -> Node:
+        match message:
+            case Aged(by):
+                return aged_node(node, by)
+            case Answer(reply):
+                if message.serial != node.serial or not node.waits:
+                    return node
+                node = node._replace(waits=False, inbox=reply)
+                closed = node.state is not None and node.state.phase is Phase.CLOSED
+                return self.gone(node._replace(inbox=None)) if closed else node
+            case Told(kind, topics):
+                return self.told(node, kind, topics)[0]
+            case From():
+                raise AssertionError("only the coordinator is asked")
+
+    def told(self, node: Node, kind: str, topics: tuple[str, ...]) -> tuple[Node, list[Seen]]:
+        """To stop, and to start as that kind."""
+        node = node._replace(then=(kind, topics))
+        if node.state is None:
+            return self.gone(node), []
+        after, seen = self.run(node, Close())
+        return self.gone(after), seen
+
+    def gone(self, node: Node) -> Node:
+        """A process that has nothing more to say ends, and what comes after it starts."""
+        if node.state is not None and (node.state.phase is not Phase.CLOSED or node.busy):
+            return node
+        if node.then is None:
+            return node._replace(state=None)
+        kind, topics = node.then
+        started = bool(kind)
+        return Node(kind or node.kind, topics, starts=started, serial=node.serial)
+
+    def lived(
+        self, index: int, node: Node, move: Move
+    ) -> tuple[Node, tuple[Sent[Message], ...], list[Seen]]:  # fmt: skip
+        """What becomes of a member, what it sends, and what its user sees."""
+        assert isinstance(move, Does)
+        match move.verb:
+            case "starts":
+                return *self.started(node), []
+            case "crashes":
+                after = Node(
+                    node.kind, node.topics, serial=self.next(node), starts=not self.scope.stays_away, then=node.then
+                )
+                if node.then is not None:
+                    after = self.gone(after)
+                return after, self.befalls(index, node, CRASHES, ""), []
+            case "breaks":
+                lost = node._replace(out=(), waits=False, inbox=None, serial=self.next(node))
+                after, seen = self.run(lost, Disconnected())
+                return self.gone(after), self.befalls(index, node, LOSSES, node.id), seen
+            case "retries":
+                after, seen = self.run(node, Fired(RETRY))
+                return after, (), seen
+            case "hears":
+                assert node.inbox is not None
+                after, seen = self.run(node._replace(inbox=None), self.heard(node.inbox))
+                return self.gone(after), (), seen
+            case "beats":
+                assert node.state is not None
+                state, actions = self.consumers[node.kind].step(node.state, Fired(HEARTBEAT))
+                (beat,) = [each for each in actions if isinstance(each, Heartbeat)]
+                return node._replace(state=state, waits=True), self.asks(index, node, beat, only_news=True), []
+        request = node.out[0]
+        if move.verb == "repeats":
+            return node, self.asks(index, node, request, REPEATS), []
+        return node._replace(out=node.out[1:], waits=True), self.asks(index, node, request), []
+
+    def heard(self, reply: Reply) -> Event:
+        assert isinstance(reply, Joined | Synced | Beat) or type(reply).__name__ in ("Left", "Committed")
+        return reply  # type: ignore[return-value]
+
+    def started(self, node: Node) -> tuple[Node, tuple[Sent[Message], ...]]:
+        consumer = self.consumers[node.kind]
+        state, _ = consumer.step(consumer.initial(), Subscribe(node.topics))
+        after, _ = self.run(node._replace(state=state, starts=False, failed="", then=None), Poll())
+        return after, ()
+
+    def next(self, node: Node) -> int:
+        return (node.serial + 1) % NUMBERS if node.busy else node.serial
+
+    def befalls(self, index: int, node: Node, cost: str, keeps: str) -> tuple[Sent[Message], ...]:
+        return (Sent(HUB, From(index, Ask(None, (), cost), node.kind, keeps)),)
+
+    def asks(
+        self, index: int, node: Node, request: Request, cost: str = "", only_news: bool = False
+    ) -> tuple[Sent[Message], ...]:
+        pool = tuple([each for each in pools(self.names[index]) if each != node.id]) if isinstance(request, Join) else ()
+        numbered = replace(self.adapted(request), request=number(index, node.serial))
+        return (Sent(HUB, From(index, Ask(numbered, pool, cost), node.kind, only_news=only_news)),)
+
+    def run(self, node: Node, event: Event) -> tuple[Node, list[Seen]]:
+        """The consumer meets something, and polls until it has nothing more to do."""
+        assert node.state is not None
+        consumer = self.consumers[node.kind]
+        state, actions = consumer.step(node.state, event)
+        found = [*actions]
+        polls = 0
+        while consumer.wants_poll(state) and polls < POLLS:
+            polls += 1
+            state, actions = consumer.step(state, Poll())
+            found += actions
+            if any(isinstance(each, Raised) for each in actions):
+                break
+        seen = [each for each in found if isinstance(each, Seen)]
+        raised = [each.error for each in seen if isinstance(each, Raised)]
+        if raised:
+            return Node(node.kind, node.topics, serial=self.next(node), failed=raised[0]), seen
+        requests = tuple([each for each in found if isinstance(each, Join | Sync | Leave)])
+        return node._replace(state=self.kept(state), out=(*node.out, *requests)), seen
+
+    def kept(self, state: State) -> State:
+        """Of what a consumer remembers, what matters here."""
+        state = replace(state, given=(), given_in=-1)
+        return replace(state, incompatible=state.incompatible % 2) if self.folds else state
+
+    def says(self, said: Move | Message, /) -> str:
+        match said:
+            case Does(verb):
+                return "" if verb in ("hears", "arrives") else verb
+            case Rolls():
+                return ""
+            case Told(kind, _):
+                return f"stop, and start as {kind}" if kind else "stop"
+            case From(_, ask):
+                return spoken(ask)
+            case _:
+                return spoken(said)
+
+
+def _all_is_well(did: Did[Hub, Any]) -> bool:
+    return all(
+        isinstance(sent.message, Answer) and isinstance(sent.message.reply, Beat) and sent.message.reply.error is Error.NONE for sent in did.sends
+    )
+
+
+def pools(name: str) -> Iterable[str]:
+    return (f"{name}{number}" for number in range(1, IDS + 1))
+
+
+# What a member remembers, once the group has aged
+
+
+def aged_blob(blob: Blob, by: int) -> Blob:
+    return replace(blob, generation=older(blob.generation, by)) if isinstance(blob, Subscription) else blob
+
+
+def aged_node(node: Node, by: int) -> Node:
+    inbox = node.inbox
+    if isinstance(inbox, Joined):
+        members = tuple([(id, instance, aged_blob(blob, by)) for id, instance, blob in inbox.members])
+        inbox = replace(inbox, generation=older(inbox.generation, by), members=members)
+    state = node.state
+    if state is not None:
+        beat = None if state.beat_as is None else _aged_identity(state.beat_as, by)
+        state = replace(
+            state,
+            identity=_aged_identity(state.identity, by),
+            asked_as=_aged_identity(state.asked_as, by),
+            beat_as=beat,
+        )
+    return node._replace(state=state, inbox=inbox, out=tuple([_aged_request(each, by) for each in node.out]))
+
+
+def _aged_identity(identity: Identity, by: int) -> Identity:
+    return identity._replace(generation=older(identity.generation, by))
+
+
+def _aged_request(request: Request, by: int) -> Request:
+    if isinstance(request, Join):
+        protocols = tuple([(name, aged_blob(blob, by)) for name, blob in request.protocols])
+        return replace(request, protocols=protocols)
+    generation = getattr(request, "generation", None)
+    return request if generation is None else replace(request, generation=older(generation, by))  # type: ignore[call-arg]
+
