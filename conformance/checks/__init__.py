@@ -13,6 +13,13 @@ from conformance.checks.wire import WIRE
 
 __all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family"]
 
-LISTED: tuple[Check[Any], ...] = (*WIRE, *NODE_CHECKS, *ASSIGNMENT, *FEATURE_CHECKS, *GROUP_CHECKS, *CONSUMER_GROUP_CHECKS)
+LISTED: tuple[Check[Any], ...] = (
+    *WIRE,
+    *NODE_CHECKS,
+    *ASSIGNMENT,
+    *FEATURE_CHECKS,
+    *GROUP_CHECKS,
+    *CONSUMER_GROUP_CHECKS,
+)
 CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}
 FAMILIES: tuple[Family[Any], ...] = tuple({id(each.family): each.family for each in CHECKS.values()}.values())
