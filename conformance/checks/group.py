@@ -9,7 +9,7 @@ from conformance.apis.group_words import answers, said
 from conformance.checks.declared import Check, Exhibit, Family
 from conformance.checks.machines import Subject, Wording, answer, conversation, listed, machine_family
 from conformance.core.case import Role, Step
-from conformance.core.edition import APACHE, KIP_429, Standing, edition
+from conformance.core.edition import KIP_429, Standing, edition
 from conformance.core.history import History, Op
 from conformance.core.verdict import Violation
 from conformance.targets.protocol import GROUP
@@ -18,13 +18,12 @@ from strategies.group_talk import group_conversations
 
 def released(name: str) -> Iterable[str]:
     """Any release; and the draft, where it is asked for."""
-    found = edition(name)
-    return (name,) if found.standing is Standing.RELEASED or found == KIP_429 else ()
+    return (name,) if edition(name).standing is Standing.RELEASED else draft(name)
 
 
 def draft(name: str) -> Iterable[str]:
-    """A run of ``apache``, which names no release, has it too."""
-    return (KIP_429.name,) if edition(name) in (APACHE, KIP_429) else ()
+    """Not in a run of ``apache``: what plays a released coordinator does not play this one."""
+    return (name,) if edition(name) == KIP_429 else ()
 
 
 def talk(history: History, violation: Violation) -> list[Exhibit]:
