@@ -80,3 +80,5 @@ OLDER: Final = Departure(
     "It is held back for a round.",
 )
 DEPARTURES: Final = (GONE, NOTHING_ASKED, FORMER, ENDLESS, UNEVEN, NEEDLESS, NEWER, OLDER, LISTED)
+UNSEEN: Final = (UNEVEN,)
+"""No group is known in which it comes to that: none of 600,000 drawn ones."""
