@@ -154,7 +154,7 @@ class Coordinator(Storage):
         if error is Error.GROUP_MAX_SIZE_REACHED:
             return self.turned_out(state, join.member, out)
         if error is Error.INCONSISTENT_GROUP_PROTOCOL and state.phase is Phase.DEAD:
-            return self.founded(state, join, out)
+            return self.founded(state, out)
         return state
 
     def turned_out(self, state: State, id: str, out: Out) -> State:
@@ -170,7 +170,7 @@ class Coordinator(Storage):
         if join.member:
             return self.join_with_id(state, join, out)
         if state.phase is Phase.DEAD:
-            state = self.founded(state, join, out)
+            state = self.founded(state, out)
         return self.join_without_id(state, join, out)
 
     def join_without_id(self, state: State, join: Join, out: Out) -> State:

@@ -4,7 +4,6 @@ from typing import TypeAlias
 
 from conformance.models.group.decisions import Decisions
 from conformance.models.group.state import (
-    ANSWERED,
     NOT_INITIAL,
     REBALANCE,
     SYNC,
@@ -74,14 +73,24 @@ class Rounds(Decisions):
         return self.prepare_or_complete(state.placed(self.updated(member, join)), out)
 
     def updated(self, member: Member, join: Join) -> Member:
+        session_ms, rebalance_ms = self.timeouts(member, join)
+        return member._replace(
+            session_ms=session_ms,
+            rebalance_ms=rebalance_ms,
+            protocols=join.protocols,
+            join=Parked(join.request, join.version),
+            protocol_version=join.protocol_version,
+        )
+
+    def timeouts(self, member: Member, join: Join) -> tuple[int, int]:
+        """Of the session and of a round, once the member has joined again."""
         if self.rules.timeouts_renewed:
-            member = member._replace(session_ms=join.session_ms, rebalance_ms=join.patience_ms)
-        parked = Parked(join.request, join.version)
-        return member._replace(protocols=join.protocols, join=parked, protocol_version=join.protocol_version)
+            return join.session_ms, join.patience_ms
+        return member.session_ms, member.rebalance_ms
 
     def supersede_join(self, member: Member, former: Parked, out: Out) -> None:
         """A newer request of the same member takes the place of one that waits."""
-        if self.rules.superseded_answered and former.to != ANSWERED:
+        if self.rules.superseded_answered:
             out.append(self.join_refusal(former.to, Error.NOT_COORDINATOR, member.id))
 
     def prepare_or_complete(self, state: State, out: Out) -> State:
@@ -167,7 +176,7 @@ class Rounds(Decisions):
         state = state._replace(phase=Phase.COMPLETING, generation=generation, protocol=protocol)
         members, owing = [], []
         for each in state.members:
-            if each.join is not None and each.join.to != ANSWERED:
+            if each.join is not None:
                 out.append(self.joined(state, each, each.join, state.leader, each.id == state.leader))
             each = each._replace(join=None, new=False)
             out.append(arm_session(each.id, each.session_ms))
@@ -210,7 +219,7 @@ class Rounds(Decisions):
 
     def dismissed(self, state: State, member: Member, out: Out) -> State:
         """Its parked join is answered. Its parked sync is not: brokers forget it."""
-        if member.join is not None and member.join.to != ANSWERED:
+        if member.join is not None:
             out.append(self.join_refusal(member.join.to, Error.UNKNOWN_MEMBER_ID, ""))
         return self.removed(state, member, out)
 

@@ -2,7 +2,7 @@
 
 from conformance.models.group.answers import JOIN_TYPE_SINCE
 from conformance.models.group.rounds import Out, Rounds
-from conformance.models.group.state import ANSWERED, Member, Replacing, State, arm_session, session
+from conformance.models.group.state import Member, Replacing, State, arm_session, session
 from conformance.models.group.words import Disarm, Error, Join, Joined, Phase
 
 SKIP_SINCE = 9
@@ -26,7 +26,7 @@ class StaticMembers(Rounds):
     def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
         """What the former process waits for is answered, and its place in the group has another id. If it was new and
         waits, it may do so for one more session in Scala; in Java without a bound."""
-        if holder.join is not None and holder.join.to != ANSWERED:
+        if holder.join is not None:
             out.append(self.join_refusal(holder.join.to, Error.FENCED_INSTANCE_ID, holder.id))
         if holder.sync is not None:
             out.append(self.synced(state, holder, holder.sync, Error.FENCED_INSTANCE_ID))

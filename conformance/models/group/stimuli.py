@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from conformance.models.group.aging import ids
 from conformance.models.group.rules import INSTANCE_SINCE, Rules
-from conformance.models.group.state import Committing, Deleting, Founding, State, armed
+from conformance.models.group.state import Committing, Deleting, State, armed
 from conformance.models.group.words import (
     NO_GENERATION,
     Blob,
@@ -99,7 +99,7 @@ def _fresh(state: State, client: Client) -> str:
 def _free_number(state: State) -> int:
     """Of a request: no other that still waits has it."""
     taken = {parked.to for each in state.members for parked in (each.join, each.sync) if parked is not None}
-    taken.update(each.to for each in state.writes if isinstance(each, (Committing, Deleting, Founding)))
+    taken.update(each.to for each in state.writes if isinstance(each, (Committing, Deleting)))
     number = 0
     while number in taken:
         number += 1

@@ -5,7 +5,6 @@ from typing import assert_never
 
 from conformance.models.group.rounds import Out
 from conformance.models.group.state import (
-    ANSWERED,
     Assigning,
     Committing,
     Deleting,
@@ -28,7 +27,6 @@ from conformance.models.group.words import (
     Disarm,
     Error,
     GroupRecord,
-    Join,
     Phase,
     Record,
     Synced,
@@ -36,10 +34,10 @@ from conformance.models.group.words import (
 
 
 class Storage(StaticMembers):
-    def founded(self, state: State, join: Join, out: Out) -> State:
+    def founded(self, state: State, out: Out) -> State:
         """There was no such group. In Java its first record says that it is there."""
         state = state._replace(phase=Phase.EMPTY)
-        return self.append(state, Founding(self.group_record(state), join.request), out) if self.rules.java else state
+        return self.append(state, Founding(self.group_record(state)), out) if self.rules.java else state
 
     # What becomes of an append
 
@@ -83,8 +81,8 @@ class Storage(StaticMembers):
                 if self.rules.java:
                     out.append(Deleted(to, self.write_error(error)))
                 return state
-            case Founding(_, to):
-                return self.founding_failed(state, to, error, out)
+            case Founding():
+                return self.founding_failed(state, error, out)
             case Emptying():
                 return state
             case _:
@@ -99,11 +97,11 @@ class Storage(StaticMembers):
         """Nothing has happened meanwhile that makes the assignment void."""
         return state.phase is Phase.COMPLETING and state.generation == record.generation
 
-    def founding_failed(self, state: State, to: int, error: Error, out: Out) -> State:
+    def founding_failed(self, state: State, error: Error, out: Out) -> State:
         """There is no such group, and whoever waits for it hears so."""
         for each in state.members:
-            if each.join is not None and each.join.to == to:
-                out.append(self.join_refusal(to, self.write_error(error), ""))
+            if each.join is not None:
+                out.append(self.join_refusal(each.join.to, self.write_error(error), ""))
         out += map(Disarm, armed(state, self.rules.sync_deadline))
         return self.forgotten(state)
 
@@ -112,9 +110,9 @@ class Storage(StaticMembers):
     def unload(self, state: State, out: Out) -> State:
         """Everybody who waits is sent away."""
         for each in state.members:
-            if each.join is not None and each.join.to != ANSWERED:
+            if each.join is not None:
                 out.append(self.join_refusal(each.join.to, Error.NOT_COORDINATOR, each.id))
-            if each.sync is not None and each.sync.to != ANSWERED:
+            if each.sync is not None:
                 out.append(Synced(each.sync.to, Error.NOT_COORDINATOR))
         out += map(Disarm, armed(state, self.rules.sync_deadline))
         return self.forgotten(state)._replace(standing=Standing.AWAY)
