@@ -20,6 +20,7 @@ from conformance.models.group.state import (
     Assigning,
     Committing,
     Deleting,
+    Emptying,
     Member,
     Offsets,
     Parked,
@@ -245,9 +246,12 @@ class Coordinator(Storage):
         for id, instance in leave.members:
             state, error = self.leave_one(state, id, instance, out)
             results.append((id, instance, error))
+        reply = self.left(leave, tuple(results))
         if self.rules.java and any(error is Error.NONE for _, _, error in results):
-            state = self.after_removal(state, out)
-        out.append(self.left(leave, tuple(results)))
+            before, state = state.writes, self.after_removal(state, out)
+            if state.writes != before:  # nobody is left, and that has to be written first
+                return state._replace(writes=(*before, Emptying(self.group_record(state), reply)))
+        out.append(reply)
         return state
 
     def leave_one(self, state: State, id: str, instance: str | None, out: Out) -> tuple[State, Error]:

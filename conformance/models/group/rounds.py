@@ -213,12 +213,8 @@ class Rounds(Decisions):
 
     # Members go
 
-    def remove_member(self, state: State, member: Member, out: Out) -> State:
-        """It has left, or its session has ended."""
-        return self.after_removal(self.dismissed(state, member, out), out)
-
     def dismissed(self, state: State, member: Member, out: Out) -> State:
-        """Its parked join is answered. Its parked sync is not: brokers forget it."""
+        """It has left, or its session has ended. Its parked join is answered, its parked sync is not: brokers forget it."""
         if member.join is not None:
             out.append(self.join_refusal(member.join.to, Error.UNKNOWN_MEMBER_ID, ""))
         return self.removed(state, member, out)
@@ -265,11 +261,19 @@ class Rounds(Decisions):
                 return self.on_rebalance_timeout(state, out)
 
     def on_session_expired(self, state: State, id: str, out: Out) -> State:
-        return self.remove_member(state, state.known(id), out)
+        state = self.dismissed(state, state.known(id), out)
+        return self.after_silence(state, out) if state.phase is Phase.PREPARING else self.after_removal(state, out)
+
+    def after_silence(self, state: State, out: Out) -> State:
+        """Somebody is not waited for any more while members join. In Java that may end an initial rebalance too."""
+        if not (self.rules.java and state.initial and self.all_joined(state)):
+            return self.complete_if_all_joined(state, out)
+        out.append(Disarm(REBALANCE))
+        return self.complete_join(state, out)
 
     def on_pending_expired(self, state: State, id: str, out: Out) -> State:
         state = state._replace(pending=tuple([each for each in state.pending if each != id]))
-        return self.complete_if_all_joined(state, out)
+        return self.after_silence(state, out)
 
     def on_rebalance_timeout(self, state: State, out: Out) -> State:
         return self.another_round(state, out) if self.waits_for_more(state) else self.complete_join(state, out)

@@ -10,6 +10,7 @@ from conformance.models.group.words import (
     Arm,
     Blob,
     GroupRecord,
+    Left,
     OffsetBatch,
     OffsetRecord,
     Phase,
@@ -87,9 +88,11 @@ class Replacing:
 @final
 @dataclass(frozen=True, slots=True)
 class Emptying:
-    """Nobody is left; nothing waits for it."""
+    """Nobody is left."""
 
     record: GroupRecord
+    reply: Left | None = None
+    """In Java whoever left last is answered when that is written."""
 
 
 @final

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from conformance.models.group.aging import ids
 from conformance.models.group.rules import INSTANCE_SINCE, Rules
-from conformance.models.group.state import Committing, Deleting, State, armed
+from conformance.models.group.state import Committing, Deleting, Emptying, State, armed
 from conformance.models.group.words import (
     NO_GENERATION,
     Blob,
@@ -100,6 +100,7 @@ def _free_number(state: State) -> int:
     """Of a request: no other that still waits has it."""
     taken = {parked.to for each in state.members for parked in (each.join, each.sync) if parked is not None}
     taken.update(each.to for each in state.writes if isinstance(each, (Committing, Deleting)))
+    taken.update(each.reply.to for each in state.writes if isinstance(each, Emptying) and each.reply is not None)
     number = 0
     while number in taken:
         number += 1

@@ -27,6 +27,7 @@ from conformance.models.group.words import (
     Disarm,
     Error,
     GroupRecord,
+    Left,
     Phase,
     Record,
     Synced,
@@ -61,7 +62,10 @@ class Storage(StaticMembers):
                 if self.rules.java:
                     out.append(Deleted(to, Error.NONE))
                 return state
-            case Emptying() | Founding():
+            case Emptying(_, reply):
+                out += [] if reply is None else [reply]
+                return state
+            case Founding():
                 return state
             case _:
                 assert_never(write)
@@ -76,17 +80,23 @@ class Storage(StaticMembers):
                 return self.replacement_failed(state, write, error, out)
             case Committing(_, to):
                 out.append(Committed(to, self.commit_error(error)))
-                return state
+                return self.forgotten(state) if self.never_written(state) else state
             case Deleting(_, to):
-                if self.rules.java:
-                    out.append(Deleted(to, self.write_error(error)))
-                return state
+                if not self.rules.java:
+                    return state
+                out.append(Deleted(to, self.write_error(error)))
+                return self.recalled(state.log)._replace(writes=state.writes) if self.keeps_nothing(state) else state
             case Founding():
                 return self.founding_failed(state, error, out)
-            case Emptying():
+            case Emptying(_, reply):
+                out += [] if reply is None else [Left(reply.to, self.write_error(error))]
                 return state
             case _:
                 assert_never(write)
+
+    def keeps_nothing(self, state: State) -> bool:
+        """Of a group that was to be deleted. In Java it is there again where that could not be written."""
+        return state.phase is Phase.DEAD and state.standing is Standing.OURS
 
     def keeps_offsets(self, state: State) -> bool:
         """The group was not deleted meanwhile, and this is its coordinator still. 0.10.0 has offsets without groups."""
@@ -96,6 +106,10 @@ class Storage(StaticMembers):
     def still_awaited(self, state: State, record: GroupRecord) -> bool:
         """Nothing has happened meanwhile that makes the assignment void."""
         return state.phase is Phase.COMPLETING and state.generation == record.generation
+
+    def never_written(self, state: State) -> bool:
+        """The group would have begun with these offsets. In Java it is not there then."""
+        return self.rules.java and state.phase is Phase.EMPTY and not state.writes and state.log == Log()
 
     def founding_failed(self, state: State, error: Error, out: Out) -> State:
         """There is no such group, and whoever waits for it hears so."""
