@@ -165,7 +165,11 @@ def prepared(release: str, phase: str) -> State:
     talk.enter("b")
     if static:
         talk.enter("s", "i")
-    talk.over()
+    if talk.state.initial:
+        talk.over()
+    for each in talk.state.members:
+        if talk.phase is Phase.PREPARING and each.join is None:
+            talk.ask(talk.join(each.id))
     if phase == "completing":
         return talk.state
     talk.assign(a="x", b="y", s="z")
