@@ -214,7 +214,7 @@ class Rounds(Decisions):
     # Members go
 
     def dismissed(self, state: State, member: Member, out: Out) -> State:
-        """It has left, or its session has ended. Its parked join is answered, its parked sync is not: brokers forget it."""
+        """Left, or silent too long. Its parked join is answered. Its parked sync is not: brokers forget it."""
         if member.join is not None:
             out.append(self.join_refusal(member.join.to, Error.UNKNOWN_MEMBER_ID, ""))
         return self.removed(state, member, out)
