@@ -1,0 +1,300 @@
+"""What a consumer owes to its user: which callbacks are called when, and that it reads what it was given and no more.
+
+As released (ConsumerCoordinator) and as KIP-429's draft has it. Each rule looks at what the consumer was told and did.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from conformance.core.case import Case, Role, Step
+from conformance.core.history import History, Refused
+from conformance.core.verdict import Violation
+from conformance.invariants.member_reading import Moment, moments
+from conformance.invariants.member_view import Round, is_incompatible, protocol_of
+from conformance.invariants.registry import invariant
+from conformance.models.assignment import Partition
+from conformance.models.group.words import Join
+from conformance.models.member.client import Open
+from conformance.models.member.words import (
+    Close,
+    Given,
+    Lost,
+    Metric,
+    Poll,
+    Raised,
+    Reads,
+    Revoked,
+    Seen,
+    Unsubscribe,
+)
+from conformance.models.membership import COOPERATIVE, EAGER, Subscription
+
+CALLBACKS = (Revoked, Lost, Given)
+
+
+def on(*verbs: str) -> Callable[[Case, Step], bool]:
+    return lambda case, step: step.verb in verbs
+
+
+def every(case: Case, step: Step) -> bool:
+    return step.verb.startswith("member-")
+
+
+def breach(moment: Moment, why: str, expected: str, *shape: str) -> Violation:
+    observation = moment.op.observation
+    done = ", ".join(map(said, moment.actions)) or "nothing"
+    seen = f"refused: {observation.error}" if isinstance(observation, Refused) else done
+    return Violation(why, (moment.op.index,), expected, seen, shape=shape)
+
+
+def said(action: object) -> str:
+    match action:
+        case Revoked(partitions) | Lost(partitions) | Given(partitions) | Reads(partitions):
+            return f"{type(action).__name__.lower()} {listed(partitions)}"
+        case Raised(error):
+            return f"raised {error}"
+        case Metric(value):
+            return f"metric {value}"
+        case _:
+            member = getattr(action, "member", None)
+            named = "" if member is None else f" as {member or 'nobody'}"
+            generation = getattr(action, "generation", None)
+            return f"{type(action).__name__}{named}{'' if generation is None else f' of generation {generation}'}"
+
+
+def listed(partitions: Iterable[Partition]) -> str:
+    return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions)) or "nothing"
+
+
+def before_join(actions: Iterable[object]) -> Iterator[object]:
+    for each in actions:
+        if isinstance(each, Join):
+            return
+        yield each
+
+
+def joins(moment: Moment) -> bool:
+    return any(isinstance(each, Join) for each in moment.actions)
+
+
+def callbacks(actions: Iterable[object], *kinds: type[Seen]) -> list[Partition]:
+    return [each for action in actions if isinstance(action, kinds) for each in action.partitions]  # type: ignore[union-attr]
+
+
+# When callbacks are called
+
+
+@invariant("member/callbacks-in-their-time", "grp-61", role=Role.MEMBER, concerns=every)
+def callbacks_in_their_time(history: History) -> Iterator[Violation]:
+    """Callbacks are called in polls, before the join that they prepare, and when the user leaves: never in between."""
+    for each in moments(history):
+        if not isinstance(each.event, Poll | Close | Unsubscribe):
+            late = [action for action in each.actions if isinstance(action, CALLBACKS)]
+        else:
+            sent = [k for k, action in enumerate(each.actions) if isinstance(action, Join)]
+            late = [action for action in each.actions[sent[0] :] if isinstance(action, CALLBACKS)] if sent else []
+            if isinstance(each.event, Poll) and each.before.is_asking:
+                late = [action for action in each.actions if isinstance(action, CALLBACKS)]
+        if late:
+            why = f"{said(late[0])}, although the user {'is amid a join' if each.before.is_asking else 'did not ask'}"
+            yield breach(each, why, "no callback", type(late[0]).__name__)
+
+
+@invariant("member/gives-up-what-it-owns", "grp-61", role=Role.MEMBER, concerns=every)
+def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
+    """Only what a consumer owns is revoked or lost, and only what it does not own yet is given to it."""
+    for each in moments(history):
+        owned = set(each.before.owned)
+        for action in each.actions:
+            match action:
+                case Revoked(partitions) | Lost(partitions):
+                    if foreign := {*partitions} - owned:
+                        yield breach(each, f"{listed(foreign)} was given up and not owned", listed(owned), "not owned")
+                    owned -= {*partitions}
+                case Given(partitions):
+                    if again := {*partitions} & owned:
+                        yield breach(
+                            each, f"{listed(again)} was given and owned before", "nothing again", "given again"
+                        )
+                    owned |= {*partitions}
+
+
+# What it is given
+
+
+@invariant("member/owns-what-it-was-given", "grp-61", role=Role.MEMBER, concerns=every)
+def owns_what_it_was_given(history: History) -> Iterator[Violation]:
+    """After an assignment a consumer owns what was assigned to it, all of it and nothing else."""
+    for each in moments(history):
+        done, _ = each.parts
+        if each.assigned is None:
+            open_ = each.before.taking is not None and each.before.waits is None
+            if not open_ and (given := [action for action in each.actions if isinstance(action, Given)]):
+                why = f"{said(given[0])} without an assignment to take up"
+                yield breach(each, why, "nothing given", "out of nothing")
+            continue
+        if not any(isinstance(action, Given) for action in done):
+            yield breach(each, f"{listed(each.assigned)} was assigned, and the user is not told", "given", "silent")
+            continue
+        owned = (each.before.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
+        if owned - each.assigned and not each.cooperative:  # of the cooperative protocol: see below
+            why = f"{listed(each.assigned)} was assigned, and {listed(owned - each.assigned)} is owned too"
+            yield breach(each, why, listed(each.assigned), "too much")
+        if missing := each.assigned - owned:
+            yield breach(each, f"{listed(missing)} was assigned and is not owned", listed(each.assigned), "too little")
+        if foreign := {*callbacks(done, Given)} - each.assigned:
+            yield breach(each, f"{listed(foreign)} was given and not assigned", listed(each.assigned), "not assigned")
+
+
+@invariant("member/reads-what-it-owns", "grp-61", role=Role.MEMBER, concerns=every)
+def reads_what_it_owns(history: History) -> Iterator[Violation]:
+    """At the end of a poll a consumer reads what it owns by its callbacks: nothing that was revoked, and no less."""
+    for each in moments(history):
+        for action in each.actions:
+            if isinstance(action, Reads) and {*action.partitions} != each.after.owned:
+                too_much = {*action.partitions} - each.after.owned
+                why = f"{listed(action.partitions)} is read, and {listed(each.after.owned)} is owned"
+                yield breach(each, why, listed(each.after.owned), "too much" if too_much else "too little")
+
+
+# Before a join
+
+
+@invariant("member/gives-up-first", "grp-60", "429-17", "429-20", role=Role.MEMBER, concerns=on("member-poll"))
+def gives_up_first(history: History) -> Iterator[Violation]:
+    """An eager consumer gives up all that it owns before it joins, so that it owns nothing while it does."""
+    for each in moments(history):
+        if joins(each) and not each.cooperative and each.after.owned:
+            why = f"it joins and owns {listed(each.after.owned)}"
+            yield breach(each, why, "all revoked", "owns while it joins")
+
+
+@invariant("member/keeps-what-it-may", "429-15", "429-17", "429-20", role=Role.MEMBER, concerns=on("member-poll"))
+def keeps_what_it_may(history: History) -> Iterator[Violation]:
+    """Before it joins a cooperative member of a group gives up what it is not subscribed to any more, and only that."""
+    for each in moments(history):
+        who = each.met.who
+        if not joins(each) or not each.cooperative or who is None or who.is_out:
+            continue
+        done, then = each.parts
+        owned = (each.before.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
+        due = {partition for partition in owned if partition[0] not in each.met.topics}
+        revoked = {*callbacks(before_join(then), Revoked)}
+        if more := revoked - due:
+            yield breach(each, f"{listed(more)} was revoked before the join", listed(due), "too much")
+        retries = each.met.round is Round.FAILED  # It has prepared for this join, and does so once.
+        if (less := due - revoked) and not retries:
+            why = f"it is not subscribed to {listed(less)} any more, and joins without giving it up"
+            yield breach(each, why, listed(due), "too little")
+
+
+@invariant("member/lost-when-out", "grp-63", role=Role.MEMBER, concerns=every)
+def lost_when_out(history: History) -> Iterator[Violation]:
+    """What a consumer owned that was put out of its group it has lost; while it is in the group it loses nothing."""
+    for each in moments(history):
+        who = each.met.who
+        if who is None or not each.rules.incremental:
+            continue
+        if isinstance(each.event, Poll) and joins(each):
+            _, then = each.parts
+            then = tuple(before_join(then))  # type: ignore[arg-type]
+            lost, revoked = callbacks(then, Lost), callbacks(then, Revoked)
+            if who.is_out and revoked:
+                yield breach(each, f"{listed(revoked)} was revoked by a consumer that is out of the group", "lost")
+            if who.is_out and (kept := each.after.owned) and each.met.round is Round.OUT and each.rules.prepares_again:
+                yield breach(each, f"it is out of the group, and joins with {listed(kept)}", "lost", "kept")
+            if not who.is_out and lost:
+                yield breach(each, f"{listed(lost)} was lost by a member of the group", "nothing lost", "in the group")
+
+
+@invariant("member/leaves-with-callbacks", "grp-69", role=Role.MEMBER, concerns=every)
+def leaves_with_callbacks(history: History) -> Iterator[Violation]:
+    """Who leaves gives up all first: as revoked, or as lost where it was out of the group or amid a rebalance."""
+    for each in moments(history):
+        if not isinstance(each.event, Close | Unsubscribe) or each.before.opened is None or not each.rules.incremental:
+            continue
+        if each.after.owned:
+            yield breach(each, f"it leaves with {listed(each.after.owned)}", "all given up", "kept")
+        who, lost, revoked = each.before.who, callbacks(each.actions, Lost), callbacks(each.actions, Revoked)
+        if who is None or each.before.round is Round.FAILED:
+            continue
+        out = who.is_out or each.before.round in (Round.JOINING, Round.SYNCING)
+        if out and revoked:
+            yield breach(each, f"{listed(revoked)} was revoked, and may be another's", "lost", "revoked")
+        if not out and lost:
+            yield breach(each, f"{listed(lost)} was lost by a member of the group", "revoked", "lost")
+
+
+# After a sync
+
+
+@invariant("member/revokes-what-it-lost", "429-15", role=Role.MEMBER, concerns=on("member-poll"))
+def revokes_what_it_lost(history: History) -> Iterator[Violation]:
+    """A cooperative member revokes what it owned and was not assigned again, just that, before it takes the rest."""
+    for each in moments(history):
+        if each.assigned is None or not each.cooperative:
+            continue
+        done, _ = each.parts
+        due, revoked = each.before.owned - each.assigned, {*callbacks(done, Revoked)}
+        if less := due - revoked:
+            yield breach(each, f"{listed(less)} was not assigned again, and not revoked", listed(due), "too little")
+        if more := revoked - due:
+            yield breach(each, f"{listed(more)} was revoked", listed(due), "too much")
+
+
+@invariant("member/rejoins-after-revoking", "429-15", role=Role.MEMBER, concerns=on("member-poll"))
+def rejoins_after_revoking(history: History) -> Iterator[Violation]:
+    """After a cooperative member revoked what it was not assigned again it joins, so that others get it."""
+    for each in moments(history):
+        if each.assigned is None or not each.cooperative:
+            continue
+        if (gone := each.before.owned - each.assigned) and not joins(each):
+            yield breach(each, f"{listed(gone)} was revoked, and no join follows", "a JoinGroup", "stays")
+
+
+# KIP-429's draft
+
+
+@invariant("member/counts-incompatible", "429-03", role=Role.MEMBER, concerns=on("member-poll"))
+def counts_incompatible(history: History) -> Iterator[Violation]:
+    """num.incompatible.rebalance rises by one with every assignment that carries the error, and with nothing else."""
+    for each in moments(history):
+        due = isinstance(each.event, Poll) and each.before.can_take and is_incompatible(each.rules, each.before.taking)
+        told = [action.value for action in each.actions if isinstance(action, Metric)]
+        wanted = [each.before.metric + 1] if due else []
+        if told != wanted and not (told and each.before.waits is None):
+            why = f"the metric was {each.before.metric}, and is told {len(told)} times"
+            yield breach(each, why, f"metric {wanted[0]}" if due else "no metric", "uncounted" if due else "counted")
+
+
+@invariant("member/drafted-subscription", "429-17", role=Role.MEMBER, concerns=on("member-poll"))
+def drafted_subscription(history: History) -> Iterator[Violation]:
+    """As drafted, an eager member sends version 0 and a cooperative one version 1, and JoinGroup v5 tells it too."""
+    for each in moments(history):
+        if not each.rules.draft:
+            continue
+        version = 1 if each.cooperative else 0
+        for action in each.actions:
+            if not isinstance(action, Join):
+                continue
+            told = {blob.version for _, blob in action.protocols if isinstance(blob, Subscription)}
+            if told != {version} or action.protocol_version != version or action.version < 5:
+                protocol = COOPERATIVE if version else EAGER
+                why = f"a member that is {protocol} joins with subscriptions of version {sorted(told)}"
+                yield breach(each, why, f"version {version}, told in JoinGroup v5", protocol)
+
+
+# The protocol
+
+
+@invariant("member/finds-a-protocol", "429-20", role=Role.MEMBER, concerns=on("member-open"))
+def finds_a_protocol(history: History) -> Iterator[Violation]:
+    """There is no consumer whose assignors have no rebalance protocol in common, and one wherever they have."""
+    for each in moments(history):
+        if not isinstance(each.event, Open):
+            continue
+        common = protocol_of(each.rules, each.event)
+        refused = isinstance(each.op.observation, Refused)
+        if refused is (common is not None):
+            names = ", ".join(each.event.assignors)
+            why = f"{names} have {f'{common} in common' if common else 'nothing in common'}"
+            yield breach(each, why, "accepted" if common else "refused", "refused" if refused else "accepted")

@@ -1,0 +1,296 @@
+"""What a consumer owes to its coordinator, and to the user who waits for it: how it calls itself, what it says that it
+owns, when it joins, syncs, beats and leaves, what errors do to it, and what it knows of commits.
+"""
+
+from collections.abc import Iterator
+
+from conformance.core.case import Role
+from conformance.core.history import History
+from conformance.core.verdict import Violation
+from conformance.invariants.member import breach, every, joins, listed, on
+from conformance.invariants.member_reading import Moment, moments
+from conformance.invariants.member_view import NOBODY, Round, Who
+from conformance.invariants.registry import invariant
+from conformance.models.group.words import (
+    EMPTY,
+    NO_GENERATION,
+    Commit,
+    Committed,
+    Error,
+    Heartbeat,
+    Join,
+    Leave,
+    Sync,
+)
+from conformance.models.member.client import HEARTBEAT_MS, INCREMENTAL, POLL_MS, SESSION_MS, Elapse, Told
+from conformance.models.member.words import (
+    COMMIT_FAILED,
+    ILLEGAL_STATE,
+    REBALANCING,
+    Close,
+    CommitEnded,
+    CommitOffsets,
+    Disconnected,
+    Metric,
+    Poll,
+    Raised,
+    Unsubscribe,
+)
+from conformance.models.membership import Subscription
+
+TOLD_BY = "member-told"
+RETRIED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+
+
+def news(moment: Moment) -> str:
+    """What it was told last, for people."""
+    if isinstance(moment.event, Told):
+        return f"{type(moment.event.answer).__name__.lower()} {moment.event.answer.error.name}"
+    return moment.op.step.verb.removeprefix("member-")
+
+
+# Who it is
+
+
+@invariant("member/speaks-as-it-was-told", "grp-64", role=Role.MEMBER, concerns=every)
+def speaks_as_it_was_told(history: History) -> Iterator[Violation]:
+    """Each request carries the member id and generation that its coordinator told last, or none after the error that
+    took them; an error that answers an older generation takes nothing."""
+    reset_by = "the beginning"
+    for each in moments(history):
+        if each.met.who != each.before.who:
+            reset_by = news(each)
+        who = each.met.who
+        if who is None:
+            continue
+        for action in each.actions:
+            match action:
+                case Join(member=member):
+                    wrong, wanted = member != who.member, Who(who.member)
+                case Sync(member=member, generation=generation):
+                    wrong, wanted = (member, generation) != who, who
+                case Heartbeat(member=member, generation=generation):
+                    wrong, wanted = (member, generation) not in (who, each.before.who), who
+                case Commit(member=member, generation=generation):
+                    wanted = who if each.met.topics else NOBODY
+                    wrong = (member, generation) not in (wanted, each.before.who)
+                case Leave(members=members):
+                    wanted = each.before.who or who
+                    wrong = each.before.who is not None and [id for id, _ in members] != [wanted.member]
+                case _:
+                    continue
+            if wrong:
+                kind = type(action).__name__
+                why = f"{kind} goes out under another name than {told(wanted)}, which it is since {reset_by}"
+                yield breach(each, why, told(wanted), kind, reset_by)
+
+
+def told(who: Who) -> str:
+    id = f"the id {who.member}" if who.member else "no id"
+    return id if who.generation == NO_GENERATION else f"{id} and generation {who.generation}"
+
+
+@invariant("member/tells-what-it-holds", "grp-62", "429-17", role=Role.MEMBER, concerns=on("member-poll"))
+def tells_what_it_holds(history: History) -> Iterator[Violation]:
+    """A subscription names the topics that are subscribed to, what is owned, and the generation in which that is so."""
+    for each in moments(history):
+        for action in each.actions:
+            if not isinstance(action, Join):
+                continue
+            for name, blob in action.protocols:
+                if isinstance(blob, Subscription):
+                    yield from _untrue(each, name, blob)
+
+
+def _untrue(moment: Moment, assignor: str, told: Subscription) -> Iterator[Violation]:
+    who, owned = moment.met.who, moment.after.owned
+    if {*told.topics} != {*moment.met.topics}:
+        why = f"its subscription for {assignor} names {', '.join(told.topics)}"
+        yield breach(moment, why, ", ".join(moment.met.topics), "topics")
+    if {*told.owned} != (owned if told.version >= 1 else set()):
+        why = f"it owns {listed(owned)}, and says {listed(told.owned)} in version {told.version}"
+        yield breach(moment, why, listed(owned) if told.version else "nothing in version 0", "owned")
+    if told.version >= 2 and who is not None and told.generation != who.generation:
+        why = f"its generation is {who.generation}, and its subscription says {told.generation}"
+        yield breach(moment, why, f"generation {who.generation}", "generation")
+
+
+# What errors do
+
+
+@invariant("member/raises-what-is-fatal", "grp-65", role=Role.MEMBER, concerns=every)
+def raises_what_is_fatal(history: History) -> Iterator[Violation]:
+    """An error that the consumer cannot mend is raised by the next poll, once; nothing else is."""
+    for each in moments(history):
+        if not isinstance(each.event, Poll) or each.before.opened is None:
+            continue
+        raised = [action.error for action in each.actions if isinstance(action, Raised)]
+        wanted = ILLEGAL_STATE if not each.met.topics else each.met.raises
+        unsure = each.before.waits is None and each.before.taking == EMPTY and raised == [ILLEGAL_STATE]
+        if raised != ([wanted] if wanted else []) and not unsure:
+            why = f"the poll raised {' and '.join(raised) or 'nothing'}"
+            yield breach(each, why, f"raised {wanted}" if wanted else "nothing raised", wanted or "nothing", *raised)
+
+
+def _cannot_lead(moment: Moment) -> bool:
+    """May it find no assignment for the group that it leads?"""
+    joined, opened = moment.met.joined, moment.met.opened
+    if joined is None or opened is None or joined.leader != joined.member or moment.rules.draft:
+        return False
+    strict = joined.protocol == INCREMENTAL or moment.rules.validates_own
+    return joined.protocol not in opened.assignors or (strict and moment.cooperative)
+
+
+# When it joins
+
+
+@invariant("member/joins-when-due", "grp-66", "429-03", role=Role.MEMBER, concerns=every)
+def joins_when_due(history: History) -> Iterator[Violation]:
+    """A poll joins where a rebalance, an error, a loss or a new subscription calls for it: then, and else never."""
+    since = "the beginning"
+    for each in moments(history):
+        if each.met.due and not each.before.due:
+            since = news(each)
+        if not isinstance(each.event, Poll) or each.before.opened is None:
+            if joins(each):
+                yield breach(each, "it joins while the user does not poll", "no JoinGroup", "outside a poll")
+            continue
+        if any(isinstance(action, Metric) for action in each.actions):
+            continue  # The back-off comes first.
+        if each.met.owes_join is not None and each.met.owes_join is not joins(each) and not each.met.waits:
+            if joins(each):
+                yield breach(each, "it joins, and nothing calls for it", "no JoinGroup", "undue")
+            else:
+                yield breach(each, f"a join is due since {since}, and none is sent", "a JoinGroup", "none", since)
+
+
+@invariant("member/backs-off", "grp-66", "429-03", role=Role.MEMBER, concerns=every)
+def backs_off(history: History) -> Iterator[Violation]:
+    """After an error that passes, a loss, or the draft's error no JoinGroup is sent before the back-off is over."""
+    for each in moments(history):
+        counted = each.before.waits is False and each.after.waits is True and isinstance(each.event, Poll)
+        if (each.met.waits or counted) and joins(each):
+            yield breach(each, "it joins before its back-off is over", "no JoinGroup", "joins", "counted" * counted)
+
+
+# The duties in a round
+
+
+@invariant("member/syncs", "grp-67", role=Role.MEMBER, concerns=on(TOLD_BY))
+def syncs(history: History) -> Iterator[Violation]:
+    """To a join that succeeds a consumer answers with one SyncGroup, and sends none but then."""
+    for each in moments(history):
+        sent = [action for action in each.actions if isinstance(action, Sync)]
+        due = each.before.round is Round.JOINING and each.met.round is Round.SYNCING
+        if sent and not due:
+            yield breach(each, f"it syncs, and {news(each)} does not call for it", "no SyncGroup", "undue")
+        elif due and len(sent) != 1 and not (not sent and _cannot_lead(each)):
+            yield breach(each, f"it joined, and sends {len(sent)} SyncGroup", "one SyncGroup", "none" * (not sent))
+
+
+@invariant("member/leads", "grp-67", role=Role.MEMBER, concerns=on(TOLD_BY))
+def leads(history: History) -> Iterator[Violation]:
+    """The leader assigns something to every member and to nobody else, unless it is told to skip that; others assign
+    nothing."""
+    for each in moments(history):
+        joined = each.met.joined
+        if joined is None:
+            continue
+        for action in each.actions:
+            if isinstance(action, Sync):
+                leader = joined.leader == joined.member and not joined.skip_assignment
+                wanted = {id for id, _, _ in joined.members} if leader else set()
+                named = [id for id, _ in action.assignments]
+                if sorted(named) != sorted(wanted):
+                    who = "the leader" if leader else "no leader" if joined.leader != joined.member else "told to skip"
+                    why = f"it is {who}, and assigns to {', '.join(named) or 'nobody'}"
+                    yield breach(each, why, ", ".join(sorted(wanted)) or "no assignments", who)
+
+
+# Heartbeats, and how it leaves
+
+
+@invariant("member/beats", "grp-69", role=Role.MEMBER, concerns=on("member-elapse"))
+def beats(history: History) -> Iterator[Violation]:
+    """While it is in a stable group a consumer sends a heartbeat whenever the interval is over."""
+    for each in moments(history):
+        view = each.before
+        stable = view.round is Round.STABLE and view.beat is None and view.waits is False
+        if not isinstance(each.event, Elapse) or not stable or each.event.ms < HEARTBEAT_MS:
+            continue
+        soon = each.met.now_ms - max(view.alive_ms, 0) < SESSION_MS and each.met.now_ms - view.polled_ms < POLL_MS
+        if soon and not any(isinstance(action, Heartbeat) for action in each.actions):
+            yield breach(each, f"{each.event.ms} ms went by without a heartbeat", "a heartbeat", "none")
+
+
+@invariant("member/leaves", "grp-69", role=Role.MEMBER, concerns=every)
+def leaves(history: History) -> Iterator[Violation]:
+    """A dynamic member that closes, unsubscribes or is not polled for too long tells the coordinator; a static one
+    never does, and nobody leaves but then."""
+    for each in moments(history):
+        view, sent = each.before, [action for action in each.actions if isinstance(action, Leave)]
+        static = each.rules.static and view.opened is not None and view.opened.instance is not None
+        if sent and static:
+            yield breach(each, "a static member leaves", "no LeaveGroup", "static")
+        elif sent and not isinstance(each.event, Close | Unsubscribe | Elapse):
+            yield breach(each, f"it leaves after {news(each)}", "no LeaveGroup", "undue")
+        elif not sent and not static and view.opened is not None and _is_leaving(each):
+            yield breach(each, "a member of the group goes without a word", "a LeaveGroup", "none")
+
+
+def _is_leaving(moment: Moment) -> bool:
+    view = moment.before
+    if view.who is None or view.who.is_out or view.round is not Round.STABLE or view.waits is not False:
+        return False
+    if isinstance(moment.event, Elapse):
+        # As long as the coordinator answers; else it is looked for.
+        answered = moment.met.now_ms - view.alive_ms < SESSION_MS
+        return moment.met.now_ms - view.polled_ms >= POLL_MS and answered
+    return isinstance(moment.event, Close | Unsubscribe)
+
+
+# Commits
+
+
+@invariant("member/commit-is-known", "grp-68", role=Role.MEMBER, concerns=every)
+def commit_is_known(history: History) -> Iterator[Violation]:
+    """A commit is told to be done only when the coordinator said so, and to have failed only when that is known: a lost
+    answer is neither."""
+    for each in moments(history):
+        answer = each.event.answer if isinstance(each.event, Told) else None
+        done = answer.error if isinstance(answer, Committed) and each.before.commit is not None else None
+        for action in each.actions:
+            if not isinstance(action, CommitEnded):
+                continue
+            if not each.met.commits:
+                yield breach(each, f"a commit ended with {action.error} that nobody waits for", "nothing", "unasked")
+            elif action.error == Error.NONE.name and done is not Error.NONE:
+                yield breach(each, f"a commit is told to be done after {news(each)}", "not done", "done")
+            elif isinstance(each.event, Disconnected):
+                yield breach(each, f"a lost commit is told to have ended: {action.error}", "tried again", "lost")
+            elif done in RETRIED:
+                why = f"a commit ended with {action.error} after {news(each)}"
+                yield breach(each, why, "tried again", "passing error")
+            elif done is None and action.error not in (COMMIT_FAILED, REBALANCING):
+                yield breach(each, f"a commit ended with {action.error} after {news(each)}", "not yet", "unanswered")
+            elif done is Error.NONE and action.error != Error.NONE.name:
+                yield breach(each, f"a commit was done, and is told to be {action.error}", "done", "failed")
+
+
+@invariant("member/commit-ends", "grp-68", role=Role.MEMBER, concerns=every)
+def commit_ends(history: History) -> Iterator[Violation]:
+    """What is said of a commit is told to the user; what was lost, or may pass, is sent again after the back-off."""
+    for each in moments(history):
+        ended = any(isinstance(action, CommitEnded) for action in each.actions)
+        sent = any(isinstance(action, Commit) for action in each.actions)
+        view = each.before
+        if isinstance(each.event, Told) and isinstance(each.event.answer, Committed) and view.commit is not None:
+            if not ended and each.event.answer.error not in RETRIED:
+                yield breach(each, f"{news(each)}, and the user is not told", "the end of the commit", "untold")
+        elif isinstance(each.event, CommitOffsets) and view.opened is not None and not view.commits:
+            if not ended and not sent and view.waits is False:
+                yield breach(each, "a commit is neither sent nor ended", "an OffsetCommit", "unsent")
+        elif isinstance(each.event, Elapse) and view.waits and view.commits and view.commit is None:
+            over = each.met.waits is False
+            if over and not ended and not sent:
+                yield breach(each, "the back-off is over, and the commit is not sent", "an OffsetCommit", "forgotten")
