@@ -64,7 +64,7 @@ COMMIT_ERRORS = (
     "OFFSET_METADATA_TOO_LARGE",
 )
 FENCED = "FENCED_INSTANCE_ID"
-ELAPSES = (100, 3_000, 10_000, 60_000, 50)
+ELAPSES = (200, 3_000, 10_000, 60_000, 50)
 """The end of a back-off, a heartbeat, the end of a session, of the user's turn to poll; and less than any of them."""
 
 
