@@ -1,15 +1,20 @@
 """How a classic group gets from one generation to the next: who is collected, told and removed, and when time is up."""
 
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from conformance.models.group.decisions import Decisions
 from conformance.models.group.state import (
     NOT_INITIAL,
     REBALANCE,
     SYNC,
+    Assigning,
+    Committing,
+    Deleting,
     Emptying,
+    Founding,
     Member,
     Parked,
+    Replacing,
     State,
     Write,
     arm_session,
@@ -161,15 +166,17 @@ class Rounds(Decisions):
         return state._replace(leader=self.choose_leader(state, candidates).id)
 
     def emptied(self, state: State, out: Out) -> State:
-        """A generation without members. 0.10.0 forgets the group, and writes that too."""
+        """A generation without members. 0.10.0 forgets the group, and writes that too; it has offsets without one."""
         generation = self.bumped(state.generation)
         state = state._replace(phase=Phase.EMPTY, generation=generation, protocol=None, leader=None)
         state = self.append(state, Emptying(self.group_record(state)), out)
-        return state if self.rules.keeps_empty_groups else self.forgotten(state, state.offsets)
+        if self.rules.keeps_empty_groups:
+            return state
+        return State(state.standing, offsets=state.offsets, writes=state.writes, log=state.log)
 
-    def forgotten(self, state: State, offsets: tuple[tuple[str, int, int], ...] = ()) -> State:
-        """There is no such group any more."""
-        return State(standing=state.standing, offsets=offsets, writes=state.writes, log=state.log)
+    def forgotten(self, state: State) -> State:
+        """There is no such group here any more. Records that are under way mean nothing to the next one."""
+        return State(state.standing, writes=tuple(map(_orphaned, state.writes)), log=state.log)
 
     def next_generation(self, state: State, out: Out) -> State:
         generation, protocol = self.bumped(state.generation), self.elected_protocol(state)
@@ -315,3 +322,15 @@ class Rounds(Decisions):
             for each in state.members
         ]
         return GroupRecord(state.generation, state.protocol_type or "", protocol, state.leader, tuple(members))
+
+
+def _orphaned(write: Write) -> Write:
+    match write:
+        case Assigning() | Replacing() | Founding():
+            return Emptying(write.record)
+        case Committing(record, to):
+            return Committing(record, to, counts=False)
+        case Emptying() | Deleting():
+            return write
+        case _:
+            assert_never(write)

@@ -108,6 +108,8 @@ class Founding:
 class Committing:
     record: OffsetBatch
     to: int
+    counts: bool = True
+    """The group is still the one that it was committed to."""
 
 
 @final

@@ -28,6 +28,7 @@ from conformance.models.group.words import (
     Error,
     GroupRecord,
     Left,
+    OffsetBatch,
     Phase,
     Record,
     Synced,
@@ -53,11 +54,9 @@ class Storage(StaticMembers):
                 return self.assigned(state, record, out) if self.still_awaited(state, record) else state
             case Replacing(before=before, after=id, leader=leader):
                 return self.answer_replacement(state, id, leader, before.session_ms, out)
-            case Committing(batch, to):
+            case Committing(batch, to, counts):
                 out.append(Committed(to, Error.NONE))
-                if not self.keeps_offsets(state):
-                    return state
-                return state._replace(offsets=merged(state.offsets, batch.records))
+                return self.committed(state, batch) if counts else state
             case Deleting(_, to):
                 if self.rules.java:
                     out.append(Deleted(to, Error.NONE))
@@ -78,14 +77,14 @@ class Storage(StaticMembers):
                 return self.assignment_failed(state, error, out) if self.still_awaited(state, record) else state
             case Replacing():
                 return self.replacement_failed(state, write, error, out)
-            case Committing(_, to):
+            case Committing(to=to):
                 out.append(Committed(to, self.commit_error(error)))
-                return self.forgotten(state) if self.never_written(state) else state
+                return self.gone(state, out) if self.never_written(state) else state
             case Deleting(_, to):
                 if not self.rules.java:
                     return state
                 out.append(Deleted(to, self.write_error(error)))
-                return self.recalled(state.log)._replace(writes=state.writes) if self.keeps_nothing(state) else state
+                return self.recall(state, out) if self.keeps_nothing(state) else state
             case Founding():
                 return self.founding_failed(state, error, out)
             case Emptying(_, reply):
@@ -98,10 +97,8 @@ class Storage(StaticMembers):
         """Of a group that was to be deleted. In Java it is there again where that could not be written."""
         return state.phase is Phase.DEAD and state.standing is Standing.OURS
 
-    def keeps_offsets(self, state: State) -> bool:
-        """The group was not deleted meanwhile, and this is its coordinator still. 0.10.0 has offsets without groups."""
-        there = state.phase is not Phase.DEAD or not self.rules.keeps_empty_groups
-        return there and state.standing is Standing.OURS
+    def committed(self, state: State, batch: OffsetBatch) -> State:
+        return state._replace(offsets=merged(state.offsets, batch.records))
 
     def still_awaited(self, state: State, record: GroupRecord) -> bool:
         """Nothing has happened meanwhile that makes the assignment void."""
@@ -116,6 +113,10 @@ class Storage(StaticMembers):
         for each in state.members:
             if each.join is not None:
                 out.append(self.join_refusal(each.join.to, self.write_error(error), ""))
+        return self.gone(state, out)
+
+    def gone(self, state: State, out: Out) -> State:
+        """With all its timers."""
         out += map(Disarm, armed(state, self.rules.sync_deadline))
         return self.forgotten(state)
 
@@ -128,18 +129,22 @@ class Storage(StaticMembers):
                 out.append(self.join_refusal(each.join.to, Error.NOT_COORDINATOR, each.id))
             if each.sync is not None:
                 out.append(Synced(each.sync.to, Error.NOT_COORDINATOR))
-        out += map(Disarm, armed(state, self.rules.sync_deadline))
-        return self.forgotten(state)._replace(standing=Standing.AWAY)
+        return self.gone(state, out)._replace(standing=Standing.AWAY)
 
     def load(self, state: State) -> State:
         return state._replace(standing=Standing.LOADING)
 
     def loaded(self, state: State, out: Out) -> State:
         """As the records have it. A group that is too large has to join anew."""
-        state = self.recalled(state.log)._replace(writes=state.writes)
-        out += [arm_session(each.id, each.session_ms) for each in state.members]
+        state = self.recall(state, out)
         if self.rules.size_limit and len(state.members) > self.config.max_size:
             return self.prepare(state, out)
+        return state
+
+    def recall(self, state: State, out: Out) -> State:
+        """What the log has; the sessions of members begin anew."""
+        state = self.recalled(state.log)._replace(writes=state.writes)
+        out += [arm_session(each.id, each.session_ms) for each in state.members]
         return state
 
     def replayed(self, records: Iterable[Record]) -> State:
