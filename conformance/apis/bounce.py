@@ -1,6 +1,6 @@
 """Upgrade scripts: an operator's step and the event that it is, what was seen of the members as an answer, and back."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeAlias, get_args
 
@@ -10,8 +10,11 @@ from conformance.models.happenings import Formed, Happening, Joining, Rests
 from conformance.models.operations import (
     EVERYBODYS,
     KINDS,
+    MEMBERS,
+    TOPICS,
     Crash,
     Event,
+    Expire,
     Lose,
     Move,
     OldBrokers,
@@ -30,6 +33,7 @@ EVENTS: Mapping[str, type[Event]] = {
     "crash": Crash,
     "revive": Revive,
     "lose": Lose,
+    "expire": Expire,
     "move": Move,
     "settle": Settle,
     "roll-streams": RollStreams,
@@ -45,21 +49,31 @@ def step_of(event: Event) -> Step:
 
 
 def event_of(step: Step) -> Event:
-    """Errors: LookupError where no event is called so; TypeError where it has other fields; ValueError for a kind of
-    member that there is not."""
+    """Errors: LookupError where no event is called so; TypeError where it has other fields; ValueError for a
+    member, a kind or a topic that there is not."""
     if step.verb not in EVENTS:
         raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(EVENTS)}")
     event = EVENTS[step.verb](**{name: _frozen(value) for name, value in step.body.items()})
-    if isinstance(event, Roll) and event.kind not in KINDS:
-        raise ValueError(f"no member is {event.kind!r}; there are {', '.join(KINDS)}")
+    if isinstance(event, Roll):
+        _known("kind of member", event.kind, KINDS)
+        for each in event.topics:
+            _known("topic", each, dict(TOPICS))
+    if not isinstance(event, OldBrokers | Settle):
+        _known("member", event.member, MEMBERS)
     return event
+
+
+def _known(what: str, name: str, there: Collection[str]) -> None:
+    if name not in there:
+        raise ValueError(f"no {what} is called {name!r}; there are {', '.join(there)}")
 
 
 # For people
 
 
 def shorthand(steps: Iterable[Step]) -> str:
-    """``roll a old; roll b ready t,u; settle; crash a; revive a; lose b; move b 3; stop c; old-brokers; streams a 6``."""
+    """``roll a old; roll b ready t,u; settle; crash a; revive a; lose b; expire b; move b 3; stop c; old-brokers;
+    streams a 6``."""
     return "; ".join(_word(event_of(each)) for each in steps)
 
 
@@ -84,7 +98,7 @@ def _event(words: list[str]) -> Event:
             return Move(member, int(moves))
         case ["streams", member, version]:
             return RollStreams(member, int(version))
-        case ["stop" | "crash" | "revive" | "lose" as verb, member]:
+        case ["stop" | "crash" | "revive" | "lose" | "expire" as verb, member]:
             return event_of(step(ACTOR, verb, member=member))
     raise ValueError(f"{' '.join(words)!r} is no step of a bounce")
 
@@ -99,7 +113,7 @@ def _word(event: Event) -> str:
             return f"streams {member} {version}"
         case OldBrokers() | Settle():
             return VERBS[type(event)]
-        case Stop() | Crash() | Revive() | Lose():
+        case Stop() | Crash() | Revive() | Lose() | Expire():
             return f"{VERBS[type(event)]} {event.member}"
 
 

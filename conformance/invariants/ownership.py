@@ -1,7 +1,7 @@
 """Who reads which partition, in a group whose members come, go and fail: nobody twice, and in the end everything once.
 
-The sums are done once (``contested``, ``unread``, ``unasked``); they serve the laws that an exploration holds every state
-to, and the searches that go through what was seen of a group and say who had what since when.
+The sums are done once (``contested``, ``unread``, ``unasked``); they serve the laws that an exploration holds every
+state to, and the searches that go through what was seen of a group and say who had what since when.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -107,7 +107,7 @@ class Books:
 
 
 def is_unaware(formed: Formed) -> bool:
-    """Does the leader not understand what some member speaks? What comes of that the draft leaves undefined (429-06)."""
+    """Does the leader not understand what some member speaks? What comes of that is left undefined (429-06)."""
     leads = next((each for each in formed.members if each.member == formed.leader), None)
     return leads is not None and any(each.version > leads.knows for each in formed.members)
 
@@ -228,7 +228,7 @@ def lost_is_neither(history: History) -> Iterator[Violation]:
         match moment.seen:
             case Took(member) | Assigned(member):
                 how = "takes it for done"
-            case Gave(member) | Ended(member) | PutOut(member):
+            case Gave(member) | PutOut(member):
                 how = "takes it for failed"
             case _:
                 continue

@@ -1,10 +1,10 @@
 """What an operator who rolls the members of a group may rely on: KIP-429's two bounces, as drafted and as released."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from conformance.apis.bounce import Moment, event_of
-from conformance.core.case import Case, Role, Step
+from conformance.core.case import Role
 from conformance.core.edition import KIP_429
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Violation
@@ -18,8 +18,9 @@ from conformance.models.happenings import (
     Failed,
     Formed,
     Gave,
-    Rests,
+    Joining,
     Restless,
+    Rests,
     SteppedDown,
 )
 from conformance.models.membership import V0
@@ -49,6 +50,8 @@ class Script:
     leaving: set[str] = field(default_factory=set)
     """Told to stop, with or without starting again, and not gone yet."""
     failed: set[str] = field(default_factory=set)
+    lately: set[str] = field(default_factory=set)
+    """Kinds of members that may still be in the group, as far as anybody can tell: of all since it last rested."""
     steps: int = 0
     """So many have been looked at."""
 
@@ -64,6 +67,7 @@ class Script:
                 if member in self.kinds:
                     self.leaving.add(member)
                 self.kinds[member] = kind
+                self.lately.add(kind)
                 self.failed.discard(member)
             case Stop(member):
                 if member in self.kinds:
@@ -75,13 +79,16 @@ class Script:
             case Revive(member):
                 if member in self.stopped and member not in self.kinds:
                     self.kinds[member] = self.stopped.pop(member)
-                    self.failed.discard(member)
+                    self.lately.add(self.kinds[member])
+                self.failed.discard(member)
 
     def hear(self, moment: Moment) -> None:
         if isinstance(moment.seen, Ended):
             self.leaving.discard(moment.seen.member)
         if isinstance(moment.seen, Failed):
             self.failed.add(moment.seen.member)
+        if isinstance(moment.seen, Rests):
+            self.lately = set(self.kinds.values())
 
 
 def scripted(history: History, undefined: bool = False) -> Iterator[tuple[Moment, Books, Script]]:
@@ -149,7 +156,7 @@ def mixed(history: History) -> Iterator[Violation]:
                 joined = {}
                 if is_mixed([each.version for each in members]):
                     joined = {each.member: (each.version, frozenset(books.of(each.member))) for each in members}
-            case Assigned(member, generation, partitions, error) if member in joined and books.generation is not None:
+            case Assigned(member, _, partitions, error) if member in joined and books.generation is not None:
                 version, had = joined[member]
                 where = f"{at_a_glance(books.generation)}: {member}"
                 at = (books.formed_at, moment.step)
@@ -166,11 +173,17 @@ def mixed(history: History) -> Iterator[Violation]:
 
 @invariant("bounce/metric", "429-03", "429-11", "429-13", role=Role.OPERATOR_TOOL, concerns=every_step)
 def metric(history: History) -> Iterator[Violation]:
-    """Each assignment with an error raises num.incompatible.rebalance of its member by one, and nothing else does."""
+    """Each assignment with an error raises num.incompatible.rebalance of a member that knows of it by one, and nothing
+    else does."""
     due: dict[str, tuple[int, int]] = {}
     totals: dict[str, int] = {}
+    knows: dict[str, int] = {}
     for moment, _ in told(history):
         match moment.seen:
+            case Formed(members=members):
+                knows.update((each.member, each.knows) for each in members)
+            case Assigned(member) if not knows.get(member):
+                continue  # It cannot read the error.
             case Assigned(member, generation, _, error) if error and member in due:
                 yield _uncounted(member, *due[member], moment.step)
             case Assigned(member, generation, _, error) if error:
@@ -180,7 +193,8 @@ def metric(history: History) -> Iterator[Violation]:
                 if member not in due or total != before + 1:
                     why = f"the metric of {member} goes from {before} to {total} in step {moment.step + 1}"
                     why += "" if member in due else ", and no assignment with an error came"
-                    yield Violation(why, (moment.step,), "one more for each", str(total), shape=("metric", "miscounted"))
+                    shape = ("metric", "miscounted")
+                    yield Violation(why, (moment.step,), "one more for each", str(total), shape=shape)
                 due.pop(member, None)
                 totals[member] = total
             case Ended(member):
@@ -207,12 +221,17 @@ def newest_leads(history: History) -> Iterator[Violation]:
         return
     for moment, _ in told(history, undefined=True):
         if isinstance(moment.seen, Formed) and moment.seen.members:
-            newest = max(each.knows for each in moment.seen.members)
-            leads = [each.knows for each in moment.seen.members if each.member == moment.seen.leader]
+            newest = max(map(_told, moment.seen.members))
+            leads = [_told(each) for each in moment.seen.members if each.member == moment.seen.leader]
             if leads != [newest]:
-                knowing = " or ".join(each.member for each in moment.seen.members if each.knows == newest)
+                knowing = " or ".join(each.member for each in moment.seen.members if _told(each) == newest)
                 why = f"{moment.seen.leader} leads generation {moment.seen.generation}, and {knowing} is newer"
                 yield Violation(why, (moment.step,), knowing, moment.seen.leader, shape=("leader", "not the newest"))
+
+
+def _told(joining: Joining) -> tuple[int, bool]:
+    """What it says of its version in JoinGroup: below all others, one that knows only the first says nothing."""
+    return joining.version, joining.knows > V0
 
 
 @invariant("bounce/no-probing", "429-18", role=Role.OPERATOR_TOOL, grade=Grade.SHOULD,
@@ -263,10 +282,10 @@ def _few(generations: Collection[int]) -> str:
 def upgraded(history: History) -> Iterator[Violation]:
     """When a group rests, all members that run are in it and speak what they were told, but for those that have
     nothing in common with it."""
-    for moment, books, script in scripted(history, undefined=True):
+    for moment, _, script in scripted(history, undefined=True):
         match moment.seen:
             case Failed(member, error):
-                common = not in_draft(history) and _has_nothing_in_common(script.kinds, member)
+                common = not in_draft(history) and _has_nothing_in_common(script, member)
                 if not common:
                     why = f"{member}, a {script.kinds.get(member, 'stopped')} member, gives up with {error}"
                     yield Violation(why, (moment.step,), "in the group", error, shape=("gives up", error))
@@ -287,11 +306,9 @@ def upgraded(history: History) -> Iterator[Violation]:
                                     shape=("upgrade", shape))  # fmt: skip
 
 
-def _has_nothing_in_common(kinds: Mapping[str, str], member: str) -> bool:
-    """As released: is there a member whose assignors are all others than this one's?"""
-    if member not in kinds:
+def _has_nothing_in_common(script: Script, member: str) -> bool:
+    """As released: may there be a member whose assignors are all others than this one's?"""
+    if member not in script.kinds:
         return True  # stopped already: what it was then is not asked
-    mine = set(KINDS[kinds[member]].assignors)
-    return any(mine.isdisjoint(KINDS[kind].assignors) for kind in kinds.values())
-
-
+    mine = set(KINDS[script.kinds[member]].assignors)
+    return any(mine.isdisjoint(KINDS[kind].assignors) for kind in script.lately)

@@ -227,7 +227,7 @@ class Cluster:
             yield "hears"
         elif node.out and not node.waits:
             yield "arrives"
-        elif not node.busy and self.consumers[node.kind].is_beating(node.state):
+        elif not node.busy and not node.state.rejoin and self.consumers[node.kind].is_beating(node.state):
             yield "beats"
         if node.state.pause is not Pause.NO:
             yield "retries"
@@ -274,13 +274,18 @@ class Cluster:
     def acted(self, centre: Centre, move: Move) -> Did[Part, Message]:
         if isinstance(move, Rolls):
             member, kind = self.scope.script[centre.rolled]
-            return Did(centre._replace(rolled=centre.rolled + 1, rounds=0), (Sent(member, Told(kind)),))
+            return Did(self.forsaken(centre, member)._replace(rolled=centre.rolled + 1), (Sent(member, Told(kind)),))
         assert isinstance(move, Fire | Store)
         cost = self.cost(centre, move)
         hub = centre.hub.spent(cost)
         assert hub is not None, "moves are offered while there is something left"
         did = self.hub.act(hub, move)
         return self.done(centre, did, disturbed=not (isinstance(move, Fire) and centre.group.initial))
+
+    def forsaken(self, centre: Centre, index: int) -> Centre:
+        """A process is told to stop: whether it says good-bye or its session ends need not be waited for."""
+        held = tuple([frozenset() if at == index else each for at, each in enumerate(centre.held, 1)])
+        return centre._replace(held=held, rounds=0)
 
     def done(self, centre: Centre, did: Did[Hub, Any], disturbed: bool) -> Did[Part, Message]:
         """What the coordinator did, and what follows for what is known of the processes."""
@@ -381,7 +386,7 @@ class Cluster:
             case "hears":
                 assert node.inbox is not None
                 after, seen = self.run(node._replace(inbox=None), self.heard(node.inbox))
-                return self.gone(after), (), seen
+                return self.gone(after), self.befalls(index, node, "", "") if after.failed else (), seen
             case "beats":
                 assert node.state is not None
                 state, actions = self.consumers[node.kind].step(node.state, Fired(HEARTBEAT))

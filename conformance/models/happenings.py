@@ -1,7 +1,7 @@
 """What can be seen of the members of a group from outside: what they take up and give up, and what they are told.
 
-A partition belongs to a member from the end of its assigned callback to the end of its revoked or lost callback (429-05),
-or to the end of its process, or of its membership: who was put out is fenced, whatever it still believes.
+A partition belongs to a member from the end of its assigned callback to the end of its revoked or lost callback
+(429-05), or to the end of its process, or of its membership: who was put out is fenced, whatever it still believes.
 """
 
 from dataclasses import dataclass
@@ -94,6 +94,16 @@ class Counted:
 
 @final
 @dataclass(frozen=True, slots=True)
+class StreamsLed:
+    """A round of the Streams group: who leads it, and knows metadata up to which version."""
+
+    generation: int
+    leader: str
+    version: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class SteppedDown:
     """A member was told to speak an older version than it did: a probing round (KIP-268)."""
 
@@ -129,5 +139,16 @@ class Restless:
 
 
 Happening: TypeAlias = (
-    Took | Gave | Ended | PutOut | Formed | Assigned | Counted | SteppedDown | Failed | Rests | Restless
+    Took
+    | Gave
+    | Ended
+    | PutOut
+    | Formed
+    | Assigned
+    | Counted
+    | StreamsLed
+    | SteppedDown
+    | Failed
+    | Rests
+    | Restless
 )

@@ -1,7 +1,7 @@
 """What an operator does to the members of a group, and what befalls them: the words of upgrade scripts.
 
-The same kinds of members serve KIP-429's draft and what was released. In the draft a member is told ``rebalance.protocol``
-and its subscription has a version; as released it is told a list of assignors (429-17, 429-20).
+The same kinds of members serve KIP-429's draft and what was released. In the draft a member is told
+``rebalance.protocol`` and its subscription has a version; as released it is told a list of assignors (429-17, 429-20).
 """
 
 from collections.abc import Mapping
@@ -44,6 +44,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     )
 }
 MEMBERS: Final = ("a", "b", "c")
+METADATA: Final = range(1, 12)
+"""Versions of what Streams instances tell each other."""
 TOPICS: Final = (("t", 3), ("u", 1))
 """All that there are, with their partitions."""
 EVERYBODYS: Final = ("t",)
@@ -100,6 +102,14 @@ class Lose:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Expire:
+    """The coordinator hears too late of a member that is alive, and takes it for dead."""
+
+    member: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Move:
     """A member makes some moves, its requests and answers on their way included, while all others wait."""
 
@@ -122,4 +132,4 @@ class RollStreams:
     version: int
 
 
-Event: TypeAlias = OldBrokers | Roll | Stop | Crash | Revive | Lose | Move | Settle | RollStreams
+Event: TypeAlias = OldBrokers | Roll | Stop | Crash | Revive | Lose | Expire | Move | Settle | RollStreams

@@ -157,6 +157,7 @@ def test_who_leads() -> None:
     assert not broken("old-brokers; settle", [old])
     assert not broken("settle", [old], edition="apache@4.4.0")
     assert not broken("settle", [formed(1, "b", a=0, b=(0, 1))])
+    assert not broken("settle", [formed(1, "a", a=1, b=(0, 1))]), "what it speaks counts"
     down = [SteppedDown("a", 3)]
     assert broken("streams a 6", down) == {"bounce/no-probing": ("probing",)}
     assert not broken("old-brokers; streams a 6", [], down)
@@ -209,7 +210,7 @@ def test_what_was_not_answered_is_left_open_and_condemns_nobody() -> None:
     assert set(results.values()) == {Result.UNKNOWN}
 
 
-SCRIPT = "old-brokers; roll a old; roll b ready t,u; settle; crash a; revive a; lose b; move b 3; stop b; streams a 6"
+SCRIPT = "old-brokers; roll a old; roll b ready t,u; settle; crash a; revive a; lose b; expire b; move b 3; stop b; streams a 6"
 
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
@@ -218,7 +219,7 @@ def test_what_is_said_in_shorthand_is_said_back() -> None:
     for wrong in ("roll a newest", "jump", "crash"):
         with pytest.raises(ValueError, match="is no step of a bounce"):
             spoken(wrong)
-    with pytest.raises(ValueError, match="no member is 'newest'; there are old, "):
+    with pytest.raises(ValueError, match="no kind of member is called 'newest'; there are old, "):
         event_of(step("operator", "roll", member="a", kind="newest"))
     with pytest.raises(LookupError, match="no event is called 'join'; there are old-brokers, "):
         event_of(step("member", "join"))

@@ -1,0 +1,400 @@
+"""Upgrades and downgrades of a group, one member after the other, with whatever may go wrong on the way.
+
+``Bounce`` is the machine of a conversation: an operator's steps, and what was seen of the members in each. What happens
+between two steps is not left to luck: a member moves where the script says so, and in ``Settle`` all take turns.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Final, NamedTuple, TypeAlias, assert_never
+
+from conformance.core.edition import KIP_429, Edition, Standing
+from conformance.core.machine import Transition
+from conformance.core.release import Release
+from conformance.models.assignment import Topic
+from conformance.models.cluster import Centre, Cluster, Does, From, Node, Part, Told
+from conformance.models.composed import HUB, Event as Moved, Step, Whole
+from conformance.models.group.answers import Config as BrokerConfig
+from conformance.models.group.coordinator import Coordinator
+from conformance.models.group.draft import OVER, DraftCoordinator
+from conformance.models.group.rules import Rules as BrokerRules
+from conformance.models.group.state import session
+from conformance.models.group.words import Error, Join, Leave, Phase as GroupPhase, Request, Synced
+from conformance.models.happenings import (
+    Assigned as WasAssigned,
+    Counted,
+    Ended,
+    Failed,
+    Formed,
+    Gave,
+    Happening,
+    Joining,
+    PutOut,
+    Restless,
+    Rests,
+    Took,
+)
+from conformance.models.hub import Fire
+from conformance.models.member.consumer import Consumer
+from conformance.models.member.rules import ASSIGNORS, Config, Rules
+from conformance.models.member.state import Pause, Phase
+from conformance.models.member.words import Given, Lost, Metric, Raised, Revoked, Seen
+from conformance.models.membership import COOPERATIVE, EAGER, V0, Assigned, Subscription
+from conformance.models.operations import (
+    KINDS,
+    LATER,
+    MEMBERS,
+    TOPICS,
+    V2,
+    Crash,
+    Event,
+    Expire,
+    Kind,
+    Lose,
+    Move,
+    OldBrokers,
+    Revive,
+    Roll,
+    RollStreams,
+    Settle,
+    Stop,
+)
+from conformance.models.probing import Probing, Streams
+
+KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
+MOST: Final = 400
+"""Moves until a group that does not rest is given up."""
+COOPERATES_SINCE: Final = Release.parse("2.4.0")
+ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
+"""There is room for what is left of members that crashed. The first join phase has one round."""
+OLD_JOIN: Final = 4
+"""The newest JoinGroup of brokers before the draft."""
+
+
+def bounces_in(edition: Edition) -> bool:
+    """Is there something to upgrade to?"""
+    released = edition.standing is Standing.RELEASED and Release.parse(edition.release) >= COOPERATES_SINCE
+    return edition == KIP_429 or released
+
+
+class Later(Consumer):
+    """The draft's consumer after one more change of the protocol (429-09)."""
+
+    @property
+    def subscription_version(self) -> int:
+        return V2
+
+
+@cache
+def consumers(edition: Edition, topics: tuple[Topic, ...] = KNOWN) -> Mapping[str, Consumer]:
+    """What each kind of member is in an edition."""
+    return {name: consumer(edition, kind, topics) for name, kind in KINDS.items()}
+
+
+def consumer(edition: Edition, kind: Kind, topics: tuple[Topic, ...], made: type[Consumer] = Consumer) -> Consumer:
+    if edition != KIP_429:
+        assignors = tuple(ASSIGNORS[each] for each in kind.assignors)
+        return made(Config(Rules.of(edition.release), assignors, topics=topics))
+    if kind.knows == V0:
+        return made(Config(Rules.of(OVER), topics=topics))
+    protocol = EAGER if kind.eager else COOPERATIVE
+    config = Config(Rules.drafted(), rebalance_protocol=protocol, topics=topics)
+    return Later(config) if kind.name == LATER and made is Consumer else made(config)
+
+
+def coordinator(edition: Edition, by_version: bool = True) -> Coordinator:
+    if edition == KIP_429:
+        return DraftCoordinator(ROOMY) if by_version else Coordinator(BrokerRules.of(OVER), ROOMY)
+    return Coordinator(BrokerRules.of(edition.release), ROOMY)
+
+
+def as_before(request: Request) -> Request:
+    """As brokers before the draft can read it: without a protocol version."""
+    if isinstance(request, Join) and request.protocol_version is not None:
+        return replace(request, version=OLD_JOIN, protocol_version=None)
+    return request
+
+
+Parts: TypeAlias = tuple[Part, ...]
+
+
+class State(NamedTuple):
+    parts: Parts
+    by_version: bool = True
+    """Do brokers choose the leader by version? In the draft alone."""
+    streams: Streams = Streams()
+
+
+class Bounce:
+    """Errors: ValueError for an edition without cooperative members (``bounces_in``)."""
+
+    def __init__(
+        self,
+        edition: Edition,
+        members: Mapping[str, Consumer] | None = None,
+        brokers: Coordinator | None = None,
+        probing: Probing | None = None,
+    ) -> None:
+        if not bounces_in(edition):
+            raise ValueError(f"there is nothing to upgrade to in {edition}")
+        self.draft = edition == KIP_429
+        self.probing = probing or Probing()
+        kinds = members or consumers(edition)
+        self.clusters = {
+            True: Cluster(brokers or coordinator(edition), kinds, MEMBERS),
+            False: Cluster(coordinator(edition, by_version=False), kinds, MEMBERS, adapted=as_before),
+        }
+
+    def initial(self) -> State:
+        return State(self.clusters[True].initial())
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Happening]:
+        match event:
+            case OldBrokers():
+                fresh = state.parts == self.clusters[True].initial()
+                return Transition(state._replace(by_version=not (self.draft and fresh) and state.by_version))
+            case RollStreams(member, version):
+                by_version = self.draft and state.by_version
+                streams, told = self.probing.rolled(state.streams, member, version, by_version)
+                return Transition(state._replace(streams=streams), tuple(told))
+        run = _Run(self, state)
+        run.go(event)
+        return Transition(state._replace(parts=tuple(run.parts)), tuple(run.seen))
+
+    def enabled(self, state: State, /) -> Iterator[Event]:
+        """What does something."""
+        if state.parts == self.clusters[True].initial() and self.draft and state.by_version:
+            yield OldBrokers()
+        kinds = [each for each in KINDS if self.draft or each != LATER]
+        for member, node in zip(MEMBERS, state.parts[1:], strict=True):
+            assert isinstance(node, Node)
+            for kind in kinds:
+                yield Roll(member, kind)
+                yield Roll(member, kind, tuple(name for name, _ in TOPICS))
+            if node.state is not None:
+                yield Stop(member)
+                yield Crash(member)
+                if node.busy:
+                    yield Lose(member)
+                if node.id:
+                    yield Expire(member)
+            elif node.kind and not node.starts:
+                yield Revive(member)
+            if node.state is not None or node.starts:
+                yield from (Move(member, moves) for moves in range(1, 5))
+        yield Settle()
+
+    # What was seen
+
+    def happened(self, cluster: Cluster, step: Step[Part, object, object]) -> Iterator[Happening]:
+        before, after = step.before, step.did.part
+        if isinstance(before, Centre):
+            assert isinstance(after, Centre)
+            yield from self.centre_happened(cluster, before, after, step.cause)
+            return
+        assert isinstance(before, Node) and isinstance(after, Node)
+        name = cluster.names[step.index]
+        seen: list[Seen] = []
+        match step.cause:
+            case Does():
+                _, _, seen = cluster.lived(step.index, before, step.cause)
+            case Told(kind, topics):
+                _, seen = cluster.told(before, kind, topics)
+        yield from self.heard(name, before, step.cause)
+        generation = after.state.identity.generation if after.state is not None else -1
+        yield from (found for each in seen for found in self.called(name, generation, each))
+        if before.state is not None and after.state is None:
+            yield Ended(name)
+
+    def heard(self, name: str, before: Node, cause: object) -> Iterator[Happening]:
+        if cause == Does("hears") and isinstance(before.inbox, Synced) and before.state is not None:
+            reply, (_, generation, _), phase = before.inbox, before.state.identity, before.state.phase
+            awaited = phase is Phase.COMPLETING and generation > 0 and reply.error is Error.NONE
+            if awaited and isinstance(reply.assignment, Assigned):
+                yield WasAssigned(name, generation, reply.assignment.partitions, reply.assignment.error)
+
+    def called(self, name: str, generation: int, seen: Seen) -> Iterator[Happening]:
+        match seen:
+            case Revoked(partitions) if partitions:
+                yield Gave(name, partitions)
+            case Lost(partitions) if partitions:
+                yield Gave(name, partitions, lost=True)
+            case Given(partitions) if partitions:
+                yield Took(name, generation, partitions)
+            case Metric(value):
+                yield Counted(name, value)
+            case Raised(error):
+                yield Failed(name, error)
+
+    def centre_happened(self, cluster: Cluster, before: Centre, after: Centre, cause: object) -> Iterator[Happening]:
+        left = ()
+        if isinstance(cause, From) and isinstance(cause.ask.request, Leave):
+            left = tuple(id for id, _ in cause.ask.request.members)
+        for each in before.group.members:
+            if after.group.member(each.id) is None and each.id not in left and before.holds(each.id):
+                yield PutOut(_owner(each.id))
+        group = after.group
+        if group.generation > before.group.generation and group.members:
+            leader = self.called_by(after, group.leader or "")
+            yield Formed(group.generation, leader, group.protocol or "", self.joining(after))
+
+    def joining(self, centre: Centre) -> tuple[Joining, ...]:
+        found = []
+        kinds = dict(centre.kinds)
+        for each in centre.group.members:
+            told = each.metadata(centre.group.protocol)
+            assert isinstance(told, Subscription)
+            kind = KINDS[kinds[each.id]]
+            version = told.version if self.draft else int(not kind.eager)
+            found.append(Joining(self.called_by(centre, each.id), version, kind.knows, told.topics))
+        return tuple(found)
+
+    def called_by(self, centre: Centre, id: str) -> str:
+        """The member; of a process that is gone, another name."""
+        return _owner(id) if centre.holds(id) else f"former {_owner(id)}"
+
+
+def _owner(id: str) -> str:
+    return id.rstrip("0123456789")
+
+
+class _Run:
+    """One step of the operator."""
+
+    def __init__(self, bounce: Bounce, state: State) -> None:
+        self.bounce = bounce
+        self.cluster = bounce.clusters[state.by_version]
+        self.whole = Whole(self.cluster)
+        self.parts: list[Part] = list(state.parts)
+        self.seen: list[Happening] = []
+
+    def go(self, event: Event) -> None:
+        match event:
+            case Roll(member, kind, topics):
+                self.tell(member, Told(kind, topics))
+            case Stop(member):
+                self.tell(member, Told("", self.node(member).topics))
+            case Crash(member):
+                self.move(member, "crashes")
+                self.replace(member, starts=False)
+            case Revive(member):
+                self.revive(member, self.node(member))
+            case Lose(member):
+                self.move(member, "breaks")
+            case Expire(member):
+                self.expire(self.node(member).id)
+            case Move(member, moves):
+                for _ in range(moves):
+                    if not any(self.move(member, verb) for verb in (*self.cluster.natural(self.node(member)),)):
+                        break
+            case Settle():
+                self.settle()
+            case OldBrokers() | RollStreams():
+                pass
+            case _:
+                assert_never(event)
+
+    def index(self, member: str) -> int:
+        return self.cluster.names.index(member)
+
+    def node(self, member: str) -> Node:
+        node = self.parts[self.index(member)]
+        assert isinstance(node, Node)
+        return node
+
+    @property
+    def centre(self) -> Centre:
+        centre = self.parts[HUB]
+        assert isinstance(centre, Centre)
+        return centre
+
+    def replace(self, member: str, **fields: bool) -> None:
+        self.parts[self.index(member)] = self.node(member)._replace(**fields)
+
+    def revive(self, member: str, node: Node) -> None:
+        if node.state is None and node.kind:
+            self.replace(member, starts=True)
+        elif node.then is not None and not node.then[0]:  # It is still about to leave.
+            self.parts[self.index(member)] = node._replace(then=(node.kind, node.topics))
+
+    def tell(self, member: str, told: Told) -> None:
+        index, before = self.index(member), self.parts[self.index(member)]
+        did = self.cluster.take(index, before, told)
+        assert did is not None
+        self.parts[index] = did.part
+        self.parts[HUB] = self.cluster.forsaken(self.centre, index)
+        self.seen += self.bounce.happened(self.cluster, Step(index, before, told, did))
+
+    def move(self, member: str, verb: str) -> bool:
+        """Does the member do that, if it can?"""
+        index = self.index(member)
+        here = self.parts[index]
+        return Does(verb) in self.cluster.moves(index, here) and self.follow(Moved(index, Does(verb)))
+
+    def follow(self, event: Moved[object]) -> bool:
+        steps = self.whole.followed(tuple(self.parts), event)  # type: ignore[arg-type]
+        for each in steps or ():
+            self.parts[each.index] = each.did.part
+            self.seen += self.bounce.happened(self.cluster, each)
+        return steps is not None
+
+    def expire(self, id: str) -> None:
+        """Nothing, where it waits for an answer: then it counts as alive."""
+        timer = Fire(session(id))
+        if timer in (*self.cluster.hub.moves(self.centre.hub),):
+            self.follow(Moved(HUB, timer))
+
+    # All take turns
+
+    def settle(self) -> None:
+        """Who was refused tries once more, and again only where the others wait for it."""
+        tries = self.refused()
+        for moves in range(MOST):
+            if self.turn(tries):
+                continue
+            rests = self.at_rest(moves)
+            tries = set() if isinstance(rests, Rests) else self.refused()
+            if not tries:
+                self.seen.append(rests)
+                return
+        self.seen.append(Restless(MOST))
+
+    def refused(self) -> set[str]:
+        return {each for each in MEMBERS if self.is_refused(each)}
+
+    def is_refused(self, member: str) -> bool:
+        state = self.node(member).state
+        return state is not None and state.pause is Pause.BACK_OFF
+
+    def turn(self, tries: set[str]) -> bool:
+        """Each member makes a move; where none can, a timer of the coordinator runs out."""
+        moved = False
+        for member in MEMBERS:
+            for verb in (*self.cluster.natural(self.node(member)),):
+                if verb == "retries" and self.is_refused(member):
+                    if member not in tries:
+                        continue
+                    tries.discard(member)
+                if self.move(member, verb):
+                    moved = True
+                    break
+        return moved or self.time_passes()
+
+    def time_passes(self) -> bool:
+        centre = self.centre
+        for each in self.cluster.hub.moves(centre.hub):
+            if isinstance(each, Fire) and not self.cluster.cost(centre, each):
+                return self.follow(Moved(HUB, each))
+        return False
+
+    def at_rest(self, moves: int) -> Rests | Restless:
+        group = self.centre.group
+        still = group.phase in (GroupPhase.STABLE, GroupPhase.EMPTY, GroupPhase.DEAD)
+        nodes = [self.node(each) for each in MEMBERS]
+        states = [each.state for each in nodes if each.state is not None]
+        still = still and not any(each.busy for each in nodes)
+        if not still or any(each.phase is not Phase.STABLE and each.pause is not Pause.BACK_OFF for each in states):
+            return Restless(moves)
+        return Rests(group.generation, self.bounce.joining(self.centre))
+
