@@ -352,14 +352,18 @@ class Consumer(Living):
         if not self.is_covered(state, assigned):
             return Transition(replace(state, rejoin=True))
         actions: list[Action] = []
-        if self.protocol == COOPERATIVE:
-            revoked = tuple(each for each in state.owned if each not in assigned)
-            if revoked:
-                actions.append(Revoked(revoked))
-                state = replace(state, rejoin=self.rejoins_after_revoking())
-        added = tuple(each for each in assigned if each not in state.owned)
+        if self.protocol == COOPERATIVE and (revoked := self.given_up(state, assigned)):
+            actions.append(Revoked(revoked))
+            state = replace(state, rejoin=self.rejoins_after_revoking())
+        actions.append(Given(self.new(state, assigned)))
         state = replace(state, owned=assigned, given=assigned, given_in=state.identity.generation)
-        return Transition(state, (*actions, Given(added)))
+        return Transition(state, tuple(actions))
+
+    def given_up(self, state: State, assigned: Partitions) -> Partitions:
+        return tuple(each for each in state.owned if each not in assigned)
+
+    def new(self, state: State, assigned: Partitions) -> Partitions:
+        return tuple(each for each in assigned if each not in state.owned)
 
     def is_incompatible(self, assigned: Assigned) -> bool:
         return self.rules.draft and assigned.error != 0

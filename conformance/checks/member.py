@@ -1,0 +1,120 @@
+"""What checks of members are about: the consumer of a release, and that of KIP-429's draft."""
+
+from collections.abc import Callable, Iterable
+
+from conformance.apis.member import action_of, rules_of
+from conformance.apis.member_shorthand import shorthand
+from conformance.checks.declared import Check, Family
+from conformance.checks.machines import Subject, Wording, conversation, machine_family
+from conformance.core.case import Role, Step
+from conformance.core.edition import KIP_429, Standing, edition
+from conformance.core.history import Replied
+from conformance.invariants.member import said
+from conformance.targets.protocol import MEMBER as MACHINE
+from strategies.member_talk import conversations
+
+
+def released(name: str) -> Iterable[str]:
+    """Any release whose consumers live by heartbeats."""
+    found = edition(name)
+    return (name,) if found.standing is Standing.RELEASED and rules_of(found) is not None else ()
+
+
+def draft(name: str) -> Iterable[str]:
+    """Not in a run of ``apache``: what plays a released consumer does not play this one."""
+    return (name,) if edition(name) == KIP_429 else ()
+
+
+def _actor(step: Step) -> str:
+    return step.actor
+
+
+def _says(step: Step) -> str:
+    return shorthand((step,))
+
+
+def _did(reply: Replied) -> str:
+    return ", ".join(said(action_of(each)) for each in dict(reply.payload).get("actions", ())) or "nothing"
+
+
+WORDING = Wording("consumer", _actor, _says, _did)
+
+
+def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
+    return machine_family(Role.MEMBER, MACHINE, editions, conversations, WORDING)
+
+
+MEMBER = _family(released)
+DRAFT_MEMBER = _family(draft)
+
+MEMBER_CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        "member/callbacks",
+        "the user is called in polls and when it leaves, of what is owned, and told what is lost from what is revoked",
+        MEMBER,
+        conversation,
+        values=300,
+        invariants=(
+            "member/callbacks-in-their-time",
+            "member/gives-up-what-it-owns",
+            "member/gives-up-first",
+            "member/lost-when-out",
+            "member/leaves-with-callbacks",
+        ),
+    ),
+    Check(
+        "member/ownership",
+        "a consumer reads what it was assigned, keeps what it may, and tells the truth about it",
+        MEMBER,
+        conversation,
+        values=300,
+        invariants=(
+            "member/owns-what-it-was-given",
+            "member/reads-what-it-owns",
+            "member/keeps-what-it-may",
+            "member/revokes-what-it-lost",
+            "member/rejoins-after-revoking",
+            "member/tells-what-it-holds",
+            "member/finds-a-protocol",
+        ),
+    ),
+    Check(
+        "member/errors",
+        "each error costs what it has to, is raised or mended, and what is lost is neither done nor failed",
+        MEMBER,
+        conversation,
+        values=300,
+        invariants=(
+            "member/speaks-as-it-was-told",
+            "member/raises-what-is-fatal",
+            "member/joins-when-due",
+            "member/backs-off",
+            "member/commit-is-known",
+            "member/commit-ends",
+        ),
+    ),
+    Check(
+        "member/duties",
+        "a consumer syncs, leads, beats and leaves as its coordinator relies on",
+        MEMBER,
+        conversation,
+        values=300,
+        invariants=("member/syncs", "member/leads", "member/beats", "member/leaves"),
+    ),
+    Check(
+        "member/draft",
+        "the draft's member revokes all or keeps all, as it is configured, and counts what could not be assigned",
+        DRAFT_MEMBER,
+        conversation,
+        values=200,
+        invariants=(
+            "member/counts-incompatible",
+            "member/drafted-subscription",
+            "member/gives-up-first",
+            "member/keeps-what-it-may",
+            "member/tells-what-it-holds",
+            "member/joins-when-due",
+            "member/backs-off",
+        ),
+    ),
+)
