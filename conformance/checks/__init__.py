@@ -8,6 +8,7 @@ from conformance.checks.consumer_group import CONSUMER_GROUP_CHECKS
 from conformance.checks.declared import Check, Family
 from conformance.checks.features import FEATURE_CHECKS
 from conformance.checks.group import GROUP_CHECKS
+from conformance.checks.member import MEMBER_CHECKS
 from conformance.checks.nodes import NODE_CHECKS
 from conformance.checks.wire import WIRE
 
@@ -19,6 +20,7 @@ LISTED: tuple[Check[Any], ...] = (
     *ASSIGNMENT,
     *FEATURE_CHECKS,
     *GROUP_CHECKS,
+    *MEMBER_CHECKS,
     *CONSUMER_GROUP_CHECKS,
 )
 CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}

@@ -66,6 +66,7 @@ MODULES = (
     "nodes", "consumer_group",
     "ownership", "upgrades",
     "group", "group_waiting", "group_static", "group_records", "group_answers", "group_draft",
+    "member", "member_requests",
 )  # fmt: skip
 
 
