@@ -54,8 +54,7 @@ def news(moment: Moment) -> str:
 
 @invariant("member/speaks-as-it-was-told", "grp-64", role=Role.MEMBER, concerns=every)
 def speaks_as_it_was_told(history: History) -> Iterator[Violation]:
-    """Each request carries the member id and generation that its coordinator told last, or none after the error that
-    took them; an error that answers an older generation takes nothing."""
+    """Each request carries the id and generation that were told last, but for what a later error, of this one, took."""
     reset_by = "the beginning"
     for each in moments(history):
         if each.met.who != each.before.who:
@@ -190,8 +189,7 @@ def syncs(history: History) -> Iterator[Violation]:
 
 @invariant("member/leads", "grp-67", role=Role.MEMBER, concerns=on(TOLD_BY))
 def leads(history: History) -> Iterator[Violation]:
-    """The leader assigns something to every member and to nobody else, unless it is told to skip that; others assign
-    nothing."""
+    """The leader assigns to every member and nobody else, unless it is told to skip that; others assign nothing."""
     for each in moments(history):
         joined = each.met.joined
         if joined is None:
@@ -225,8 +223,7 @@ def beats(history: History) -> Iterator[Violation]:
 
 @invariant("member/leaves", "grp-69", role=Role.MEMBER, concerns=every)
 def leaves(history: History) -> Iterator[Violation]:
-    """A dynamic member that closes, unsubscribes or is not polled for too long tells the coordinator; a static one
-    never does, and nobody leaves but then."""
+    """A dynamic member sends LeaveGroup when it closes, unsubscribes or is not polled for too long; a static one never."""
     for each in moments(history):
         view, sent = each.before, [action for action in each.actions if isinstance(action, Leave)]
         static = each.rules.static and view.opened is not None and view.opened.instance is not None
@@ -254,8 +251,7 @@ def _is_leaving(moment: Moment) -> bool:
 
 @invariant("member/commit-is-known", "grp-68", role=Role.MEMBER, concerns=every)
 def commit_is_known(history: History) -> Iterator[Violation]:
-    """A commit is told to be done only when the coordinator said so, and to have failed only when that is known: a lost
-    answer is neither."""
+    """A commit is done when the coordinator said so, and failed when that is known: a lost answer is neither."""
     for each in moments(history):
         answer = each.event.answer if isinstance(each.event, Told) else None
         done = answer.error if isinstance(answer, Committed) and each.before.commit is not None else None
