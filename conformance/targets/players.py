@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.apis import consumer_group as consumer_groups, features as updates, member as members
+from conformance.apis import consumer_group as consumer_groups, features as updates
 from conformance.core.edition import Edition, Standing
 from conformance.core.release import Release
 from conformance.models.consumer_group import ConsumerGroup
 from conformance.models.features import FeatureController
-from conformance.models.member.client import Client
+from conformance.targets.belonging import member
 from conformance.targets.coordinating import group
 from conformance.targets.player import Player
 from conformance.targets.protocol import CONSUMER_GROUP, FEATURES, GROUP, MEMBER
@@ -25,13 +25,6 @@ def consumer_group(edition: Edition) -> Player[Any, Any, Any] | None:
     if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_848:
         return None
     return Player(ConsumerGroup(), consumer_groups.VERBS, consumer_groups.event_of, consumer_groups.answer_of)
-
-
-def member(edition: Edition) -> Player[Any, Any, Any] | None:
-    rules = members.rules_of(edition)
-    if rules is None:
-        return None
-    return Player(Client(rules), members.EVENTS, members.event_of, members.answer_of)
 
 
 PLAYERS: Mapping[str, Callable[[Edition], Player[Any, Any, Any] | None]] = {
