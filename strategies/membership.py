@@ -132,6 +132,8 @@ INSTANCES = Row((nullable(Pick(STATIC)),) * len(MEMBERS))
 REPLICAS = Row((Seq(Seq(Pick(RACKS), 1, 2), 0, 3),) * len(TOPICS))
 """Of each topic the racks of its partitions, again and again from the first; none where nothing is known."""
 PLACES = Row((nullable(Pick(RACKS)),) * len(MEMBERS))
+VERSIONS = Row((Pick((1, 0)),) * len(MEMBERS))
+"""Of each member, which version of the subscription it sends (KIP-429's draft)."""
 CHANGE = OneOf(
     (
         record(member=_an_owner),

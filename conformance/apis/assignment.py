@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 from conformance.core.case import Step, step
 from conformance.core.history import Observation, Op, Replied
 from conformance.models.assignment import NO_GENERATION, STICKY, Group, Member, Partition, Topic
+from conformance.models.membership import V0, Subscription
+from conformance.models.mixed_group import DRAFT
 from conformance.wire import layout
 from conformance.wire.errors import Refused
 
@@ -22,6 +24,32 @@ def assign(assignor: str, topics: Iterable[Topic], members: Iterable[Member], re
     """The step that asks a leader for an assignment, as its own members would write what they own."""
     body = {"assignor": assignor, "topics": [*map(_topic, topics)], "members": [*map(_member, members)]}
     return step("leader", "assign", **body, **({"rejoin": True} if rejoin else {}))
+
+
+def drafted(topics: Iterable[Topic], members: Mapping[str, Subscription]) -> Step:
+    """The step that asks a leader of KIP-429's draft, whose members say which version of the subscription they send."""
+    as_members = (Member(id, each.topics, each.owned, each.generation, rack=each.rack) for id, each in members.items())
+    asked = assign(DRAFT, topics, as_members)
+    told = [{**each, "version": members[each["id"]].version} for each in asked["members"]]
+    return Step(asked.actor, asked.verb, {**asked.body, "members": told})
+
+
+def subscriptions_of(step: Step) -> Mapping[str, Subscription]:
+    """By member id: what a leader of the draft reads. A subscription of version 0 has no place for what is owned."""
+    group = group_of(step)
+    versions = {each["id"]: each["version"] for each in step["members"]}
+    return {
+        each.id: Subscription(
+            each.subscription, versions[each.id], each.owned if versions[each.id] != V0 else (), each.generation
+        )
+        for each in group.members
+    }
+
+
+def errors(observation: Observation) -> Mapping[str, int]:
+    """Of each member that an answer names, the error of its assignment; 0 where none is told (429-22)."""
+    assert isinstance(observation, Replied)
+    return {str(each["id"]): int(each.get("error") or 0) for each in observation["assignment"]}
 
 
 def with_user_data(step: Step, version: int) -> Step:
@@ -92,7 +120,8 @@ def is_rejoin(step: Step) -> bool:
 def rejoined(step: Step, before: Sequence[Op]) -> Step | None:
     """The step with what its members own after the last assignment before it, one generation later.
 
-    A member that was not there then owns nothing. None where there is no assignment to go on from.
+    A member that was not there then owns nothing, nor does one of the draft that revokes before it joins. None where
+    there is no assignment to go on from.
     """
     last = next((op for op in reversed(before) if op.step.verb == "assign"), None)
     if last is None or not isinstance(last.observation, Replied):
@@ -105,7 +134,7 @@ def rejoined(step: Step, before: Sequence[Op]) -> Step | None:
     members = [
         {
             **each,
-            "owned": held.get(each["id"], []),
+            "owned": held.get(each["id"], []) if each.get("version") != V0 else [],
             "generation": generation if each["id"] in held else NO_GENERATION,
         }
         for each in step["members"]
@@ -151,7 +180,8 @@ def _partitions(given: Iterable[Sequence[Any]]) -> list[Partition]:
 
 
 def shorthand(steps: Iterable[Step]) -> str:
-    """``sticky t0:2; a[t0]=t0-0@10; b(i0)[]``: topics with their sizes, members with what they subscribe to and own.
+    """``sticky t0:2; a[t0]=t0-0@10; b(i0)[]``: topics with their sizes, members with what they subscribe to and own;
+    ``draft t0:2; a v1[t0]``: and with the version of the subscription that they send.
 
     Steps are parted by ``|``; of one that goes on from an earlier answer what is owned is left open.
     """
@@ -169,9 +199,10 @@ def _told(step: Step) -> str:
 
 def _introduced(member: Mapping[str, Any]) -> str:
     instance = "" if member["instance"] is None else f"({member['instance']})"
+    version = f" v{member['version']}" if "version" in member else ""
     data = "" if member["userData"] is None else f"={member['userData']}"
     rack = "" if member["rack"] is None else f" on {member['rack']}"
-    return f"{member['id']}{instance}[{' '.join(member['subscription'])}]{data or _owning(member)}{rack}"
+    return f"{member['id']}{instance}{version}[{' '.join(member['subscription'])}]{data or _owning(member)}{rack}"
 
 
 def _owning(said: Mapping[str, Any]) -> str:

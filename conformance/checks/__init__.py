@@ -9,6 +9,7 @@ from conformance.checks.declared import Check, Family
 from conformance.checks.features import FEATURE_CHECKS
 from conformance.checks.group import GROUP_CHECKS
 from conformance.checks.member import MEMBER_CHECKS
+from conformance.checks.mixed import MIXED_CHECKS
 from conformance.checks.nodes import NODE_CHECKS
 from conformance.checks.wire import WIRE
 
@@ -18,6 +19,7 @@ LISTED: tuple[Check[Any], ...] = (
     *WIRE,
     *NODE_CHECKS,
     *ASSIGNMENT,
+    *MIXED_CHECKS,
     *FEATURE_CHECKS,
     *GROUP_CHECKS,
     *MEMBER_CHECKS,

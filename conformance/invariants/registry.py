@@ -63,7 +63,7 @@ def invariant(
 
 MODULES = (
     "survival", "claims", "wire", "tags", "memory", "versions", "features", "assignment", "stickiness", "cooperation",
-    "nodes", "consumer_group",
+    "mixed", "nodes", "consumer_group",
     "ownership", "upgrades",
     "group", "group_waiting", "group_static", "group_records", "group_answers", "group_draft",
     "member", "member_requests",

@@ -12,6 +12,8 @@ from conformance.models.assignment import Assignment, Group, Member, Topic, rang
 from conformance.models.membership import V0, Assigned, Subscription
 from conformance.models.sticky import cooperative_sticky, owners
 
+DRAFT: Final = "draft"
+"""The name by which a leader of the draft is asked for: the text gives its assignors none."""
 INCOMPATIBLE: Final = 1
 """The error of an assignment. The text names none; all that counts is that it is not zero (429-22)."""
 

@@ -206,6 +206,8 @@ def _assignment(found: Found, at: str) -> None:
                 raise Wrong(f"{here}.partitions[{number}]: {_shown(pair)} is not a topic and a partition")
         if each.get("userData") is not None:
             _hex(each["userData"], f"{here}.userData")
+        if not _whole(error := each.get("error", 0)):
+            raise Wrong(f"{here}.error: {_shown(error)} is no whole number")
 
 
 def _numbers(*needed: str) -> "Accepted":

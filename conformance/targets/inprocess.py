@@ -7,9 +7,10 @@ from importlib import metadata
 from typing import Any
 
 from conformance.core.case import Case, Role, Step
-from conformance.core.edition import Edition, edition
+from conformance.core.edition import KIP_429, Edition, edition
 from conformance.core.history import Observation
-from conformance.targets.leader import ALL, LEADING, Leader
+from conformance.models.mixed_group import DRAFT
+from conformance.targets.leader import ALL, LEADING, DraftLeader, Leader
 from conformance.targets.players import players
 from conformance.targets.protocol import Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
 from conformance.wire import Layout, layout as layout_of
@@ -31,6 +32,7 @@ class Reference:
         self._edition: Edition = edition("apache")
         self._players = players(self._edition)
         self._leader = Leader()
+        self._draft = DraftLeader()
 
     def configure(self, edition_name: str, /) -> str | None:
         try:
@@ -46,14 +48,16 @@ class Reference:
         for node in znode_messages(self._edition):
             versions = znode_versions(self._edition, node)
             messages_[node] = (versions[0], versions[-1])
-        return Claims(messages_, assignors=tuple(ALL), machines=tuple(self._players))
+        assignors = (*ALL, DRAFT) if self._edition == KIP_429 else tuple(ALL)
+        return Claims(messages_, assignors=assignors, machines=tuple(self._players))
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         player = next((each for each in self._players.values() if op["op"] in each.verbs), None)
         if player is not None:
             return player.answer(op)
         if op["op"] in LEADING:
-            return self._leader.answer(op)
+            is_drafted = self._edition == KIP_429 and op["assignor"] == DRAFT
+            return (self._draft if is_drafted else self._leader).answer(op)
         try:
             layout = layout_of(self._edition, op["message"], op["version"])
         except LookupError as unknown:

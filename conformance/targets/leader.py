@@ -1,9 +1,9 @@
 """Our own assignors behind the operations of the testee protocol."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from conformance.apis.assignment import group_of, user_data
+from conformance.apis.assignment import group_of, subscriptions_of, user_data
 from conformance.core.case import Step
 from conformance.models.assignment import (
     COOPERATIVE,
@@ -14,9 +14,12 @@ from conformance.models.assignment import (
     Assignment,
     Group,
     Partition,
+    Topic,
     range_,
     roundrobin,
 )
+from conformance.models.membership import Assigned, Subscription
+from conformance.models.mixed_group import DRAFT, draft_leader
 from conformance.models.sticky import cooperative_sticky, sticky
 from conformance.wire import layout
 
@@ -63,3 +66,23 @@ class Leader:
         if assignor == COOPERATIVE:
             return layout("apache", "CooperativeStickyAssignorUserData", 0).encode({"generation": generation})
         return None
+
+
+class DraftLeader:
+    """The leader of KIP-429's draft, under the name of an assignor of its own. Keeps nothing either."""
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op["assignor"] != DRAFT or op["op"] != "assign":
+            return {"status": "unsupported", "message": f"KIP-429's draft has no {op['op']} of {op['assignor']!r}"}
+        step = Step("leader", "assign", op)
+        given = self.lead(group_of(step).topics, subscriptions_of(step))
+        return {
+            "status": "accepted",
+            "assignment": [
+                {"id": member, "partitions": [*map(list, each.partitions)], "userData": None, "error": each.error}
+                for member, each in given.items()
+            ],
+        }
+
+    def lead(self, topics: Iterable[Topic], subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assigned]:
+        return draft_leader(topics, subscriptions)

@@ -6,6 +6,8 @@ from typing import Any
 
 from conformance.apis.assignment import assign, group_of
 from conformance.checks import CHECKS
+from conformance.checks.assignment import LEADER
+from conformance.checks.mixed import MIXED
 from conformance.core.case import Case, Role, Step, step
 from conformance.core.history import History, Observation, Op, Replied
 from conformance.invariants.registry import Invariant, all_invariants
@@ -17,11 +19,32 @@ from strategies import membership
 from strategies.membership import turned
 from strategies.nodes import Node, OneOf, Record, record
 
-LEADING: Mapping[str, Invariant] = {each.id: each for each in all_invariants(Role.LEADER) if each.role is Role.LEADER}
-CHECKED = {id: check for id, check in CHECKS.items() if check.role is Role.LEADER}
+CHECKED = {id: check for id, check in CHECKS.items() if check.family is LEADER}
+DRAFTED = {id: check for id, check in CHECKS.items() if check.family is MIXED}
+LEADING: Mapping[str, Invariant] = {
+    each.id: each
+    for each in all_invariants(Role.LEADER)
+    if each.role is Role.LEADER and not each.id.startswith("mixed/")
+}
+MIXING: Mapping[str, Invariant] = {
+    each.id: each for each in all_invariants(Role.LEADER) if each.id.startswith("mixed/")
+}
 _TOPIC = re.compile(r"(\S+):(\d+)(?: on (\S+))?")
-_MEMBER = re.compile(r"(\w+)(?:\((\w+)\))?\[([^]]*)\](?:=([^@ ]*)@(-?\d+))?(?: on (\w+))?")
-__all__ = ["CHECKED", "LEADING", "OneOf", "answered", "case", "got", "group", "held", "said", "turned"]
+_MEMBER = re.compile(r"(\w+)(?:\((\w+)\))?(?: v(\d))?\[([^]]*)\](?:=([^@ ]*)@(-?\d+))?(?: on (\w+))?")
+__all__ = [
+    "CHECKED",
+    "DRAFTED",
+    "LEADING",
+    "MIXING",
+    "OneOf",
+    "answered",
+    "case",
+    "got",
+    "group",
+    "held",
+    "said",
+    "turned",
+]
 
 
 def partition(text: str) -> Partition:
@@ -30,12 +53,17 @@ def partition(text: str) -> Partition:
 
 
 def step_of(text: str) -> Step:
-    """``sticky t0:2 on r0,r1/r2; a(i0)[t0]=t0-0,t0-1@10 on r1; b[]``, with racks of partitions and of members, and
-    ``sticky again t0:2; a[t0]`` to go on from an answer."""
+    """``sticky t0:2 on r0,r1/r2; a(i0)[t0]=t0-0,t0-1@10 on r1; b[]``, with racks of partitions and of members;
+    ``sticky again t0:2; a[t0]`` to go on from an answer; ``draft t0:2; a v0[t0]; b v1[t0]`` with versions."""
     first, *members = text.strip().split("; ")
     assignor, *topics = first.split()
     again = topics[:1] == ["again"]
-    return assign(assignor, map(_topic, _TOPIC.findall(" ".join(topics[again:]))), map(_member, members), rejoin=again)
+    asked = assign(assignor, map(_topic, _TOPIC.findall(" ".join(topics[again:]))), map(_member, members), rejoin=again)
+    versions = [found.group(3) for found in map(_MEMBER.fullmatch, members) if found is not None and found.group(3)]
+    if not versions:
+        return asked
+    told = [{**each, "version": int(version)} for each, version in zip(asked["members"], versions, strict=True)]
+    return Step(asked.actor, asked.verb, {**asked.body, "members": told})
 
 
 def _topic(told: tuple[str, str, str]) -> Topic:
@@ -46,7 +74,7 @@ def _topic(told: tuple[str, str, str]) -> Topic:
 def _member(text: str) -> Member:
     found = _MEMBER.fullmatch(text.strip())
     assert found is not None, text
-    id, instance, topics, owned, generation, rack = found.groups()
+    id, instance, _, topics, owned, generation, rack = found.groups()
     claims = tuple(map(partition, filter(None, (owned or "").split(","))))
     return Member(id, tuple(topics.split()), claims, int(generation or -1), instance, rack)
 
@@ -92,7 +120,7 @@ def answered(text: str, *answers: str | Observation) -> History:
 
 def said(law: str, history: History) -> list[str]:
     """Why the history breaks the law."""
-    found = LEADING[law]
+    found = {**LEADING, **MIXING}[law]
     concerned = any(found.concerns(history.case, op.step) for op in history.ops)
     return [each.why for each in found.search(history)] if concerned else []
 

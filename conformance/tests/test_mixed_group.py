@@ -2,9 +2,19 @@
 
 from collections.abc import Mapping
 
+import pytest
+
+from conformance.apis.assignment import shorthand, subscriptions_of
+from conformance.checks.mixed import subject, subjects
+from conformance.core.case import Case, Role
 from conformance.models.assignment import Topic
 from conformance.models.membership import V0, V1, Assigned, Subscription
-from conformance.models.mixed_group import INCOMPATIBLE, draft_leader, old_leader
+from conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
+from conformance.runner import judge
+from conformance.targets.inprocess import InProcess, Reference
+from conformance.targets.miniatures import VICES
+from conformance.tests.assigned import DRAFTED, MIXING, answered, case, held, said, step_of
+from conformance.work import Unit, Worker, shrunk
 
 TOPICS = (Topic("t", 4),)
 NOTHING = Assigned(error=INCOMPATIBLE)
@@ -75,3 +85,109 @@ def test_a_version_0_owns_nothing_whatever_else_it_says() -> None:
 
 def test_nobody_gets_nothing() -> None:
     assert draft_leader(TOPICS, {}) == old_leader(TOPICS, {}) == {}
+
+
+# The check, and who breaks its laws
+
+SPOILED = {name: vice for name, vice in VICES.items() if vice.check in DRAFTED}
+FOUND_WITHIN = 20
+"""Values."""
+
+
+def reference() -> Reference:
+    found = Reference()
+    assert found.configure("kip-429") is None
+    return found
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_each_vice_is_found_in_time_and_shrunk_to_its_least_case(name: str) -> None:
+    vice = SPOILED[name]
+    worker = Worker(name, InProcess(vice.made()))
+    findings = worker.hold(Unit(name, "kip-429", vice.check, DRAFT, None, 0, FOUND_WITHIN)).findings
+    least = shrunk(worker, next(each for each in findings if each.invariant == vice.invariant))
+    assert least is not None, "run alone the case does not fail"
+    assert shorthand(least.case.steps) == vice.least
+    history = held(reference(), Case("test", "kip-429", Role.LEADER, least.case.steps))
+    assert not [each.invariant for each in judge(history, MIXING.values()) if each.violations]
+
+
+def test_every_law_has_a_vice_and_is_asked_by_the_check() -> None:
+    (check,) = DRAFTED.values()
+    assert MIXING.keys() == {vice.invariant for vice in SPOILED.values()}
+    assert MIXING.keys() <= {*check.invariants}
+
+
+def test_the_reference_keeps_every_law() -> None:
+    worker = Worker("reference", InProcess(reference()))
+    (check,) = DRAFTED.values()
+    result = worker.hold(Unit("reference", "kip-429", check.id, DRAFT, None, 1, 60))
+    assert {word for _, word, _ in result.cases} == {"PASS"}
+
+
+def test_the_draft_is_led_in_its_own_edition_alone() -> None:
+    assert [each.name for each in subjects("kip-429")] == [DRAFT]
+    assert not [*subjects("apache"), *subjects("kip-584"), *subjects("apache@2.3.0")]
+    assert subject("kip-429", DRAFT, None).edition == "kip-429"
+    for edition, name in (("apache", DRAFT), ("kip-429", "range")):
+        with pytest.raises(LookupError, match="no leader is called"):
+            subject(edition, name, None)
+    assert DRAFT in reference().claims().assignors
+    assert DRAFT not in Reference().claims().assignors
+    assert reference().answer({"op": "user-data", "assignor": DRAFT})["status"] == "unsupported"
+    assert Reference().answer({"op": "assign", "assignor": DRAFT})["status"] == "unsupported"
+
+
+SAID = "draft t0:3 t1:1; a v0[t0]; b v1[t0]=t0-0@-1; c v1[t0 t1]=t0-1@-1"
+
+
+def test_versions_are_said_in_shorthand_and_read_back() -> None:
+    assert shorthand([step_of(SAID)]) == SAID
+    told = subscriptions_of(step_of(SAID.replace("a v0[t0]", "a v0[t0]=t0-2@-1")))
+    assert told["a"] == Subscription(("t0",), V0)
+    assert told["b"] == Subscription(("t0",), V1, (("t0", 0),))
+
+
+def test_who_revokes_before_it_joins_owns_nothing_in_the_next_round() -> None:
+    again = "draft again t0:2; a v0[t0]; b v1[t0]"
+    history = held(
+        reference(), Case("test", "kip-429", Role.LEADER, case(f"draft t0:2; a v0[t0]; b v0[t0] | {again}").steps)
+    )
+    assert [each["owned"] for each in history.ops[1].step["members"]] == [[], [["t0", 1]]]
+    observed = history.ops[1].observation
+    assert dict(observed.payload)["assignment"] == [  # type: ignore[union-attr]
+        {"id": "a", "partitions": [], "userData": None, "error": 1},
+        {"id": "b", "partitions": [["t0", 1]], "userData": None, "error": 0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("law", "answer", "why"),
+    [
+        ("mixed/old-get-nothing", "a t0-2; b t0-0; c t0-1", "a is assigned t0-2, while others read on what they own"),
+        ("mixed/error", "a; b t0-0; c t0-1", "a is not told by an error why it gets nothing"),
+        ("mixed/new-keep", "a; b; c t0-1", "b owns t0-0 and reads it; it is assigned to nobody"),
+        ("mixed/rest-idle", "a; b t0-0; c t0-1 t1-0", "c is assigned t1-0 besides, which it does not own"),
+    ],
+)
+def test_a_breach_is_told_in_few_words(law: str, answer: str, why: str) -> None:
+    (told,) = said(law, answered(SAID, answer))
+    assert told.startswith(f"draft, step 1 (a of version 0, b and c of version 1): {why}")
+
+
+@pytest.mark.parametrize(
+    ("law", "asked", "answer", "why"),
+    [
+        ("mixed/all-old", "draft t0:1; a v0[t0]", "a", "t0-0 is assigned to nobody, though nobody reads anything"),
+        ("mixed/all-new", "draft t0:1; a v1[t0]", "a", "t0-0 is assigned to nobody, and nobody has to give it up"),
+        (
+            "mixed/all-new",
+            "draft t0:1; a v1[t0]=t0-0@-1; b v1[t0]",
+            "a; b t0-0",
+            "t0-0 is assigned to b, while a owns it and reads it",
+        ),
+    ],
+)
+def test_so_is_one_among_members_of_one_version(law: str, asked: str, answer: str, why: str) -> None:
+    (told,) = said(law, answered(asked, answer))
+    assert why in told

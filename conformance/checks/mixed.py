@@ -1,0 +1,94 @@
+"""What leaders of KIP-429's draft are asked: groups in which some members revoke before they join, and some do not."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from conformance.apis.assignment import drafted
+from conformance.checks.assignment import Assignor, claimed, drawn, shown
+from conformance.checks.declared import Check, Conversation, Family
+from conformance.core.case import Role, Step
+from conformance.core.edition import KIP_429, edition
+from conformance.models.assignment import Group
+from conformance.models.membership import V0, V1, Subscription
+from conformance.models.mixed_group import DRAFT
+from strategies import membership as groups
+from strategies.membership import Value
+from strategies.nodes import Node, OneOf, Pick, Record, record
+
+
+def subjects(name: str) -> Iterator[Assignor]:
+    """Not in a run of ``apache``: what plays a released leader does not play this one."""
+    if edition(name) == KIP_429:
+        yield Assignor(name, DRAFT)
+
+
+def subject(edition: str, name: str, version: int | None) -> Assignor:
+    for each in subjects(edition):
+        if each.name == name:
+            return each
+    raise LookupError(f"no leader is called {name!r} in {edition}; there is {DRAFT}, in {KIP_429.name}")
+
+
+def conversations(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
+    """A group; somebody leaves; and then all that are left have been upgraded."""
+    before = groups.group_of(value["group"])
+    versions = dict(zip(groups.MEMBERS, value["versions"], strict=True))
+    names = dict(zip(sorted(each.id for each in before.members), groups.MEMBERS, strict=False))
+    told = {names[each.id]: versions[each.id] for each in before.members}
+    (group,) = groups.renamed([before])
+    if not group.members:
+        return
+    steps = [_asked(group, told)]
+    left = tuple(each for each in group.members if each.id != names.get(value["leaver"]))
+    if left and len(left) < len(group.members):
+        steps.append(_asked(replace(group, members=left), told, again=True))
+    if left and V0 in {told[each.id] for each in left}:
+        steps.append(_asked(replace(group, members=left), dict.fromkeys(told, V1), again=True))
+    yield Conversation(tuple(steps))
+
+
+def _asked(group: Group, versions: Value, again: bool = False) -> Step:
+    members = {
+        each.id: Subscription(each.subscription, versions[each.id], each.owned if versions[each.id] != V0 else ())
+        for each in group.members
+    }
+    asked = drafted(group.topics, members)
+    return Step(asked.actor, asked.verb, {**asked.body, **({"rejoin": True} if again else {})})
+
+
+def values(group: Node) -> Record:
+    return record(group=group, versions=groups.VERSIONS, leaver=Pick(("", *groups.MEMBERS)))
+
+
+MIXED: Family[Assignor] = Family(
+    Role.LEADER,
+    subjects,
+    subject,
+    claimed,
+    node=lambda subject: values(groups.GROUPS),
+    draw=drawn(values(OneOf((groups.EQUAL, groups.MIXED)))),
+    exhibits=shown,
+)
+MIXED_CHECKS: tuple[Check[Assignor], ...] = (
+    Check(
+        "assign/mixed",
+        "members that have revoked and members that have not are never given what another one reads",
+        MIXED,
+        conversations,
+        values=150,
+        invariants=(
+            "assign/answers",
+            "assign/everybody",
+            "assign/nothing-else",
+            "assign/one-owner",
+            "mixed/old-get-nothing",
+            "mixed/error",
+            "mixed/new-keep",
+            "mixed/rest-idle",
+            "mixed/all-old",
+            "mixed/all-new",
+        ),
+    ),
+)
+"""In the order in which they are run."""

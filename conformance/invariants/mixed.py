@@ -1,0 +1,143 @@
+"""What a leader of KIP-429's draft owes to a group in which some members revoke before they join, and some do not.
+
+The text gives the error of an assignment neither a place nor a value: it is read as a field that is zero or not
+(429-22), and is asked for of a machine and not of bytes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.apis.assignment import errors
+from conformance.core.case import Role
+from conformance.core.history import History
+from conformance.core.verdict import Violation
+from conformance.invariants.registry import invariant
+from conformance.invariants.rounds import Round, listed, named, of_assignors, rounds
+from conformance.models.assignment import Member, Partition
+from conformance.models.membership import V0
+from conformance.models.mixed_group import DRAFT
+
+is_drafted = of_assignors(DRAFT)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One assignment of the draft."""
+
+    round: Round
+    old: Sequence[Member]
+    """Who has revoked all: version 0."""
+    new: Sequence[Member]
+    """Who reads on what it owns. The text's V2 is one of these (429-23)."""
+    errors: Mapping[str, int]
+
+    @property
+    def is_mixed(self) -> bool:
+        return bool(self.old and self.new)
+
+    def told(self, member: str, why: str, expected: str, observed: str, *shape: str) -> Violation:
+        kinds = f"{_ids(self.old)} of version 0, {_ids(self.new)} of version 1"
+        return Violation(
+            f"draft, {self.round.step} ({kinds}): {why}", (self.round.index,), expected, observed, member, shape=shape
+        )
+
+
+def _ids(members: Sequence[Member]) -> str:
+    return " and ".join(each.id for each in members) or "nobody"
+
+
+def _drafts(history: History) -> Iterator[Draft]:
+    for each in rounds(history, DRAFT):
+        versions = {one["id"]: one["version"] for one in each.op.step["members"]}
+        old = [one for one in each.group.members if versions[one.id] == V0]
+        new = [one for one in each.group.members if versions[one.id] != V0]
+        yield Draft(each, old, new, errors(each.op.observation))
+
+
+def _owned(draft: Draft) -> Iterator[tuple[Partition, Member]]:
+    """What one new member alone claims and may have."""
+    group = draft.round.group
+    for partition, claiming in sorted(group.claims.items()):
+        new = [each for each in claiming if each in draft.new]
+        if len(new) == 1 and group.may_have(new[0], partition):
+            yield partition, new[0]
+
+
+@invariant("mixed/old-get-nothing", "429-02", "429-10", "429-25", role=Role.LEADER, concerns=is_drafted)
+def old_get_nothing(history: History) -> Iterator[Violation]:
+    """While versions are mixed, members of version 0 are assigned no partition."""
+    for draft in _drafts(history):
+        for member in draft.old if draft.is_mixed else ():
+            got = draft.round.got[member.id]
+            if got:
+                why = f"{member.id} is assigned {listed(got)}, while others read on what they own"
+                yield draft.told(member.id, why, "nothing", listed(got), "old member served")
+
+
+@invariant("mixed/error", "429-02", "429-22", "429-25", role=Role.LEADER, concerns=is_drafted)
+def error(history: History) -> Iterator[Violation]:
+    """While versions are mixed, members of version 0 are told of it by an error, and nobody is told so otherwise."""
+    for draft in _drafts(history):
+        for member in draft.old if draft.is_mixed else ():
+            if not draft.errors.get(member.id):
+                why = f"{member.id} is not told by an error why it gets nothing, so that it counts nothing and waits"
+                yield draft.told(member.id, why, "an error", "no error", "error missing")
+        for member in draft.new if draft.is_mixed else draft.round.group.members:
+            code = draft.errors.get(member.id)
+            if code:
+                group = "a member of version 1 keeps what it owns" if draft.is_mixed else "versions are not mixed"
+                yield draft.told(
+                    member.id, f"{member.id} is told of error {code}, and {group}", "0", str(code), "blamed"
+                )
+
+
+@invariant("mixed/new-keep", "429-02", "429-10", "429-23", role=Role.LEADER, concerns=is_drafted)
+def new_keep(history: History) -> Iterator[Violation]:
+    """While versions are mixed, members of version 1 keep what they own."""
+    for draft in _drafts(history):
+        for partition, owner in _owned(draft) if draft.is_mixed else ():
+            if partition not in draft.round.got[owner.id]:
+                to = " and ".join(draft.round.holders.get(partition, ("nobody",)))
+                why = f"{owner.id} owns {named(partition)} and reads it; it is assigned to {to}"
+                yield draft.told(owner.id, why, f"{owner.id} keeps it", to, "owned and taken")
+                break
+
+
+@invariant("mixed/rest-idle", "429-02", "429-11", role=Role.LEADER, concerns=is_drafted)
+def rest_idle(history: History) -> Iterator[Violation]:
+    """While versions are mixed, what no member of version 1 owns stays unassigned: that of one who left too."""
+    for draft in _drafts(history):
+        for member in draft.new if draft.is_mixed else ():
+            more = draft.round.got[member.id] - {*member.owned}
+            if more:
+                why = f"{member.id} is assigned {listed(more)} besides, which it does not own"
+                yield draft.told(member.id, why, f"only of {listed(member.owned)}", listed(more), "handed out")
+
+
+@invariant("mixed/all-old", "429-25", role=Role.LEADER, concerns=is_drafted)
+def all_old(history: History) -> Iterator[Violation]:
+    """Where all have revoked, every partition that somebody subscribes to is assigned at once, as ever."""
+    for draft in _drafts(history):
+        idle = [each for each in draft.round.group.wanted if each not in draft.round.holders]
+        if not draft.new and idle:
+            why = f"{listed(idle)} is assigned to nobody, though nobody reads anything any more"
+            yield draft.told("", why, "every partition", f"{listed(idle)} idle", "idle", "all old")
+
+
+@invariant("mixed/all-new", "429-25", role=Role.LEADER, concerns=is_drafted)
+def all_new(history: History) -> Iterator[Violation]:
+    """Where all read on, nothing goes to another one before its owner gives it up, and what nobody owns is assigned."""
+    for draft in _drafts(history):
+        group = draft.round.group
+        for partition in group.wanted if not draft.old else ():
+            claiming = group.claims.get(partition, ())
+            holders = draft.round.holders.get(partition, ())
+            robber = next((each for each in holders if claiming and all(one.id != each for one in claiming)), None)
+            if robber is not None:
+                why = f"{named(partition)} is assigned to {robber}, while {claiming[0].id} owns it and reads it"
+                yield draft.told(robber, why, "held back for a round", f"{robber} has it", "handed over at once")
+                break
+            if not holders and not claiming:
+                why = f"{named(partition)} is assigned to nobody, and nobody has to give it up first"
+                yield draft.told("", why, "somebody has it", "nobody has it", "idle", "all new")
+                break
