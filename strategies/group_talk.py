@@ -5,7 +5,7 @@ on to the next deadline. Among it is what happens to groups: members fall silent
 are late, ask twice; writes fail; the partition moves.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from random import Random
@@ -41,6 +41,7 @@ from strategies.group import (
 
 SESSIONS = (10_000, 6_000, 30_000)
 """Those that a group admits."""
+INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})
 MANY_VERSIONS = 0.3
 """Of conversations: each request in any version; in the others in the usual one."""
@@ -135,9 +136,11 @@ class Likely:
         group = scene.group
         match group.standing:
             case Standing.AWAY:
-                yield 30, "load", partial(_broker, "load")
+                yield 20, "load", partial(_broker, "load")
+                yield from self._of_strangers(scene, scene.cast.clients, 3)
             case Standing.LOADING:
-                yield 30, "loaded", partial(_broker, "loaded")
+                yield 20, "loaded", partial(_broker, "loaded")
+                yield from self._of_strangers(scene, scene.cast.clients, 3)
             case _:
                 yield 2, "unload", partial(_broker, "unload")
         calm = group.phase in (Phase.DEAD, Phase.EMPTY)
@@ -186,11 +189,15 @@ class Likely:
         yield 4, "leave", partial(self._leave, scene, everybody)
         strangers = [each for each in scene.cast.clients if each not in members]
         if strangers:  # whose members are gone, or were replaced
-            yield 2, "heartbeat", partial(self._beat, scene, strangers)
-            yield 1, "sync", partial(self._sync, scene, strangers)
-            yield 1, "commit", partial(self._commit, scene, strangers)
-            yield 1, "leave", partial(self._leave, scene, strangers)
-            yield 1, "join", partial(self._rejoin, scene, strangers, 0.2)
+            fenced = [each for each in strangers if self._held(scene, each)]
+            yield from self._of_strangers(scene, fenced or strangers, 3 if fenced else 1)
+
+    def _of_strangers(self, scene: Scene, clients: Sequence[str], weight: int) -> Iterator[Move]:
+        yield weight, "heartbeat", partial(self._beat, scene, clients)
+        yield weight, "sync", partial(self._sync, scene, clients)
+        yield weight, "commit", partial(self._commit, scene, clients)
+        yield weight, "leave", partial(self._leave, scene, clients)
+        yield weight, "join", partial(self._rejoin, scene, clients, 0.2)
 
     def _held(self, scene: Scene, client: str) -> bool:
         """Is its instance id that of a member?"""
@@ -199,7 +206,7 @@ class Likely:
 
     # Steps
 
-    def _enter(self, scene: Scene, clients: list[str], random: Random) -> Step:
+    def _enter(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
         client = random.choice(clients)
         instance = scene.cast.instances[client]
         version = self._join_version(scene, client, instance)
@@ -214,7 +221,7 @@ class Likely:
         names = LISTS[0] if random.random() < 0.8 else random.choice(LISTS)
         return self._join(scene, client, client, version, None, [[name, TEXTS[0]] for name in names], random)
 
-    def _rejoin(self, scene: Scene, clients: list[str], changed: float, random: Random) -> Step:
+    def _rejoin(self, scene: Scene, clients: Sequence[str], changed: float, random: Random) -> Step:
         """As before, or with something else in its metadata."""
         client = random.choice(clients)
         member = scene.members.get(client)
@@ -242,14 +249,14 @@ class Likely:
             "instance": instance if version >= INSTANCE_SINCE[Join] and not self._draft else None,
             "protocol_type": "consumer",
             "protocols": protocols,
-            "session_ms": scene.cast.sessions[client],
+            "session_ms": scene.cast.sessions[client] if random.random() < 0.97 else random.choice(INVALID_SESSIONS),
             "rebalance_ms": REBALANCES[0] if random.random() < 0.7 else random.choice(REBALANCES),
         }
         if self._draft and version == self._versions[Join].stop - 1:
             body["protocol_version"] = random.choice(PROTOCOL_VERSIONS)
         return Step(client, "join", body)
 
-    def _sync(self, scene: Scene, clients: list[str], random: Random) -> Step:
+    def _sync(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
         client, body = self._dated(scene, "sync", Sync, clients, random)
         member = scene.members.get(client)
         leads = member is not None and member.id == scene.group.leader
@@ -262,11 +269,11 @@ class Likely:
             kind, name = scene.group.protocol_type or "consumer", scene.group.protocol or "p"
         return Step(client, "sync", {**body, "assignments": given, "protocol_type": kind, "protocol": name})
 
-    def _beat(self, scene: Scene, clients: list[str], random: Random) -> Step:
+    def _beat(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
         client, body = self._dated(scene, "heartbeat", Heartbeat, clients, random)
         return Step(client, "heartbeat", body)
 
-    def _commit(self, scene: Scene, clients: list[str], random: Random) -> Step:
+    def _commit(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
         client, body = self._dated(scene, "commit", Commit, clients, random)
         return Step(client, "commit", {**body, "offsets": _offsets(random)})
 
@@ -276,7 +283,7 @@ class Likely:
         return Step(random.choice(scene.cast.clients), "commit", body)
 
     def _dated(
-        self, scene: Scene, verb: str, request: type[Request], clients: list[str], random: Random
+        self, scene: Scene, verb: str, request: type[Request], clients: Sequence[str], random: Random
     ) -> tuple[str, dict[str, Any]]:
         """Who asks, and the fields that such requests have in common."""
         client = random.choice(clients)
@@ -288,10 +295,10 @@ class Likely:
             reference = random.choice(("?", f"{client}{OLD}", *scene.cast.clients))
         if version < INSTANCE_SINCE[request] or random.random() < 0.15:
             instance = None
-        behind = 0 if random.random() < 0.92 else random.choice((1, -1))
+        behind = 0 if random.random() < 0.88 else random.choice((1, -1))
         return client, {"version": version, "member": reference, "instance": instance, "behind": behind}
 
-    def _leave(self, scene: Scene, clients: list[str], random: Random) -> Step:
+    def _leave(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:
         client = random.choice(clients)
         version = self._version(scene, Leave, random)
         if version < INSTANCE_SINCE[Leave]:

@@ -85,6 +85,7 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
             yield from (UUID(int=number) for number in _nearer(value.int, 0))
         case Seq(item, min_size):
             yield from _shorter(value, min_size)
+            yield from _merged(node, value)
             for index, each in enumerate(value):
                 yield from _kept(node, ([*value[:index], one, *value[index + 1 :]] for one in simpler(item, each)))
             if node.ascending is None:
@@ -198,6 +199,40 @@ def _nearer(value: int, goal: int) -> Iterator[int]:
     distance, sign = abs(value - goal), 1 if value > goal else -1
     for halvings in range(distance.bit_length()):
         yield value - sign * (distance >> halvings)
+
+
+def _merged(node: Seq, value: list[Any]) -> Iterator[list[Any]]:
+    """With two items made one that differ in an amount, if at all: three seconds need not pass in pieces."""
+    if len(value) <= node.min_size or node.ascending is not None:
+        return
+    amounts = [_amount(node.item, each) for each in value]
+    for later in range(len(value) - 1, 0, -1):
+        for earlier in range(later - 1, -1, -1):
+            both = amounts[earlier], amounts[later]
+            if both[0] is not None and both[1] is not None and both[0][2] == both[1][2]:
+                path, part, _ = both[0]
+                total = _at(value[earlier], path) + _at(value[later], path)
+                if total <= part.high:
+                    one = _replaced(value[later], path, total)
+                    between, rest = value[earlier + 1 : later], value[later + 1 :]
+                    yield [*value[:earlier], one, *between, *rest]
+                    yield [*value[:earlier], *between, one, *rest]
+                break
+
+
+def _amount(item: Node, value: Any) -> tuple[Path, Integer, str] | None:
+    """The only integer in it: where, which, and all the rest, to compare. None where there are more, or none."""
+    found = [(path, part) for path, part, _ in _parts(item, value, ()) if isinstance(part, Integer)]
+    if len(found) != 1:
+        return None
+    path, part = found[0]
+    return path, part, repr(_replaced(value, path, None))
+
+
+def _at(value: Any, path: Path) -> Any:
+    for each in path:
+        value = value[each]
+    return value
 
 
 def _plainer(parts: list[Any], plain: Any, nearer: Callable[[Any], Iterator[Any]]) -> Iterator[list[Any]]:

@@ -9,7 +9,7 @@
 ``pv=1``                  the protocol version of KIP-429's draft
 ``sync a a=x b=y``        the assignments of a leader; of a follower ``sync b``; ``type=T protocol=p`` from version 5 on
 ``beat a``                a heartbeat
-``leave a b/i /j``        members with ids, instances or both; ``leave a`` is itself, ``leave a none`` nobody
+``leave a b/i /j``        members with ids, instances, both or neither (``/``); ``leave a``: itself; ``leave a none``
 ``commit a 5 t:1:7``      offsets of partition 0 of ``t``, and of any partition
 ``fetch``, ``describe``   offsets, the group; ``list`` and ``delete``: groups. A client is named only where it is not a
 ``id=b-old``              the request names another member than who asks (a reference); ``id=``: none
@@ -181,8 +181,8 @@ def _sync(actor: str, options: dict[str, str], others: list[str]) -> dict[str, A
 def _leave(actor: str, options: dict[str, str], others: list[str]) -> dict[str, Any]:
     members: list[list[str | None]] = [[actor, options.pop("as", None)]] if not others else []
     for each in others if others != ["none"] else ():
-        member, slash, instance = each.partition("/")
-        members.append([member, instance if slash else None])
+        member, _, instance = each.partition("/")
+        members.append([member, instance or None])
     others.clear()
     return {"members": members}
 
@@ -252,7 +252,9 @@ def _what(step: Step) -> Iterable[str]:
             members = step["members"]
             if members == [[step.actor, None]]:
                 return
-            yield from (f"{member}{'' if instance is None else f'/{instance}'}" for member, instance in members)
+            yield from (
+                f"{member}/{instance or ''}" if instance or not member else member for member, instance in members
+            )
             yield from ["none"] if not members else []
         case "commit":
             for topic, partition, offset in step["offsets"]:
