@@ -42,7 +42,7 @@ def _leading(index: int, part: Part) -> Any:
         group = part.group
         if group.phase not in FORMED:
             return None
-        return group.generation, group.leader, group.leader in [each.id for each in group.members]
+        return group.generation, group.leader, tuple(each.id for each in group.members)
     return (part.generation, part.id) if part.leads else None
 
 
@@ -50,10 +50,11 @@ def _one_leader(views: tuple[Any, ...]) -> Found:
     hub, *clients = views
     if hub is None:
         return None
-    generation, leader, there = hub
-    if not there:
+    generation, leader, members = hub
+    if leader not in members:
         return f"{leader} leads generation {generation}, and is no member of it"
-    leading = [id for led, id in filter(None, clients) if led == generation > 1]
+    # One whose place another has taken does not know that yet.
+    leading = [id for led, id in filter(None, clients) if led == generation > 1 and id in members]
     return f"{' and '.join(leading)} lead one generation" if len(leading) > 1 else None
 
 
@@ -65,17 +66,25 @@ ONE_LEADER: Law[Part] = Law(
 def _assigned(index: int, part: Part) -> Any:
     if not isinstance(part, Hub) or part.group.phase is not Phase.STABLE:
         return None
-    return part.group.leader, tuple((each.id, each.assignment) for each in part.group.members)
+    leader = part.group.member(part.group.leader or "")
+    return _known(leader), tuple((_known(each), each.assignment) for each in part.group.members)
+
+
+def _known(member: Member | None) -> str:
+    """By its instance, or by the name of its client, of which its id is made."""
+    return "nobody" if member is None else member.instance or member.id[:-1]
 
 
 def _from_leader(views: tuple[Any, ...]) -> Found:
     if views[0] is None:
         return None
     leader, members = views[0]
-    for id, assignment in members:
-        if assignment != EMPTY and assignment != (id[:-1], leader[:-1]):
+    for member, assignment in members:
+        if assignment == EMPTY:
+            return f"{member} is given nothing, in a generation that {leader} leads"
+        if assignment != (member, leader):
             whose, by = assignment
-            return f"{id} is given what {by} meant for {whose}, in a generation that {leader} leads"
+            return f"{member} is given what {by} meant for {whose}, in a generation that {leader} leads"
     return None
 
 

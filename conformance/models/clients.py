@@ -87,6 +87,8 @@ class Scope:
     losses: int = 0
     failures: int = 0
     """Appends that come to nothing. Where there are some, appends also take their time."""
+    twins: int = 0
+    """1: the first two static clients have one instance id, as an old process and the new one in its place."""
 
 
 class Clients:
@@ -107,7 +109,9 @@ class Clients:
             raise LookupError("there are no static members in this edition: ask for static=0")
         count = scope.static + scope.dynamic
         self.names = ("coordinator", *"abcdefgh"[:count])
-        self.instances = (None, *(f"i{name}" for name in self.names[1 : scope.static + 1]), *[None] * scope.dynamic)
+        static = [f"i{name}" for name in self.names[1 : scope.static + 1]]
+        static[1:2] = static[:1] if scope.twins else static[1:2]
+        self.instances = (None, *static, *[None] * scope.dynamic)
         self.lossy = scope.losses > 0
         self.hub = Coordinating(
             coordinator,
@@ -164,16 +168,19 @@ class Clients:
                 said = CONSUMER, ((RANGE, EMPTY),), TIMEOUT_MS, TIMEOUT_MS, "", highest, asked
                 return Join(version[Join], client.id, instance, *said)
             case "sync":
-                shares = self.shares(self.names[index]) if client.leads else ()
+                shares = self.shares(index) if client.leads else ()
                 named = (CONSUMER, RANGE) if version[Sync] >= 5 else (None, None)
                 return Sync(version[Sync], client.id, instance, client.generation, shares, *named, asked)
             case "heartbeat":
                 return Heartbeat(version[Heartbeat], client.id, instance, client.generation, asked)
         return Leave(version[Leave], ((client.id, instance),), asked)
 
-    def shares(self, leader: str) -> tuple[tuple[str, tuple[str, str]], ...]:
+    def shares(self, leader: int) -> tuple[tuple[str, tuple[str, str]], ...]:
         """For every id that there may be: the coordinator leaves out strangers. Each says for whom, and of whom."""
-        return tuple((id, (name, leader)) for name in self.names[1:] for id in pools(name))
+        known = [instance or name for name, instance in zip(self.names, self.instances, strict=True)]
+        return tuple(
+            (id, (known[index], known[leader])) for index, name in enumerate(self.names) if index for id in pools(name)
+        )
 
     def take(self, index: int, part: Part, message: Message, /) -> Did[Part, Message] | None:
         if isinstance(part, Hub):

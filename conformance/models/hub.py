@@ -37,6 +37,8 @@ from conformance.models.group.words import (
     Written,
 )
 
+MOST_WRITES: Final = 2
+"""Appends that are under way: until one of them ends, nothing else happens to the group."""
 NUMBERS: Final = 3
 """Of requests, for each part."""
 
@@ -144,7 +146,7 @@ class Coordinating:
 
     def moves(self, hub: Hub) -> Iterator[Move]:
         for timer in dict.fromkeys(armed(hub.group, self.sync_deadline)):
-            if hub.spent(self.costs.get(timer.kind, "")) is not None:
+            if len(hub.group.writes) < MOST_WRITES and hub.spent(self.costs.get(timer.kind, "")) is not None:
                 yield Fire(timer)
         if hub.group.writes:
             yield Store()
@@ -163,10 +165,10 @@ class Coordinating:
         return self.done(spent, event)
 
     def take(self, hub: Hub, ask: Ask) -> Did[Hub, Message] | None:
-        """None where the budget or the pool is used up."""
+        """None where the budget or the pool is used up, or the log is behind."""
         spent = hub.spent(ask.cost)
         request = ask.request
-        if spent is None:
+        if spent is None or len(hub.group.writes) >= MOST_WRITES:
             return None
         if request is None:
             return Did(spent)

@@ -130,6 +130,7 @@ GROUP = Playable(
         "crashes": Dial(1, "restarts of clients, which forget what they were told", (0, 1, 2)),
         "losses": Dial(0, "answers that are lost", (0, 1, 2)),
         "failures": Dial(0, "appends that come to nothing; where there are some, appends take their time", (0, 1, 2)),
+        "twins": Dial(0, "1: the first two static clients have one instance id", (0, 1)),
     },
     unlike=_unlike,
 )

@@ -74,9 +74,10 @@ class Locks:
     clients: int = 2
     crashes: int = 1
     defect: str = ""
-    """``early``: an expired lock goes on while its holder still has it. ``lost``: nobody is woken at a release."""
+    """``early``: an expired lock goes on while its holder still has it. ``lost``: nobody is woken at a release.
+    ``deaf``: nobody is ever given the lock."""
 
-    laws = (ONE_HOLDER, NO_REST, IN_TURN)
+    laws: tuple[Law[Part] | StepLaw[Part, Move, Message], ...] = (ONE_HOLDER, NO_REST, IN_TURN)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -121,7 +122,7 @@ class Locks:
         return Did(freed) if self.defect == "lost" else self.next(freed, ())
 
     def next(self, server: Server, sends: tuple[Sent[Message], ...]) -> Did[Part, Message]:
-        if server.holder or not server.waiting:
+        if server.holder or not server.waiting or self.defect == "deaf":
             return Did(server, sends)
         first, *rest = server.waiting
         return Did(replace(server, holder=first, waiting=tuple(rest)), (*sends, Sent(first, Message("granted", HUB))))
