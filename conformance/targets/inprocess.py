@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import Any
 
 from conformance.core.case import Case, Role, Step
-from conformance.core.edition import KIP_429, Edition, edition
+from conformance.core.edition import Edition, edition
 from conformance.core.history import Observation
 from conformance.models.mixed_group import DRAFT
 from conformance.targets.leader import ALL, LEADING, DraftLeader, Leader
@@ -48,16 +48,14 @@ class Reference:
         for node in znode_messages(self._edition):
             versions = znode_versions(self._edition, node)
             messages_[node] = (versions[0], versions[-1])
-        assignors = (*ALL, DRAFT) if self._edition == KIP_429 else tuple(ALL)
-        return Claims(messages_, assignors=assignors, machines=tuple(self._players))
+        return Claims(messages_, assignors=(*ALL, DRAFT), machines=tuple(self._players))
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         player = next((each for each in self._players.values() if op["op"] in each.verbs), None)
         if player is not None:
             return player.answer(op)
         if op["op"] in LEADING:
-            is_drafted = self._edition == KIP_429 and op["assignor"] == DRAFT
-            return (self._draft if is_drafted else self._leader).answer(op)
+            return (self._draft if op["assignor"] == DRAFT else self._leader).answer(op)
         try:
             layout = layout_of(self._edition, op["message"], op["version"])
         except LookupError as unknown:

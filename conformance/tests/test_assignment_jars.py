@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from conformance.apis.assignment import assign, shorthand, with_user_data
+from conformance.apis.assignment import assign, group_of, shorthand, with_user_data
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import Replied
 from conformance.invariants.registry import all_invariants
@@ -98,6 +98,17 @@ def test_kafka_reads_what_we_write_and_writes_what_we_write(kafka: Session) -> N
     (history,) = converse(asked(kafka, Step("member", "user-data", body)), kafka)
     assert isinstance(history.ops[0].observation, Replied)
     assert history.ops[0].observation["hex"] == Leader().answer({"op": "user-data", **body})["hex"]
+
+
+def test_kafka_compares_one_generation_of_a_member_with_the_other_one_of_another(kafka: Session) -> None:
+    """What is not modelled: there the older claim wins, for the subscriptions say nothing of the newer one."""
+    claimed = step_of("sticky t0:2; a[t0]=t0-0,t0-1@6; b[t0]=t0-0,t0-1@5")
+    in_user_data = with_user_data(claimed, 1)
+    nameless = [{**each, "generation": -1} for each in in_user_data["members"]]
+    mixed_up = Step("leader", "assign", {**in_user_data.body, "members": nameless})
+    theirs = [got(every_round(each)[0].got) for each in converse(asked(kafka, in_user_data, mixed_up), kafka)]
+    assert theirs == ["a t0-0; b t0-1", "a t0-1; b t0-0"]
+    assert got(decided(STICKY, group_of(mixed_up)).assignment) == "a t0-0; b t0-1"
 
 
 SORTS: dict[str, dict[str, Node]] = {

@@ -4,6 +4,7 @@ What 3.9.2 gives was told by its jar; ``test_assignment_jars`` asks it again.
 """
 
 from collections.abc import Mapping
+from importlib.resources import files
 from random import Random
 
 import pytest
@@ -137,6 +138,13 @@ def test_every_departure_is_listed_with_a_case_or_as_unseen() -> None:
     assert {*OTHERWISE} | {*UNSEEN} == {*DEPARTURES}
     assert not {*OTHERWISE} & {*UNSEEN}
     assert len({each.id for each in DEPARTURES}) == len(DEPARTURES)
+
+
+def test_the_page_about_assignments_tells_of_every_departure() -> None:
+    page = files("conformance.docs").joinpath("assignments.md").read_text("utf-8")
+    for each in DEPARTURES:
+        laws = ", ".join(f"`{law}`" for law in each.laws)
+        assert f"| `{each.id}` | {laws} | {each.kafka} | {each.ours} |" in page
 
 
 def test_a_claim_to_what_does_not_exist_is_no_claim() -> None:
