@@ -1,4 +1,4 @@
-"""Values, bodies, frames and damage of every message, to draw in tests of one's own::
+"""Values, bodies, frames and damage of every message, groups and conversations, to draw in tests of one's own::
 
     from hypothesis import given
     from strategies import damaged
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         api_versions_streams,
         assignment_streams,
         bodies,
+        conversations,
         damaged,
         frames,
         groups,
         join_group_streams,
+        steps,
         subscription_streams,
         values,
         version_mixes,
@@ -36,10 +38,12 @@ __all__ = [
     "api_versions_streams",
     "assignment_streams",
     "bodies",
+    "conversations",
     "damaged",
     "frames",
     "groups",
     "join_group_streams",
+    "steps",
     "subscription_streams",
     "values",
     "version_mixes",

@@ -4,8 +4,11 @@ All take ``versions``: one number, several, or None for every version that the e
 versions. All raise LookupError at once for an edition, message or version that there is not.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from conformance.apis.assignment import assign
 from conformance.models.assignment import Group
@@ -13,6 +16,7 @@ from strategies import membership
 from strategies.as_hypothesis import strategy
 from strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
 from strategies.damage import KINDS, USUAL, Wound, inflict
+from strategies.events import Conversations
 from strategies.messages import from_layout, layouts
 from strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
 from strategies.places import Marked, mark
@@ -154,6 +158,45 @@ def groups(*, claims: bool = False, static: bool = False, racks: bool = False) -
 
 def _has_members(group: Group) -> bool:
     return bool(group.members)
+
+
+def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
+    """What a machine may be told, one thing at a time: ``actor``, ``verb`` and ``body``, as in a case.
+
+    Errors: LookupError for a machine (``strategies.talks.TALKS``) that there is not, or not in that edition.
+    """
+    return strategy(_talk(machine, edition).declaration.item)
+
+
+def conversations(
+    machine: str, *, edition: str = "apache", deep: bool = False
+) -> "SearchStrategy[list[dict[str, Any]]]":
+    """Steps in a row. ``deep``: drawn with our model at hand, as the gate draws them, so that they lead somewhere; then
+    smaller examples have fewer of the same steps. Errors: as ``steps``.
+    """
+    found = _talk(machine, edition)
+    if not deep:
+        return strategy(found.declaration)
+    kept = Seq(Integer(0, RARELY), found.max_steps, found.max_steps)
+    return strategy(record(seed=Integer(0, SEEDS), kept=kept)).map(partial(_drawn, found))
+
+
+def _talk(machine: str, edition: str) -> Conversations[Any, Any]:
+    """All machines take a while to import, and who wants bytes wants none of them."""
+    found: Conversations[Any, Any] = import_module("strategies.talks").talk(machine, edition)
+    return found
+
+
+SEEDS: Final = (1 << 32) - 1
+RARELY: Final = 15
+"""A step is left out once in so many times, and more often where the example is to be smaller."""
+
+
+def _drawn(found: Conversations[Any, Any], choices: Mapping[str, Any]) -> list[dict[str, Any]]:
+    random = Random(choices["seed"])
+    steps = found.draw(random, found.swarm(random))
+    data = [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
+    return [each for each, stays in zip(data, choices["kept"], strict=False) if stays] or data[:1]
 
 
 def _told(group: Group) -> dict[str, Any]:

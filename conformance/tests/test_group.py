@@ -40,13 +40,14 @@ from conformance.targets.coordinating import Coordinating
 from conformance.targets.inprocess import Afresh, InProcess, Reference
 from conformance.targets.protocol import GROUP, Adapter
 from conformance.work import Unit, Worker, shrunk
+from strategies import conversations, steps as any_steps
 from strategies.as_hypothesis import strategy
 from strategies.group_talk import group_conversations
 from strategies.parse import belongs
 
 OURS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
 EDITIONS = ("apache", "apache@3.3.2", "apache@2.3.1", "apache@1.1.1", "apache@0.10.0.1", "kip-429")
-DRAWN = 350
+DRAWN = 300
 """Cases: in so many every row below is reached."""
 
 
@@ -332,7 +333,7 @@ def played(steps: Iterable[Step], name: str = "apache") -> list[tuple[Step, Serv
 
 
 def test_time_may_pass_in_pieces() -> None:
-    for steps in drawn("apache", 40):
+    for steps in drawn("apache", 25):
         machine = service()
         state = whole = machine.initial()
         for event in map(event_of, steps):
@@ -348,7 +349,7 @@ def test_time_may_pass_in_pieces() -> None:
 
 
 def test_only_what_was_asked_is_answered_and_only_once() -> None:
-    for steps in drawn("apache", 60):
+    for steps in drawn("apache", 30):
         open_ = set()
         for number, (each, _, replies) in enumerate(played(steps)):
             if isinstance(event_of(each), By):
@@ -363,7 +364,7 @@ def test_only_what_was_asked_is_answered_and_only_once() -> None:
 @pytest.mark.parametrize("name", EDITIONS)
 def test_what_is_drawn_is_declared_and_what_is_declared_has_a_shorthand(name: str) -> None:
     found = group_conversations(name)
-    for steps in drawn(name, 25):
+    for steps in drawn(name, 12):
         case = Case("", name, Role.COORDINATOR, steps)
         assert belongs(found.declaration, case.data)
         assert spoken(shorthand(steps)) == steps
@@ -482,3 +483,20 @@ def test_a_failing_conversation_shrinks_until_no_step_can_be_left_out() -> None:
         for left_out in range(len(steps)):
             found = worker.violation(replace(least.case, steps=steps[:left_out] + steps[left_out + 1 :]), invariant)
             assert found is None or found[1].shape != least.violation.shape, shorthand(steps)
+
+
+# What people import
+
+
+@settings(max_examples=5)
+@given(conversations("group", deep=True), any_steps("group", edition="kip-429"))
+def test_conversations_are_strategies_too(deep: list[dict[str, Any]], one: dict[str, Any]) -> None:
+    assert belongs(group_conversations("apache").declaration, deep)
+    assert belongs(group_conversations("kip-429").declaration, [one])
+
+
+def test_a_machine_that_there_is_not_is_told() -> None:
+    with pytest.raises(LookupError, match="no machine 'groups'; there are features, group"):
+        conversations("groups")
+    with pytest.raises(LookupError, match="there is no coordinator of classic groups in kip-584"):
+        any_steps("group", edition="kip-584")
