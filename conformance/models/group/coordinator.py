@@ -26,8 +26,8 @@ from conformance.models.group.state import (
     Parked,
     State,
     arm_session,
+    disarm_session,
     pending,
-    session,
 )
 from conformance.models.group.stimuli import CLIENTS, Client, stimuli
 from conformance.models.group.storage import Storage
@@ -76,12 +76,12 @@ class Coordinator(Storage):
     def step(self, state: State, event: Event, /) -> Transition[State, Action]:
         out: Out = []
         match event:
-            case Fired() | Written() | WriteFailed() | Unload() | Load() | Loaded():
-                after = self.happened(state, event, out) if self.accepts(state, event) else state
+            case Heartbeat() | Sync() | Join() | Commit() | Leave() | Fetch() | Describe() | ListGroups() | Delete():
+                after = self.asked(state, event, out)
             case Nameless(asked):
                 after = self.nameless(state, asked, out)
             case _:
-                after = self.asked(state, event, out)
+                after = self.happened(state, event, out) if self.accepts(state, event) else state
         return Transition(after, tuple(out))
 
     def happened(self, state: State, event: Fired | Written | WriteFailed | Unload | Load | Loaded, out: Out) -> State:
@@ -220,7 +220,7 @@ class Coordinator(Storage):
         if member.sync is not None:
             self.supersede_sync(state, member, member.sync, out)
         elif not member.waits:
-            out.append(Disarm(session(member.id)))
+            out.append(disarm_session(member.id))
         state = state.placed(member._replace(sync=Parked(sync.request, sync.version)))
         return self.lead(state, sync, out) if self.assigns(state, member) else state
 

@@ -71,12 +71,12 @@ class Decisions(Answers):
     def expressible(self, request: Request) -> bool:
         """In its version."""
         match request:
+            case Heartbeat() | Sync() | Commit():
+                return request.instance is None or request.version >= INSTANCE_SINCE[type(request)]
+            case Join(version, _, instance):
+                return request.protocol_version is None and (instance is None or version >= INSTANCE_SINCE[Join])
             case Leave(version, members):
                 return version >= BATCH_SINCE or (len(members) == 1 and members[0][1] is None)
-            case Join() if request.protocol_version is not None:
-                return False
-            case Join() | Sync() | Heartbeat() | Commit():
-                return request.instance is None or request.version >= INSTANCE_SINCE[type(request)]
             case _:
                 return True
 
@@ -84,10 +84,10 @@ class Decisions(Answers):
         """Because this broker has not read the group, or does not hold it."""
         if isinstance(request, Sync) and self.protocol_missing(request):
             return Error.INCONSISTENT_GROUP_PROTOCOL
-        if self.rules.java and isinstance(request, Join) and not self.session_allowed(request.session_ms):
-            return Error.INVALID_SESSION_TIMEOUT
         if state.standing is Standing.OURS:
             return None
+        if self.rules.java and isinstance(request, Join) and not self.session_allowed(request.session_ms):
+            return Error.INVALID_SESSION_TIMEOUT
         if state.standing is Standing.LOADING:
             return self.while_loading(request)
         return Error.NONE if isinstance(request, ListGroups) else Error.NOT_COORDINATOR
@@ -191,8 +191,9 @@ class Decisions(Answers):
             return bool(join.protocol_type and join.protocols)
         if join.protocol_type != state.protocol_type:
             return False
-        common = self.common_protocols(state.members)
-        return any(common is None or name in common for name, _ in join.protocols)
+        if not state.members:  # all have left since the round began
+            return bool(join.protocols)
+        return not self.common_protocols(state.members).isdisjoint([name for name, _ in join.protocols])
 
     def identity_fault(self, state: State, join: Join) -> Error | None:
         """Of a request with a member id. One that was given out to a dynamic member cannot become a static one."""
@@ -229,7 +230,7 @@ class Decisions(Answers):
     # A round
 
     def all_joined(self, state: State) -> bool:
-        return not state.pending and self.waiting(state) == len(state.members)
+        return not state.pending and None not in [each.join for each in state.members]
 
     def may_complete(self, state: State) -> bool:
         """The join phase, before its time is over."""
@@ -258,10 +259,8 @@ class Decisions(Answers):
         """Where the former leader does not lead on. Kafka takes any: the order of a hash map. Here: the first."""
         return candidates[0]
 
-    def common_protocols(self, members: tuple[Member, ...]) -> frozenset[str] | None:
-        """What all of them speak; None, where there is nobody: anything."""
-        if not members:
-            return None
+    def common_protocols(self, members: tuple[Member, ...]) -> frozenset[str]:
+        """What all of them speak, of whom there is at least one."""
         first = members[0].protocols
         common = frozenset([name for name, _ in first])
         for each in members[1:]:
@@ -271,10 +270,13 @@ class Decisions(Answers):
 
     def vote(self, member: Member, candidates: frozenset[str]) -> str:
         """The first of its protocols that all speak."""
-        return next(name for name, _ in member.protocols if name in candidates)
+        for name, _ in member.protocols:
+            if name in candidates:
+                return name
+        raise LookupError(f"{member.id!r} speaks none of {sorted(candidates)}")
 
     def elected_protocol(self, state: State) -> str:
-        candidates = self.common_protocols(state.members) or frozenset()
+        candidates = self.common_protocols(state.members)
         votes = [self.vote(each, candidates) for each in state.members]
         if votes.count(votes[0]) == len(votes):
             return votes[0]

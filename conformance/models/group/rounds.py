@@ -18,8 +18,8 @@ from conformance.models.group.state import (
     State,
     Write,
     arm_session,
+    disarm_session,
     pending,
-    session,
 )
 from conformance.models.group.words import (
     EMPTY,
@@ -74,7 +74,7 @@ class Rounds(Decisions):
         if member.join is not None:
             self.supersede_join(member, member.join, out)
         elif not member.waits:
-            out.append(Disarm(session(member.id)))
+            out.append(disarm_session(member.id))
         return self.prepare_or_complete(state.placed(self.updated(member, join)), out)
 
     def updated(self, member: Member, join: Join) -> Member:
@@ -144,7 +144,9 @@ class Rounds(Decisions):
     def complete_join(self, state: State, out: Out) -> State:
         """The join phase is over, or its time is. Where only static members are left and none of them has joined again,
         it goes on."""
-        state = self.without_absent(state, out)._replace(delay_ms=NOT_INITIAL, remaining_ms=0, grown=False)
+        if state.initial:
+            state = state._replace(delay_ms=NOT_INITIAL, remaining_ms=0, grown=False)
+        state = self.without_absent(state, out)
         if not state.members:
             return self.emptied(state, out)
         candidates = tuple([each for each in state.members if each.join is not None])
@@ -199,8 +201,7 @@ class Rounds(Decisions):
         """The leader's assignment is written."""
         given = {id: assignment for id, _, _, _, _, assignment in record.members}
         members = tuple([each._replace(assignment=given.get(each.id, EMPTY)) for each in state.members])
-        state = self.answer_parked_syncs(state._replace(members=members), Error.NONE, out)
-        return state._replace(phase=Phase.STABLE)
+        return self.answer_parked_syncs(state._replace(members=members, phase=Phase.STABLE), Error.NONE, out)
 
     def assignment_failed(self, state: State, error: Error, out: Out) -> State:
         state = self.answer_parked_syncs(self.unassigned(state), self.write_error(error), out)
@@ -213,7 +214,7 @@ class Rounds(Decisions):
             if each.sync is not None:
                 out.append(self.synced(state, each, each.sync, error))
                 each = each._replace(sync=None)
-                if not each.waits:
+                if each.join is None:
                     out.append(arm_session(each.id, each.session_ms))
             members.append(each)
         return state._replace(members=tuple(members))
@@ -229,7 +230,7 @@ class Rounds(Decisions):
     def removed(self, state: State, member: Member, out: Out) -> State:
         """Without a word to it."""
         if not member.waits:
-            out.append(Disarm(session(member.id)))
+            out.append(disarm_session(member.id))
         members = tuple([each for each in state.members if each.id != member.id])
         leader = state.leader
         if leader == member.id:

@@ -9,6 +9,7 @@ from conformance.models.group.words import (
     EMPTY,
     Arm,
     Blob,
+    Disarm,
     GroupRecord,
     Left,
     OffsetBatch,
@@ -58,7 +59,10 @@ class Member(NamedTuple):
         return not self.new and (self.join is not None or self.sync is not None)
 
     def metadata(self, protocol: str | None) -> Blob:
-        return next((blob for name, blob in self.protocols if name == protocol), EMPTY)
+        for name, blob in self.protocols:
+            if name == protocol:
+                return blob
+        return EMPTY
 
 
 # Appends that are under way, and what they are for
@@ -172,7 +176,7 @@ class State(NamedTuple):
     @property
     def rebalance_ms(self) -> int:
         """The most that a member takes to join again."""
-        return max((each.rebalance_ms for each in self.members), default=0)
+        return max([each.rebalance_ms for each in self.members], default=0)
 
     def member(self, id: str) -> Member | None:
         for each in self.members:
@@ -243,6 +247,11 @@ def session(member: str) -> Timer:
 @lru_cache(1024)
 def pending(member: str) -> Timer:
     return Timer("pending", member)
+
+
+@lru_cache(1024)
+def disarm_session(member: str) -> Disarm:
+    return Disarm(session(member))
 
 
 @lru_cache(1024)

@@ -2,8 +2,8 @@
 
 from conformance.models.group.answers import JOIN_TYPE_SINCE
 from conformance.models.group.rounds import Out, Rounds
-from conformance.models.group.state import Member, Replacing, State, arm_session, session
-from conformance.models.group.words import Disarm, Error, Join, Joined, Phase
+from conformance.models.group.state import Member, Replacing, State, arm_session, disarm_session
+from conformance.models.group.words import Error, Join, Joined, Phase
 
 SKIP_SINCE = 9
 """JoinGroup (KIP-814)."""
@@ -31,7 +31,7 @@ class StaticMembers(Rounds):
         if holder.sync is not None:
             out.append(self.synced(state, holder, holder.sync, Error.FENCED_INSTANCE_ID))
         if not holder.waits:
-            out.append(Disarm(session(holder.id)))
+            out.append(disarm_session(holder.id))
         new = holder.new and not self.rules.java
         if new:
             out.append(arm_session(fresh, holder.session_ms))
@@ -61,7 +61,7 @@ class StaticMembers(Rounds):
             said = (state.generation, kind, state.protocol, write.leader or "")
             out.append(Joined(member.join.to, self.write_error(error), *said))
         elif not member.waits:
-            out.append(Disarm(session(member.id)))
+            out.append(disarm_session(member.id))
         if member.sync is not None:
             out.append(self.synced(state, member, member.sync, Error.FENCED_INSTANCE_ID))
         return self.restored(state, member, write.before, out)
