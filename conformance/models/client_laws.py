@@ -126,12 +126,17 @@ def _differ(group: tuple[Any, ...], log: tuple[Any, ...]) -> Found:
 def _waiting(index: int, part: Part) -> Any:
     if isinstance(part, Client):
         return number(index, part.serial) if part.waits else None
-    return tuple(sorted(_parked(part.group)))
+    return parked(part.group)
+
+
+def parked(group: State) -> tuple[int, ...]:
+    """The numbers of all requests that wait for an answer."""
+    return tuple(sorted(_parked(group)))
 
 
 def _parked(group: State) -> Iterator[int]:
     for each in group.members:
-        yield from (parked.to for parked in (each.join, each.sync) if parked is not None)
+        yield from (asked.to for asked in (each.join, each.sync) if asked is not None)
     for write in group.writes:
         yield getattr(write, "to", -1)
 

@@ -36,6 +36,7 @@ from conformance.models.group.words import (
     WriteFailed,
     Written,
 )
+from conformance.models.membership import Assigned
 
 MOST_WRITES: Final = 2
 """Appends that are under way: until one of them ends, nothing else happens to the group."""
@@ -240,5 +241,12 @@ def _answered(reply: Reply) -> str:
             leads = "leads" if reply.leader == reply.member else f"led by {reply.leader}"
             return f"member {reply.member}, generation {reply.generation}, {leads}"
         case Synced():
-            return f"assigned {reply.assignment or 'nothing'}"
+            return f"assigned {_shown(reply.assignment)}"
     return "done"
+
+
+def _shown(assignment: Blob) -> str:
+    if not isinstance(assignment, Assigned):
+        return str(assignment) or "nothing"
+    partitions = ", ".join(f"{topic}-{number}" for topic, number in assignment.partitions) or "nothing"
+    return f"{partitions}, with error {assignment.error}" if assignment.error else partitions

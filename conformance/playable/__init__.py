@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
+from conformance.playable.cluster import BOUNCE, CLUSTER
 from conformance.playable.declared import Playable
 from conformance.playable.features import FEATURES
 from conformance.playable.group import GROUP
 
-PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROUP)}
+PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROUP, CLUSTER, BOUNCE)}
 
 
 def playable(name: str) -> Playable:

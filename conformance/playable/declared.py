@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from conformance.core.case import Step
 from conformance.core.edition import Edition
-from conformance.core.machine import Machine
+from conformance.core.machine import Driven
 from conformance.models.composed import Composed
 
 
@@ -71,7 +71,7 @@ class Conversation:
 
     name: str
     """Of the machine's own part in a conversation: ``controller``."""
-    machine: Machine[Any, Any, Any]
+    machine: Driven[Any, Any, Any]
     event_of: Callable[[Step], Any]
     """Errors: LookupError, TypeError, ValueError, KeyError where a step is no event."""
     spoken: Callable[[str], Iterable[Step]]

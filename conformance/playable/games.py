@@ -152,7 +152,11 @@ def event_data(world: World, event: Event[Any]) -> dict[str, Any]:
 
 def spoken(world: World, event: Event[Any]) -> str:
     """The shorthand of a world: the name of a part, and what it says of its move, or what stands in that."""
-    return f"{world.names[event.part]} {world.says(event.move) or ' '.join(_values(plain(event.move)))}"
+    return f"{world.names[event.part]} {in_words(world, event.move)}"
+
+
+def in_words(world: World, move: Any) -> str:
+    return world.says(move) or " ".join(_values(plain(move)))
 
 
 def _values(data: Any) -> Iterator[str]:

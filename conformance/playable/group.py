@@ -84,18 +84,16 @@ EVENTS = (
     Verb("loaded", (BROKER,), "and has read the log", shorthand="loaded; move is all three"),
 )  # fmt: skip
 
-MOVES = (
-    Verb("does", CLIENTS, "a client asks for something, or is started again", (
-        Field("verb", Kind(f"one of {', '.join((*VERBS, 'restart'))}", (*VERBS, "restart").__contains__), "what"),
-        Field("lost", FLAG, "it will never know the answer"),
-    )),
-    Verb("fire", ("coordinator",), "a timer runs out", (
-        Field("timer", Kind("object", lambda value: isinstance(value, dict)), "kind, and member id of a session"),
-    )),
-    Verb("store", ("coordinator",), "the oldest append is committed, or comes to nothing", (
-        Field("error", ERROR.or_null(), "null: it is committed"),
-    )),
-)  # fmt: skip
+FIRE = Verb("fire", ("coordinator",), "a timer runs out", (
+    Field("timer", Kind("object", lambda value: isinstance(value, dict)), "kind, and member id of a session"),
+))  # fmt: skip
+STORE = Verb("store", ("coordinator",), "the oldest append is committed, or comes to nothing", (
+    Field("error", ERROR.or_null(), "null: it is committed"),
+))  # fmt: skip
+DOES = Verb("does", CLIENTS, "a client asks for something, or is started again", (
+    Field("verb", Kind(f"one of {', '.join((*VERBS, 'restart'))}", (*VERBS, "restart").__contains__), "what"),
+    Field("lost", FLAG, "it will never know the answer"),
+))  # fmt: skip
 
 
 def _conversation(edition: Edition) -> Conversation:
@@ -122,7 +120,7 @@ GROUP = Playable(
     editions=lambda edition: None if coordinator(edition) else "apache, apache@RELEASE and kip-429",
     world=_world,
     verbs=EVENTS,
-    moves=MOVES,
+    moves=(DOES, FIRE, STORE),
     conversation=_conversation,
     dials={
         "static": Dial(2, "clients with an instance id", (0, 1, 2, 3)),

@@ -10,7 +10,7 @@ from conformance.models.composed import Event, Whole
 from conformance.models.packed import Breach
 from conformance.playable.alone import Alone
 from conformance.playable.declared import World
-from conformance.playable.games import event_data
+from conformance.playable.games import event_data, in_words
 
 
 def history(world: World, breach: Breach[Any]) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def _together(world: World, path: Sequence[Event[Any]]) -> Iterator[dict[str, An
     for number, event in enumerate(path):
         state, words = whole.step(state, event)
         said = [(each, world.says(each.says)) for each in words]
-        shown = [(each, says) for each, says in said if says] or [(words[0], str(event.move))]
+        shown = [(each, says) for each, says in said if says] or [(words[0], in_words(world, event.move))]
         for place, (each, says) in enumerate(shown):
             by, to = world.names[each.by], world.names[each.by if each.to is None else each.to]
             yield {"event": number, "from": by, "to": to, "says": says, "answer": None, "first": not place}

@@ -1,0 +1,105 @@
+"""Consumers and their coordinator, joined by a network; and a group of them that is upgraded, member by member."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from conformance.core.edition import KIP_429, Edition
+from conformance.models.assignment import Topic
+from conformance.models.cluster import Cluster, Scope as ClusterScope
+from conformance.models.cluster_laws import laws
+from conformance.models.operations import COOPERATES, EVERYBODYS, OLD, READY
+from conformance.models.rolling_bounce import as_before, bounces_in, consumers, coordinator
+from conformance.playable.declared import Dial, Field, Kind, Playable, Scope, Verb, World
+from conformance.playable.group import FIRE, STORE
+
+MEMBERS: Final = ("a", "b", "c")
+WHERE: Final = "apache, apache@RELEASE from 2.4.0 on, and kip-429"
+VERBS: Final[Mapping[str, str]] = {
+    "starts": "its process starts, subscribes and asks to join",
+    "arrives": "its oldest request reaches the coordinator",
+    "hears": "it hears the answer that is on its way, and polls",
+    "beats": "it sends a heartbeat that has something to tell it",
+    "retries": "its back-off is over",
+    "crashes": "its process ends",
+    "breaks": "its connection breaks: it does not know what came of its request",
+    "repeats": "its oldest request arrives, and will arrive once more",
+}
+DOES: Final = Verb(
+    "does", MEMBERS, "something happens to a member",
+    (Field("verb", Kind(f"one of {', '.join(VERBS)}", VERBS.__contains__),
+           "; ".join(f"{verb}: {meaning}" for verb, meaning in VERBS.items())),),
+)  # fmt: skip
+ROLLS: Final = Verb("rolls", ("coordinator",), "the group is at peace, and the operator goes on with the next member")
+MISHAPS: Final[Mapping[str, Dial]] = {
+    "crashes": Dial(1, "processes that end, and are started again", (0, 1, 2)),
+    "losses": Dial(0, "connections that break with a request under way", (0, 1, 2)),
+    "late": Dial(0, "timers that run out although the member that they wait for is alive", (0, 1, 2)),
+    "repeats": Dial(0, "requests that arrive twice", (0, 1, 2)),
+}
+SIZES: Final[Mapping[str, Dial]] = {
+    "members": Dial(3, "consumers", (1, 2, 3)),
+    "partitions": Dial(3, "of the one topic", (1, 2, 3, 4)),
+}
+KINDS: Final[Mapping[str, str]] = {"eager": OLD, "both": READY, "cooperative": COOPERATES}
+"""What members speak, and what such a kind of member is called."""
+PATHS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    "two-bounces": ((READY, COOPERATES), OLD),
+    "first-bounce": ((READY,), OLD),
+    "second-bounce": ((COOPERATES,), READY),
+    "skipped": ((COOPERATES,), OLD),
+    "back": ((READY, OLD), COOPERATES),
+}
+"""What all members become, one kind after the other, and what they are to begin with."""
+
+
+def _made(
+    edition: Edition, scope: Scope, kind: str, script: tuple[tuple[int, str], ...] = (), by_version: bool = True
+) -> World:
+    topic, members = Topic(EVERYBODYS[0], scope["partitions"]), MEMBERS[: scope["members"]]
+    bounds = ClusterScope(**{name: scope[name] for name in MISHAPS}, script=script)
+    partitions = tuple((topic.name, number) for number in range(topic.partitions))
+    spoken = (lambda request: request) if by_version else as_before
+    kinds = (kind,) * len(members)
+    return Cluster(
+        coordinator(edition, by_version), consumers(edition, (topic,)), members, bounds, kinds, laws(partitions), spoken
+    )
+
+
+def _cluster(edition: Edition, scope: Scope) -> World:
+    return _made(edition, scope, KINDS[scope["protocol"]])
+
+
+def _bounce(edition: Edition, scope: Scope) -> World:
+    if scope["brokers"] == "before" and edition != KIP_429:
+        raise LookupError(f"brokers=before is of {KIP_429} alone: as released no leader is chosen by version")
+    bounces, first = PATHS[scope["path"]]
+    script = tuple((member, kind) for kind in bounces for member in range(1, scope["members"] + 1))
+    return _made(edition, scope, first, script, by_version=scope["brokers"] == "newest")
+
+
+def _editions(edition: Edition) -> str | None:
+    return None if bounces_in(edition) else WHERE
+
+
+CLUSTER = Playable(
+    name="cluster",
+    about="consumers and their coordinator, joined by a network",
+    editions=_editions,
+    world=_cluster,
+    moves=(DOES, FIRE, STORE),
+    dials={**SIZES, **MISHAPS, "protocol": Dial("cooperative", "what all members speak", tuple(KINDS))},
+)
+
+BOUNCE = Playable(
+    name="bounce",
+    about="a group that an operator upgrades, or takes back, member by member, whenever it is at peace",
+    editions=_editions,
+    world=_bounce,
+    moves=(DOES, ROLLS, FIRE, STORE),
+    dials={
+        **SIZES,
+        **MISHAPS,
+        "path": Dial("two-bounces", "what is rolled over it", tuple(PATHS)),
+        "brokers": Dial("newest", "before: as before the draft, first come, first served", ("newest", "before")),
+    },
+)
