@@ -16,7 +16,7 @@ from conformance.questions import ASSIGNORS, EDITION, Op, asked_of, assign, layo
 from conformance.targets import answers
 from conformance.targets.framing import Framing
 from conformance.targets.pipe import Pipe
-from conformance.targets.protocol import BATCH, MACHINES, Claims
+from conformance.targets.protocol import BATCH, GROUP, MACHINES, Claims
 from conformance.wire.schema import Layout, messages, spec
 
 SILENCE: Final = 0.2
@@ -331,15 +331,24 @@ def _with_text(patient: Patient) -> tuple[Layout, str] | None:
 
 @examination("each conversation begins afresh", "begin with a new state wherever the case of an operation changes")
 def afresh(patient: Patient) -> str:
-    if Role.CONTROLLER not in _roles(patient):
-        raise Unfit("it plays no machine")
-    patient.ready(Role.CONTROLLER)
-    patient.batch({"op": "broker-up", "broker": 1, "low": 1, "high": 3, "case": 1 << 30})
-    patient.batch({"op": "update", "level": 3, "allow_downgrade": False, "case": 1 << 30})
-    (told,) = patient.batch({"op": "describe", "case": (1 << 30) + 1})
-    if told.get("level") != 0:
-        raise Ill(f"a new case begins with {plain(told)}")
-    return "it does"
+    before, after = 1 << 30, (1 << 30) + 1
+    if Role.CONTROLLER in _roles(patient):
+        patient.ready(Role.CONTROLLER)
+        patient.batch({"op": "broker-up", "broker": 1, "low": 1, "high": 3, "case": before})
+        patient.batch({"op": "update", "level": 3, "allow_downgrade": False, "case": before})
+        (told,) = patient.batch({"op": "describe", "case": after})
+        if told.get("level") != 0:
+            raise Ill(f"a new case begins with {plain(told)}")
+        return "it does"
+    if GROUP in _claims(patient).machines:
+        patient.ready(Role.COORDINATOR)
+        join, describe = asked_of(_claims(patient), Role.COORDINATOR)
+        patient.batch({**join, "case": before})
+        (told,) = patient.batch({**describe, "case": after})
+        if any(each.get("members") for each in told.get("answers", ())):
+            raise Ill(f"a new case begins with {plain(told)!s:.100}")
+        return "it does"
+    raise Unfit("it plays no machine that would show it")
 
 
 # ---- its ends

@@ -3,7 +3,7 @@
 Steps name members by references, answers by ids as they show: ``conformance.models.group.names``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from conformance.apis.reading import (
@@ -86,6 +86,8 @@ REQUESTS: Final[Mapping[str, tuple[type[Request], Mapping[str, Reader]]]] = {
 """What clients ask: verb -> class, and how its fields are read."""
 DATED: Final = frozenset({"sync", "heartbeat", "commit"})
 """What says of which generation it is."""
+_FRAME: Final[Mapping[str, Reader]] = {"nameless": flag}
+_DATED_FRAME: Final[Mapping[str, Reader]] = {**_FRAME, "behind": maybe(whole)}
 HAPPENINGS: Final[Mapping[str, tuple[type[Event], Mapping[str, Reader]]]] = {
     "elapse": (Elapse, {"ms": whole}),
     "fail-write": (FailWrite, {"error": known_error}),
@@ -155,14 +157,28 @@ def event_of(step: Step) -> Event:
     if step.verb in HAPPENINGS:
         made, readers = HAPPENINGS[step.verb]
         return made(**fields_from(step.body, readers, made))
-    if step.verb not in REQUESTS:
-        raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(EVENTS)}")
-    asked, readers = REQUESTS[step.verb]
-    frame: dict[str, Reader] = {"nameless": flag, **({"behind": maybe(whole)} if step.verb in DATED else {})}
+    asked, readers, frame = _asked(step.verb)
     said = {key: each for key, each in step.body.items() if key not in frame}
     dated: dict[str, Any] = {"generation": NO_GENERATION} if step.verb in DATED else {}
     request = asked(**fields_from(said, readers, asked), **dated)
     return By(step.actor, request, **fields_from({key: step[key] for key in frame if key in step.body}, frame))
+
+
+def heard(step: Step) -> Event:
+    """As ``event_of``, but a testee passes over what it does not know: a later version of its protocol may add it."""
+    if step.verb in HAPPENINGS:
+        known: Collection[str] = HAPPENINGS[step.verb][1]
+    else:
+        _, readers, frame = _asked(step.verb)
+        known = (*readers, *frame)
+    return event_of(Step(step.actor, step.verb, {key: each for key, each in step.body.items() if key in known}))
+
+
+def _asked(verb: str) -> tuple[type[Request], Mapping[str, Reader], Mapping[str, Reader]]:
+    """The class of a request, its own fields, and what an event says of it besides."""
+    if verb not in REQUESTS:
+        raise LookupError(f"no event is called {verb!r}; there are {', '.join(EVENTS)}")
+    return *REQUESTS[verb], _DATED_FRAME if verb in DATED else _FRAME
 
 
 def answer_of(replies: Iterable[Reply]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.apis.group import EVENTS, answer_of, event_of
+from conformance.apis.group import EVENTS, answer_of, heard
 from conformance.core.edition import APACHE, Edition, edition
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.draft import DraftCoordinator
@@ -16,7 +16,7 @@ from conformance.targets.protocol import GROUP, Claims
 
 
 def playing(machine: Coordinator) -> Player[Any, Any, Any]:
-    return Player(Service[State](machine), EVENTS, event_of, answer_of)
+    return Player(Service[State](machine), EVENTS, heard, answer_of)
 
 
 def group(edition: Edition) -> Player[Any, Any, Any] | None:
