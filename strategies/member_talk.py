@@ -8,12 +8,12 @@ from functools import cache
 from random import Random
 from typing import Final, TypeAlias
 
-from conformance.apis.member import event_of, rules_of, step_of
+from conformance.apis.member import TOLD, event_of, rules_of, step_of
 from conformance.core.case import Step
 from conformance.core.edition import edition
 from conformance.models.assignment import Topic
 from conformance.models.group.words import EMPTY, NO_GENERATION, Beat, Blob, Committed, Error, Joined, Left, Synced
-from conformance.models.member.client import Client, Elapse, Event, Open, Seat, Told
+from conformance.models.member.client import OFFERED, Client, Elapse, Event, Open, Seat, Told
 from conformance.models.member.consumer import CONSUMER, Consumer
 from conformance.models.member.rules import Rules
 from conformance.models.member.state import Asked, Pause, Phase, State
@@ -68,21 +68,26 @@ class Cast:
     """The share of rounds in which it is the leader."""
     stays: float
     """How much of what it owns it is left."""
+    late: bool
+    """Are heartbeats answered when it has joined again?"""
 
 
 def cast_of(random: Random, rules: Rules) -> Cast:
+    lists = known_lists(rules)
+    incremental = [each for each in lists if len(each) == 1 and COOPERATIVE in OFFERED[each[0]].supports]
     return Cast(
-        random.choice(known_lists(rules)),
+        random.choice(incremental) if incremental and random.random() < 0.4 else random.choice(lists),
         random.choice((None, EAGER, COOPERATIVE, COOPERATIVE)) if rules.draft else None,
         INSTANCE if rules.static and random.random() < 0.3 else None,
-        random.choice((0.0, 0.2, 0.4)),
+        random.choice((0.0, 0.2, 0.35)),
         random.choice((0.0, 0.3, 0.8)),
         random.choice((0.3, 0.7, 1.0)),
+        random.random() < 0.4,
     )
 
 
-Move: TypeAlias = tuple[float, Callable[[], Event]]
-"""How likely, and what."""
+Move: TypeAlias = tuple[float, str, Callable[[], Event]]
+"""How likely, which verb, and the event itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,30 +107,31 @@ class Scene:
     def moves(self) -> Iterator[Move]:
         state = self.state
         answering = state.pause is not Pause.SEARCH
-        yield 12 if self.consumer.wants_poll(state) else 1, Poll
+        yield 12 if self.consumer.wants_poll(state) else 1, "member-poll", Poll
         if state.asked is Asked.JOIN and answering:
-            yield 12, lambda: Told(self.joined())
+            yield 12, TOLD, lambda: Told(self.joined())
         if state.asked is Asked.SYNC and answering:
-            yield 12, lambda: Told(self.synced())
+            yield 12, TOLD, lambda: Told(self.synced())
         if state.beat_as is not None:
-            yield 5, lambda: Told(Beat(0, self.error(BEAT_ERRORS, 2)))
+            late = self.cast.late and state.beat_as == state.identity
+            yield 0.5 if late else 5, TOLD, lambda: Told(Beat(0, self.error(BEAT_ERRORS, 2)))
         if state.commit_as is not None:
-            yield 5, lambda: Told(Committed(0, self.error(COMMIT_ERRORS, 2)))
+            yield 5, TOLD, lambda: Told(Committed(0, self.error(COMMIT_ERRORS, 2)))
         if state.leaving:
-            yield 2, lambda: Told(Left(0, self.error(LEAVE_ERRORS)))
+            yield 2, TOLD, lambda: Told(Left(0, self.error(LEAVE_ERRORS)))
         if state.pause is not Pause.NO:
-            yield 12, lambda: Elapse(BACK_OFF)
+            yield 12, "member-elapse", lambda: Elapse(BACK_OFF)
         if self.consumer.is_beating(state) and state.beat_as is None:
-            yield 4, lambda: Elapse(HEARTBEAT)
-        yield 0.8, lambda: Elapse(self.random.choice(ELAPSES))
-        yield 0.6, lambda: Subscribe(self.random.choice(SUBSCRIPTIONS))
+            yield 4, "member-elapse", lambda: Elapse(HEARTBEAT)
+        yield 0.5, "member-elapse", lambda: Elapse(self.random.choice(ELAPSES))
+        yield 0.6, "member-subscribe", lambda: Subscribe(self.random.choice(SUBSCRIPTIONS))
         if not state.commit:
-            yield 1.5, self.commit
-        yield 0.7, Disconnected
-        yield 0.5, lambda: Metadata(self.cluster())
-        yield 0.4, Unsubscribe
-        yield 0.4, Close
-        yield 0.2, self.open
+            yield 3 if state.phase is Phase.STABLE else 1, "member-commit", self.commit
+        yield 3 if state.commit_as is not None else 1, "member-disconnected", Disconnected
+        yield 0.5, "member-metadata", lambda: Metadata(self.cluster())
+        yield 0.5, "member-unsubscribe", Unsubscribe
+        yield 2 if state.asked is not Asked.NOTHING and state.owned else 0.5, "member-close", Close
+        yield 0.1, "member-open", self.open
 
     def open(self) -> Open:
         cast = self.cast
@@ -220,10 +226,9 @@ def likely(client: Client, rules: Rules) -> Callable[[Seat, Swarm, Random], Step
         scene = Scene(rules, cast, random, seat, client.consumer(seat.config))
         if not seat.state.topics:
             return step_of(Subscribe(random.choice(SUBSCRIPTIONS)))
-        moves = [*scene.moves()]
+        moves = [(weight, make) for weight, verb, make in scene.moves() if verb in swarm.verbs]
         (move,) = random.choices([make for _, make in moves], [weight for weight, _ in moves])
-        found = step_of(move())
-        return found if found.verb in swarm.verbs else step_of(Poll())
+        return step_of(move())
 
     return next_step
 

@@ -11,7 +11,7 @@
                            ``members=m1,m2/i``: who is in the group, all subscribed to ``t``; ``skip``: assign nothing
 ``joined ERROR``           with ``me=m1`` where an id is given out
 ``synced t:0 t:1``         to its SyncGroup: what it is assigned; ``synced``: nothing; ``synced nothing``: no bytes;
-                           ``synced error``: the error of KIP-429's draft; ``synced ERROR``
+                           ``synced error``: the error of KIP-429's draft; ``synced ERROR``; ``by=range`` from v5 on
 ``beat``, ``beat ERROR``   to its heartbeat; ``left`` and ``committed`` alike
 ``VERB {...}``             any step, with its body as JSON
 =========================  =========================================================================================

@@ -223,7 +223,7 @@ def beats(history: History) -> Iterator[Violation]:
 
 @invariant("member/leaves", "grp-69", role=Role.MEMBER, concerns=every)
 def leaves(history: History) -> Iterator[Violation]:
-    """A dynamic member sends LeaveGroup when it closes, unsubscribes or is not polled for too long; a static one never."""
+    """A dynamic member that closes, unsubscribes or is not polled for too long sends LeaveGroup, a static one never."""
     for each in moments(history):
         view, sent = each.before, [action for action in each.actions if isinstance(action, Leave)]
         static = each.rules.static and view.opened is not None and view.opened.instance is not None
