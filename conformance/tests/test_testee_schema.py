@@ -70,7 +70,8 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
 CODEC = ("wire/round-trip", "wire/damage")
 LEADER = ("assign/one-round", "assign/rounds", "assign/static", "assign/user-data")
 CONTROLLER = ("features/epochs",)
-SUBJECTS = ("HeartbeatRequest", "ConsumerProtocolSubscription", "roundrobin", "sticky", "features")
+COORDINATOR = ("group/parked", "group/errors")
+SUBJECTS = ("HeartbeatRequest", "ConsumerProtocolSubscription", "roundrobin", "sticky", "features", "group")
 
 
 def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
@@ -83,6 +84,7 @@ def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
     ("name", "checks", "ops"),
     [
         ("reference", CODEC + LEADER + CONTROLLER, "encode decode recode assign user-data update broker-up"),
+        ("reference", COORDINATOR, "join sync heartbeat commit elapse describe-group"),
         ("kafka-python", CODEC + LEADER, "encode decode recode assign user-data"),
         ("aiokafka", CODEC + LEADER, "encode decode recode assign user-data"),
         ("kio", CODEC, "encode decode recode"),
