@@ -123,7 +123,7 @@ class Rounds(Decisions):
         delay = self.config.initial_delay_ms
         out.append(Arm(REBALANCE, delay))
         remaining = max(state.rebalance_ms - delay, 0)
-        return state._replace(phase=Phase.PREPARING, delay_ms=delay, remaining_ms=remaining, grown=False)
+        return state._replace(phase=Phase.PREPARING, delay_ms=delay, remaining_ms=remaining)
 
     def unassigned(self, state: State) -> State:
         return state._replace(members=tuple([each._replace(assignment=EMPTY) for each in state.members]))
@@ -145,7 +145,8 @@ class Rounds(Decisions):
         """The join phase is over, or its time is. Where only static members are left and none of them has joined again,
         it goes on."""
         if state.initial:
-            state = state._replace(delay_ms=NOT_INITIAL, remaining_ms=0, grown=False)
+            # Java forgets this only when it waits once more: the next initial rebalance may take a round longer.
+            state = state._replace(delay_ms=NOT_INITIAL, remaining_ms=0, grown=self.rules.java and state.grown)
         state = self.without_absent(state, out)
         if not state.members:
             return self.emptied(state, out)
