@@ -12,6 +12,7 @@ from typing import Any, Final
 from conformance.core.case import Role
 from conformance.core.edition import edition
 from conformance.doctor import Examination, Ill, Patient, Told, Tried, Unfit, offered
+from conformance.models.mixed_group import DRAFT
 from conformance.questions import ASSIGNORS, EDITION, Op, asked_of, assign, layouts, named, plain
 from conformance.targets import answers
 from conformance.targets.framing import Framing
@@ -113,8 +114,9 @@ def capabilities(patient: Patient) -> str:
     for stranger in sorted({*claims.messages} - known):
         if meant := get_close_matches(stranger, known - {*claims.messages}, 1, ALIKE):
             raise Ill(f"{stranger}: is {meant[0]} meant?")
-    if strangers := [*({*claims.assignors} - {*ASSIGNORS}), *({*claims.machines} - {*MACHINES})]:
-        there = f"{', '.join(ASSIGNORS)}; {', '.join(MACHINES)}"
+    assignors = (*ASSIGNORS, DRAFT)
+    if strangers := [*({*claims.assignors} - {*assignors}), *({*claims.machines} - {*MACHINES})]:
+        there = f"{', '.join(assignors)}; {', '.join(MACHINES)}"
         raise Ill(f"nobody will ever ask for {', '.join(strangers)}; there are {there}")
     if claims.messages and not known & {*claims.messages}:
         raise Ill("nobody will ever ask for one of these messages")
