@@ -27,7 +27,7 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
         known = ", ".join(f"java:{each}:RELEASE" for each in ARTIFACTS)
         raise LookupError(f"no target is called {name!r}; of released jars there are {known}")
     _exists(artifact, version)
-    needed = _coordinates(artifact, version)
+    needed = coordinates(artifact, version)
     try:
         java.program()  # before anything is fetched: without a JDK no jar is of use
         found = artifacts.fetch({each: None for each in needed})
@@ -46,7 +46,7 @@ def rows() -> Iterator[dict[str, Any]]:
         if not known and artifact == "kafka-clients":
             known = [NEWEST]
         for version in known:
-            lacking = [each for each in _coordinates(artifact, version) if artifacts.held(each) is None]
+            lacking = [each for each in coordinates(artifact, version) if artifacts.held(each) is None]
             why = f"{', '.join(lacking)}: not here yet, fetched when it is named" if lacking else ""
             if missing:
                 why = f"there is no {missing} in JAVA_HOME or on the PATH"
@@ -89,7 +89,7 @@ def _exists(artifact: str, version: str) -> None:
         raise LookupError(f"java:{artifact}:{version}: there is no such release; {artifact} has {has}")
 
 
-def _coordinates(artifact: str, version: str) -> list[str]:
+def coordinates(artifact: str, version: str) -> list[str]:
     """What has to be on the class path, the artifact itself first."""
     needed = [*java.coordinates(version, (ARTIFACTS[artifact],))]
     if _runs(artifact, version):

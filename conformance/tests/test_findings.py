@@ -16,7 +16,7 @@ from conformance.checks import CHECKS
 from conformance.core.case import Role
 from conformance.core.requirement import requirements
 from conformance.invariants.registry import all_invariants
-from conformance.targets import go, node, toolchains
+from conformance.targets import go, java_target, node, toolchains
 from conformance.targets.entries import roll
 from conformance.targets.java import tool
 
@@ -25,8 +25,6 @@ PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md"
 REPRODUCTION = re.compile(
     r"^```(python|java|go|js)\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL
 )
-SLF4J = "org.slf4j:slf4j-api:1.7.36"
-"""What the Java client logs with."""
 
 
 def row(page: str, name: str) -> str:
@@ -70,11 +68,12 @@ def python(code: str, name: str, release: str, place: Path) -> list[str]:
 def java(code: str, name: str, release: str, place: Path) -> list[str]:
     imported = re.findall(r"^import ([\w.]+?)\.(?:\*|[A-Z])", code, re.MULTILINE)
     assert {each for each in imported if not each.startswith("java.")} <= {
-        "org.apache.kafka.clients.consumer", "org.apache.kafka.common",
+        "org.apache.kafka.clients.consumer", "org.apache.kafka.common", "org.apache.kafka.common.utils.internals",
+        "org.apache.kafka.timeline",
     }  # fmt: skip
     program = place / "Reproduction.java"
     program.write_text(code, "utf-8")
-    jars = artifacts.fetch([f"org.apache.kafka:{name}:{release}", SLF4J])
+    jars = artifacts.fetch(java_target.coordinates(name, release))
     return [tool("java"), "-cp", os.pathsep.join(map(str, jars.values())), str(program)]
 
 
@@ -109,7 +108,9 @@ COMMANDS = {"python": python, "java": java, "go": in_go, "js": in_js}
 def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None:
     page = path.read_text("utf-8")
     named = [requirements()[id] for id in re.findall(r"\b(?:grp|\d{3})-\d\d\b", row(page, "requirement"))]
-    invariants = {each.id: each for role in (Role.CODEC, Role.LEADER) for each in all_invariants(role)}
+    invariants = {
+        each.id: each for role in (Role.CODEC, Role.LEADER, Role.COORDINATOR) for each in all_invariants(role)
+    }
     found_by = re.findall(r"`([\w/-]+)`", row(page, "found by"))
     assert {*found_by} <= {*CHECKS, *invariants}
     broken = [invariants[id] for id in found_by if id in invariants]
