@@ -127,6 +127,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
             "group/answers-groups",
             "group/stale-never-wins",
             "group/refused-changes-nothing",
+            "group/refused-disturbs-nobody",
             "group/size-limit",
         ),
     ),

@@ -10,11 +10,10 @@ from conformance.core.case import Role
 from conformance.core.history import History
 from conformance.core.verdict import Violation
 from conformance.invariants.group_reading import Given, Reading, Told, Where, reading
-from conformance.invariants.group_requests import at, breach, metadata_of, passes_time
+from conformance.invariants.group_requests import at, breach, metadata_of
 from conformance.invariants.registry import invariant
 from conformance.models.group.rules import INSTANCE_SINCE
-from conformance.models.group.service import By
-from conformance.models.group.words import EMPTY, Blob, Commit, Error, Heartbeat, Join, Leave, Sync
+from conformance.models.group.words import EMPTY, Blob, Commit, Error, Heartbeat, Join, Sync
 
 # Generations
 
@@ -24,32 +23,43 @@ def generation_grows(history: History) -> Iterator[Violation]:
     """The generation rises by one with each join phase that ends, and never falls."""
     talk = reading(history)
     before: Told | None = None
-    settled = 0
     for told in talk.told:
-        reign = talk.reign(told.by)
-        if before is not None and talk.reign(before.by) != reign:
-            settled, before = talk.in_the_log(told.by)[0], None
-        if before is None:
-            low, since, known = settled, -1, f"generation {settled} is in the log" if settled else "the group is new"
-        else:
-            low, since = before.generation, before.by
-            known = f"{at(since)} told {before.answer.member or before.asked.actor} generation {low}"
-        yield from _falls_or_leaps(talk, told, low, since, known)
+        if before is not None and talk.reign(before.by) != talk.reign(told.by):
+            before = None
+        yield from _falls(talk, told, before)
+        yield from _leaps(talk, told)
         yield from _stays(talk, told)
         if before is None or told.generation >= before.generation:
             before = told
 
 
-def _falls_or_leaps(talk: Reading, told: Told, low: int, since: int, known: str) -> Iterator[Violation]:
-    generation, steps = told.generation, (max(since, 0), told.by) if since >= 0 else (told.by,)
-    emptied = _chances_to_empty(talk, since, told.by)
-    if generation < low and not (emptied and not talk.rules.keeps_empty_groups):
-        why = f"{known}, and {at(told.by)} tells {_who(told)} the older generation {generation}"
-        yield breach(why, steps, f"generation {low} or later", f"generation {generation}", "generation", "falls")
-    elif generation > low + 1 + emptied:
-        ways = "nothing that could have emptied the group" if not emptied else f"{emptied} times a chance to empty it"
-        why = f"{known}, and {at(told.by)} tells {_who(told)} generation {generation}, with {ways} between them"
-        yield breach(why, steps, f"generation {low + 1}", f"generation {generation}", "generation", "leaps")
+def _falls(talk: Reading, told: Told, before: Told | None) -> Iterator[Violation]:
+    """Below what this reign has told, or what the log has."""
+    low, since = (before.generation, before.by) if before is not None else talk.in_the_log(told.by)
+    if told.generation >= low or since is None:
+        return
+    if not talk.rules.keeps_empty_groups and talk.chances_to_empty(since, told.by):
+        return
+    known = f"{at(since)} told {_who(before)}" if before is not None else f"{at(since)} handed out the assignment of"
+    why = f"{known} generation {low}, and {at(told.by)} tells {_who(told)} the older generation {told.generation}"
+    steps = (since, told.by)
+    yield breach(why, steps, f"generation {low} or later", f"generation {told.generation}", "generation", "falls")
+
+
+def _leaps(talk: Reading, told: Told) -> Iterator[Violation]:
+    """Above the newest that was told of this group, by more than join phases that nobody was left to be told of."""
+    deletions = (each for each in talk.deletions if each <= told.by and not talk.unwritten(each))
+    deleted = max(deletions, default=-1)
+    earlier = [each for each in talk.told if deleted < each.by < told.by]
+    newest = max(earlier, key=lambda each: each.generation, default=None)
+    high, since = (0, deleted) if newest is None else (newest.generation, newest.by)
+    emptied = talk.chances_to_empty(since, told.by)
+    if told.generation > high + 1 + emptied:
+        known = "the group is new" if newest is None else f"{at(since)} told {_who(newest)} generation {high}"
+        ways = f"{emptied} times a chance to empty the group" if emptied else "nothing that could have emptied it"
+        why = f"{known}, and {at(told.by)} tells {_who(told)} generation {told.generation}, with {ways} between them"
+        steps = (told.by,) if newest is None else (since, told.by)
+        yield breach(why, steps, f"generation {high + 1}", f"generation {told.generation}", "generation", "leaps")
 
 
 def _stays(talk: Reading, told: Told) -> Iterator[Violation]:
@@ -72,14 +82,6 @@ def _stays(talk: Reading, told: Told) -> Iterator[Violation]:
     )
     yield breach(why, (first.by, asked.index, told.by), f"generation {generation + 1}", f"generation {generation}",
                  "generation", "stays")  # fmt: skip
-
-
-def _chances_to_empty(talk: Reading, since: int, until: int) -> int:
-    """How often the last member may have gone: a join phase that nobody is left to be told of raises it too."""
-    return sum(
-        passes_time(each) or (isinstance(each.event, By) and isinstance(each.event.request, Leave))
-        for each in talk.between(since - 1, until + 1)
-    )
 
 
 def _who(told: Told) -> str:
@@ -152,7 +154,7 @@ def _as_they_joined(talk: Reading, told: Told) -> Iterator[Violation]:
         if join is None:
             why = f"{at(told.by)} lists {id} to the leader {_who(told)}, and nobody joined under that id"
             yield breach(why, (told.by,), "members that joined", id, "list", "a stranger")
-        elif instance != join.instance and not (instance is None and _tells_no_instances(told)):
+        elif instance not in talk.instances_as(id) and not (instance is None and _tells_no_instances(told)):
             why = f"{id} joined as instance {join.instance}, and {at(told.by)} lists it as instance {instance}"
             yield breach(why, (told.by,), f"instance {join.instance}", f"instance {instance}", "list", "instance")
         else:
@@ -182,6 +184,9 @@ def common_protocol(history: History) -> Iterator[Violation]:
             join = talk.joined(id, told.by)
             if join is not None and not talk.failed_to_join(id, told.by):
                 lists[id] = [name for name, _ in join.protocols]
+        first = talk.first_told(told.generation, talk.reign(told.by))
+        if first is not None and first.by < told.by:
+            continue  # somebody is told of it later, and nothing was chosen anew
         chosen = told.answer.protocol or ""
         without = next((id for id, names in lists.items() if chosen not in names), None)
         steps = (told.asked.index, told.by)
@@ -272,16 +277,11 @@ def _other_bytes(talk: Reading, word: Given, given: Given) -> Iterator[Violation
 
 def _meant_for(talk: Reading, word: Given, member: str) -> set[Blob]:
     """By its id, or by the one that it took over from since then. Nothing where the leader said nothing."""
-    own = {blob for id, blob in word.request.assignments if id == member}
-    if own:
-        return own
-    came = talk.joins.get(member)
-    since = came is not None and came[0].index > word.by
-    before = {
-        blob for id, blob in word.request.assignments
-        if since and id != member and talk.person(id) == talk.person(member)
-    }  # fmt: skip
-    return before or {EMPTY}
+    told = [each for each in talk.told if talk.person(each.answer.member) == talk.person(member)]
+    if all(each.by > word.by for each in told if each.answer.member == member):
+        holders = [each.answer.member for each in told if each.by <= word.by]
+        member = holders[-1] if holders else member
+    return {blob for id, blob in word.request.assignments if id == member} or {EMPTY}
 
 
 # Old generations
@@ -300,7 +300,9 @@ def stale_never_wins(history: History) -> Iterator[Violation]:
         if talk.where[asked.by] is not Where.HERE:
             continue
         current, since = talk.current(asked.by)
-        if request.generation != current:
+        emptied = talk.chances_to_empty(-1 if since is None else since, asked.by)
+        newer = any(each < asked.by and talk.unwritten(each) for each in talk.deletions)
+        if request.generation < current or (request.generation > current + emptied and not newer):
             known = "there was no generation yet" if since is None else f"{at(since)} told generation {current}"
             age = "older" if request.generation < current else "unknown"
             why = (

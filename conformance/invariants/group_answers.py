@@ -40,7 +40,7 @@ from conformance.models.group.words import (
 
 
 class Difference(NamedTuple):
-    index: int
+    by: int
     """The step at which the answers part."""
     to: int
     request: Request
@@ -64,20 +64,21 @@ class Hints:
             if isinstance(each.request, Join) and not each.request.member and isinstance(each.answer, Joined):
                 self.shown[f"{each.actor}-{each.index}"] = each.answer.member
 
-    def next_told(self) -> list[Joined]:
-        """The answers that tell of the next generation, those of one step."""
+    def next_told(self, generation: int) -> list[Joined]:
+        """The answers that tell of the generation that comes after this one."""
         told = [
-            (each.by, each.answer)
+            ((each.by, each.answer.generation), each.answer)
             for each in self.trace.asked
             if each.by is not None and each.by >= self.index
             and isinstance(each.answer, Joined) and each.answer.error == Error.NONE
+            and each.answer.generation > generation
         ]  # fmt: skip
-        first = min((by for by, _ in told), default=None)
-        return [answer for by, answer in told if by == first]
+        first = min((when for when, _ in told), default=None)
+        return [answer for when, answer in told if when == first]
 
-    def leader(self, candidates: tuple[Member, ...]) -> Member | None:
+    def leader(self, state: State, candidates: tuple[Member, ...]) -> Member | None:
         """Who is told to lead next. Who is not told of the next generation may have been chosen in between."""
-        told = self.next_told()
+        told = self.next_told(state.generation)
         leaders = {each.leader for each in told}
         members = {id for each in told for id, _, _ in each.members}
         unheard = (each for each in candidates if self.shown.get(each.id) not in members)
@@ -88,7 +89,7 @@ class Hints:
             asked = next((each for each in self.trace.asked if each.index == self.index), None)
             starts = asked is not None and asked.parked
             return next((each for each in candidates if (each != state.protocol) is starts), None)
-        told = {each.protocol for each in self.next_told()}
+        told = {each.protocol for each in self.next_told(state.generation)}
         return next((each for each in candidates if each in told), None)
 
 
@@ -96,7 +97,7 @@ class _Following(Coordinator):
     hints: Hints
 
     def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
-        return self.hints.leader(candidates) or super().choose_leader(state, candidates)
+        return self.hints.leader(state, candidates) or super().choose_leader(state, candidates)
 
     def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
         return self.hints.protocol(state, candidates) or super().choose_protocol(state, candidates)
@@ -150,7 +151,14 @@ def _compared(history: History) -> Iterator[Difference]:
 
 
 def _by_request(replies: tuple[Reply, ...]) -> Mapping[int, Reply]:
-    return {each.to: each for each in reversed(replies)}
+    return {each.to: _settled(each) for each in reversed(replies)}
+
+
+def _settled(reply: Reply) -> Reply:
+    """Members are listed to their leader in no order."""
+    if isinstance(reply, Joined):
+        return replace(reply, members=tuple(sorted(reply.members, key=repr)))
+    return reply
 
 
 def _differing(history: History, *kinds: type[Any]) -> Iterator[Violation]:
@@ -161,20 +169,20 @@ def _differing(history: History, *kinds: type[Any]) -> Iterator[Violation]:
 
 def _violation(found: Difference) -> Violation:
     kind = type(found.request).__name__
-    asked = f"the {kind} of {at(found.to)}" if found.to != found.index else f"{at(found.to)}, a {kind},"
-    steps = (found.to, found.index)
+    asked = f"the {kind} of {at(found.to)}" if found.to != found.by else f"{at(found.to)}, a {kind},"
+    steps = (found.to, found.by)
     if found.wanted is None or found.got is None:
         wanted, got = _told(found.wanted), _told(found.got)
         way = "answered too early" if found.wanted is None else "not answered"
-        why = f"at {at(found.index)} {asked} is owed {wanted}, and has {got}"
+        why = f"at {at(found.by)} {asked} is owed {wanted}, and has {got}"
         said = found.got or found.wanted
         return breach(why, steps, wanted, got, kind, way, "" if said is None else said.error.name)
     if found.wanted.error != found.got.error:
         wanted, got = found.wanted.error.name, found.got.error.name
-        why = f"at {at(found.index)} {asked} is owed {wanted}, and is answered {got}"
+        why = f"at {at(found.by)} {asked} is owed {wanted}, and is answered {got}"
         return breach(why, steps, wanted, got, kind, wanted, got)
     name, wanted, got = _first_field(found.wanted, found.got)
-    why = f"at {at(found.index)} {asked} is answered {found.got.error.name}, and {name} is {got} where {wanted} is owed"
+    why = f"at {at(found.by)} {asked} is answered {found.got.error.name}, and {name} is {got} where {wanted} is owed"
     return breach(why, steps, f"{name} {wanted}", f"{name} {got}", kind, found.got.error.name, name)
 
 

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 from conformance.apis.group_trace import Asked, Moment, Trace, trace
 from conformance.core.edition import edition
 from conformance.core.history import History
-from conformance.invariants.group_requests import REFUSED, error_of, granted, instances, named
+from conformance.invariants.group_requests import REFUSED, error_of, granted, instances, named, passes_time
 from conformance.models.group.editions import coordinator
 from conformance.models.group.rules import Rules
+from conformance.models.group.service import By, FailWrite
 from conformance.models.group.words import (
     Delete,
     Error,
@@ -74,7 +75,7 @@ class Reading:
         found, now = {}, Where.HERE
         for each in self.trace.moments:
             match each.event:
-                case Unload() if now is Where.HERE:
+                case Unload():
                     now = Where.GONE
                 case Load() if now is Where.GONE:
                     now = Where.LOADING
@@ -121,6 +122,10 @@ class Reading:
             if isinstance(each.request, Delete) and error_of(each) == Error.NONE and each.by is not None
         )
 
+    def unwritten(self, deletion: int) -> bool:
+        """May the write have failed? Up to 3.9 the group is gone for as long as it does not move, and then is back."""
+        return any(isinstance(each.event, FailWrite) and each.index < deletion for each in self.trace.moments)
+
     @cached_property
     def moves(self) -> tuple[int, ...]:
         """The steps at which the group moved away."""
@@ -153,7 +158,8 @@ class Reading:
         """Who is behind a member id: the instance of a static member, or the id itself."""
         found: dict[str, str] = {}
         for each in self.trace.asked:
-            if isinstance(each.request, Join) and each.request.instance is not None:
+            let_in = each.parked or granted(each)
+            if isinstance(each.request, Join) and each.request.instance is not None and let_in:
                 for id in _ids(each, each.request):
                     found.setdefault(id, f"instance {each.request.instance}")
         return found
@@ -180,6 +186,16 @@ class Reading:
         found = self.joining(id, until)
         return found.request if found is not None and isinstance(found.request, Join) else None
 
+    def instances_as(self, id: str) -> set[str | None]:
+        """Whoever joins again need not tell its instance id once more."""
+        found = {each.request.instance for each in self.joins.get(id, ()) if isinstance(each.request, Join)}
+        return found - {None} or found
+
+    def as_itself(self, asked: Asked) -> bool:
+        """Does the request name no instance id but that of the member?"""
+        own = {self.person(id) for id in named(asked)}
+        return all(f"instance {each}" in own for each in instances(asked))
+
     def failed_to_join(self, id: str, until: int) -> bool:
         """Was a JoinGroup of who is behind the id refused? What it said may have been kept all the same."""
         return any(
@@ -198,7 +214,22 @@ class Reading:
         found = [each for each in self.told if each.generation == generation and each.by <= until]
         if not found or not (self.rules.keeps_empty_groups or self.reign(found[-1].by) == self.reign(until)):
             return None  # 0.10.0 may have had several such generations, and the log another than memory
-        return found[-1].answer.leader
+        leader = found[-1].answer.leader
+        return None if self.turned_out(leader, found[-1].by, until) else leader
+
+    def turned_out(self, id: str, since: int, until: int) -> bool:
+        """Was there no room any more for the member? Then it is gone without a word to the others."""
+        return any(
+            since < each.index <= until and id in named(each) and error_of(each) == Error.GROUP_MAX_SIZE_REACHED
+            for each in self.served
+        )
+
+    def chances_to_empty(self, since: int, until: int) -> int:
+        """How often the last member may have gone: a join phase that nobody is left to be told of counts too."""
+        return sum(
+            passes_time(each) or (isinstance(each.event, By) and isinstance(each.event.request, Leave))
+            for each in self.between(since - 1, until + 1)
+        )
 
     def current(self, until: int) -> tuple[int, int | None]:
         """The newest generation before that step, and the step that shows it; 0 where there was none."""
@@ -210,10 +241,10 @@ class Reading:
         return self.in_the_log(until)
 
     def in_the_log(self, until: int) -> tuple[int, int | None]:
-        """The newest generation of which an assignment was handed out, and the step at which it was."""
+        """The generation of which an assignment was handed out last, and the step at which it was."""
         since = max((each for each in self.deletions if each <= until), default=-1)
         found = [(each.request.generation, each.by) for each in self.given if since < each.by < until]
-        return max(found, default=(0, None), key=lambda each: each[0])
+        return found[-1] if found else (0, None)
 
     def forgotten(self, before: Given, now: Given) -> bool:
         """Has the generation begun again between the two, after a move or with a new group?"""

@@ -116,6 +116,29 @@ def _is_refused(talk: Reading, moment: Moment) -> bool:
     return False
 
 
+@invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR)
+def refused_disturbs_nobody(history: History) -> Iterator[Violation]:
+    """A member of a stable group hears nothing of what others ask that is refused."""
+    talk = reading(history)
+    for each in talk.served:
+        request = each.request
+        if not isinstance(request, Heartbeat) or error_of(each) == Error.NONE or not talk.as_itself(each):
+            continue
+        last = talk.settled(request.member, request.generation, each.index)
+        if last is None or last.by is None:
+            continue
+        between = list(talk.between(last.by, each.index))
+        if between and all(_is_refused(talk, moment) for moment in between):
+            refused = ", ".join(f"{type(_request(moment)).__name__} at {at(moment.index)}" for moment in between)
+            seen = "no answer" if each.answer is None else each.answer.error.name
+            why = (
+                f"{at(last.by)} granted {request.member} its {type(last.request).__name__}, nothing was granted since"
+                f" then ({refused}), and {at(each.index)} tells it {seen}"
+            )
+            steps = (last.index, *(moment.index for moment in between), each.index)
+            yield breach(why, steps, "NONE", seen, "heartbeat", "disturbed")
+
+
 # Moves
 
 
@@ -208,6 +231,8 @@ def commits_kept(history: History) -> Iterator[Violation]:
         if each.at_ms >= KEPT_MS:
             return
         if each.index in talk.deletions:
+            if talk.unwritten(each.index):
+                return
             held.clear()
         if isinstance(each.request, Commit) and error_of(each) == Error.NONE and not each.nameless:
             held.update({(topic, number): (offset, each.index) for topic, number, offset in each.request.offsets})
@@ -279,10 +304,7 @@ def _next_write(talk: Reading, failing: Moment) -> Asked | None:
                 return asked
             case Sync(generation=generation, member=member) if asked in talk.served:
                 known = talk.current(asked.index)[0] == generation and talk.leader(generation, asked.index) == member
-                set_before = any(
-                    given.request.generation == generation and given.by < asked.index and
-                    talk.reign(given.by) == talk.reign(asked.index) for given in talk.given
-                )  # fmt: skip
+                set_before = talk.settled_before(generation, asked.index)
                 return asked if known and not set_before else None
         return None
     return None

@@ -55,13 +55,14 @@ def ids_before_members(history: History) -> Iterator[Violation]:
 def size_limit(history: History) -> Iterator[Violation]:
     """The group never has more members than the limit."""
     talk = reading(history)
-    for each in talk.trace.asked if talk.rules.size_by_waiting else ():
-        answer = each.answer
-        if isinstance(answer, Joined | Described) and len(answer.members) > MAX_SIZE and each.by is not None:
-            ids = ", ".join(member[0] for member in answer.members)
-            seen = f"{len(answer.members)} members"
-            why = f"the group may have {MAX_SIZE} members, and {at(each.by)} lists {seen}: {ids}"
-            yield breach(why, (each.index, each.by), f"at most {MAX_SIZE}", seen, "members", "too many")
+    for told in talk.told if talk.rules.size_by_waiting else ():
+        # Static members stay where they did not join again, and then are not counted.
+        here = {each.answer.member for each in talk.told if each.by == told.by}
+        ids = [id for id, *_ in told.answer.members if id in here or talk.person(id) == id]
+        if len(ids) > MAX_SIZE:
+            why = f"the group may have {MAX_SIZE} members, and {at(told.by)} lists {len(ids)}: {', '.join(ids)}"
+            steps = (told.asked.index, told.by)
+            yield breach(why, steps, f"at most {MAX_SIZE} members", f"{len(ids)} members", "members", "too many")
 
 
 @invariant("group/one-id-per-instance", "grp-08", role=Role.COORDINATOR)
@@ -136,7 +137,8 @@ def fenced_let_go(history: History) -> Iterator[Violation]:
             if old.request.instance != request.instance or (old.by is not None and old.by < new.index):
                 continue
             error = error_of(old) if old.by == new.index else None
-            if error != Error.FENCED_INSTANCE_ID and not _replaced(talk, old, new):
+            gone = talk.dropped(old, new.index - 1)
+            if error != Error.FENCED_INSTANCE_ID and not gone and not _replaced(talk, old, new):
                 kind, seen = type(old.request).__name__, "no answer" if error is None else error.name
                 why = (
                     f"{at(old.index)} parked the {kind} of instance {request.instance}, {at(new.index)} joins anew as"

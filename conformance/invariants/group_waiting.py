@@ -6,7 +6,7 @@ from conformance.apis.group_trace import Asked
 from conformance.core.case import Role
 from conformance.core.history import History, Refused, Replied
 from conformance.core.verdict import Violation
-from conformance.invariants.group_reading import INITIAL_DELAY_MS, Reading, Where, reading
+from conformance.invariants.group_reading import INITIAL_DELAY_MS, Reading, Told, Where, reading
 from conformance.invariants.group_requests import at, breach, error_of, granted, instances, named
 from conformance.invariants.registry import invariant
 from conformance.models.group.words import (
@@ -37,8 +37,8 @@ ANSWERS = {
 }  # fmt: skip
 
 NOT_LET_IN = (
-    Error.UNSUPPORTED_VERSION, Error.INVALID_SESSION_TIMEOUT, Error.UNKNOWN_MEMBER_ID, Error.INCONSISTENT_GROUP_PROTOCOL,
-    Error.MEMBER_ID_REQUIRED, Error.GROUP_MAX_SIZE_REACHED,
+    Error.UNSUPPORTED_VERSION, Error.INVALID_SESSION_TIMEOUT, Error.UNKNOWN_MEMBER_ID,
+    Error.INCONSISTENT_GROUP_PROTOCOL, Error.MEMBER_ID_REQUIRED, Error.GROUP_MAX_SIZE_REACHED,
 )  # fmt: skip
 """Whoever hears another error when it joins may be in the group all the same: a write has failed."""
 
@@ -164,6 +164,7 @@ def superseded_let_go(history: History) -> Iterator[Violation]:
         kind, member = type(each.request).__name__, ", ".join(named(each))
         why = f"{at(each.index)} parked the {kind} of {member}, {at(newer.index)} replaced it"
         error = error_of(each)
+        steps: tuple[int, ...]
         if error is None and talk.rules.superseded_answered:
             steps, seen = (each.index, newer.index), "and it has no answer"
         elif error is not None and error != Error.NOT_COORDINATOR and each.by is not None:
@@ -210,15 +211,18 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
 
 @invariant("group/join-phase-ends", "grp-41", role=Role.COORDINATOR)
 def join_phase_ends(history: History) -> Iterator[Violation]:
-    """A join phase ends within the largest rebalance timeout, also for a member that only heartbeats."""
+    """A join phase ends within the largest rebalance timeout, and dynamic members that did not join in it are gone."""
     talk = reading(history)
+    if talk.rules.busy_while_completing or talk.rules.heartbeats_by_phase:
+        return  # the same is said while the assignment is awaited
+    yield from _absent(talk)
     since: dict[tuple[str, int, int], Asked] = {}
     for each in talk.served:
         request = each.request
         if not isinstance(request, Heartbeat) or error_of(each) != Error.REBALANCE_IN_PROGRESS:
             continue
-        if talk.person(request.member) != request.member or (talk.rules.busy_while_completing or talk.rules.heartbeats_by_phase):
-            continue  # a static member stays; and up to 2.3 the same is said while the assignment is awaited
+        if talk.person(request.member) != request.member:
+            continue  # a static member stays
         first = since.setdefault((request.member, request.generation, talk.reign(each.index)), each)
         lasted, bound = each.at_ms - first.at_ms, talk.largest_wait_ms(each.index)
         if lasted >= bound:
@@ -228,6 +232,26 @@ def join_phase_ends(history: History) -> Iterator[Violation]:
             )
             yield breach(why, (first.index, each.index), "the next generation, or no member any more",
                          "REBALANCE_IN_PROGRESS", "join phase", "goes on")  # fmt: skip
+
+
+def _absent(talk: Reading) -> Iterator[Violation]:
+    """Dynamic members of a generation that have joined last before the one before it was told."""
+    for told in talk.told:
+        before = [each for each in talk.told if each.by < told.by and each.generation < told.generation]
+        if not told.answer.members or not before:
+            continue
+        former = max(before, key=lambda each: (each.generation, -each.by))
+        for id, instance, _ in told.answer.members:
+            joining = talk.joining(id, told.by)
+            if instance is not None or talk.person(id) != id or joining is None:
+                continue
+            if joining.index < former.asked.index:
+                why = (
+                    f"{at(former.by)} told generation {former.generation}, {id} has not joined again since"
+                    f" {at(joining.index)}, and {at(told.by)} lists it in generation {told.generation}"
+                )
+                steps = (joining.index, former.by, told.by)
+                yield breach(why, steps, "members that joined again", id, "join phase", "absent")
 
 
 @invariant("group/initial-delay", "grp-42", role=Role.COORDINATOR)
@@ -240,7 +264,7 @@ def initial_delay(history: History) -> Iterator[Violation]:
     told = talk.told[0]
     assert told.asked.to_ms is not None
     waited = told.asked.to_ms - begun.at_ms
-    if waited < INITIAL_DELAY_MS:
+    if waited < INITIAL_DELAY_MS and not _nobody_expected(talk, told):
         who = told.answer.member or told.asked.actor
         why = (
             f"the first member joined at {at(begun.index)}, and {at(told.by)} tells {who} generation"
@@ -248,6 +272,16 @@ def initial_delay(history: History) -> Iterator[Violation]:
         )
         steps = (begun.index, told.by)
         yield breach(why, steps, f"{INITIAL_DELAY_MS} ms for others to join", f"{waited} ms", "initial delay", "short")
+
+
+def _nobody_expected(talk: Reading, told: Told) -> bool:
+    """May an id that was given out have become void? In Java that can end the first join phase too."""
+    return talk.rules.java and any(
+        isinstance(each.request, Join)
+        and error_of(each) == Error.MEMBER_ID_REQUIRED
+        and each.at_ms + each.request.session_ms <= (told.asked.to_ms or 0)
+        for each in talk.served
+    )
 
 
 @invariant("group/sessions-end", "grp-40", "grp-49", role=Role.COORDINATOR)
@@ -283,7 +317,7 @@ def sessions_kept(history: History) -> Iterator[Violation]:
         request = each.request
         if not isinstance(request, Heartbeat) or error_of(each) != Error.UNKNOWN_MEMBER_ID:
             continue
-        if request.instance is not None and talk.person(request.member) != f"instance {request.instance}":
+        if not talk.as_itself(each):
             continue
         last = talk.settled(request.member, request.generation, each.index)
         if last is None or last.by is None or last.to_ms is None or _driven_out(talk, request.member, last, each):
