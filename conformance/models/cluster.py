@@ -160,6 +160,8 @@ class Scope:
     """So many generations are told from each other."""
     script: tuple[tuple[int, str], ...] = ()
     """Of the operator: number of a member, and what it shall be."""
+    patient: bool = False
+    """The operator waits until every member is in the group."""
 
 
 NO_SCOPE: Final = Scope(MANY, MANY, MANY, MANY, newest=MANY)
@@ -257,9 +259,9 @@ class Cluster:
         return LATE if any(map(centre.holds, awaited)) else ""
 
     def is_at_peace(self, centre: Centre) -> bool:
-        """All who run are in the group, and it is stable: the operator looks at nothing else."""
+        """All who run, or are to run, are in the group, and it is stable: the operator looks at nothing else."""
         group = centre.group
-        everybody = all(any(map(group.member, held)) for held in centre.held if held)
+        everybody = all(any(map(group.member, held)) for held in centre.held if held or self.scope.patient)
         present = group.phase is GroupPhase.STABLE and not group.owing and not group.pending
         return present and everybody and all(centre.holds(each.id) for each in group.members)
 
