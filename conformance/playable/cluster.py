@@ -56,7 +56,9 @@ def _made(
     edition: Edition, scope: Scope, kind: str, script: tuple[tuple[int, str], ...] = (), by_version: bool = True
 ) -> World:
     topic, members = Topic(EVERYBODYS[0], scope["partitions"]), MEMBERS[: scope["members"]]
-    bounds = ClusterScope(**{name: scope[name] for name in MISHAPS}, script=script)
+    # Who skips the path does not wait for members that are refused.
+    patient = scope.get("path") != "skipped"
+    bounds = ClusterScope(**{name: scope[name] for name in MISHAPS}, script=script, patient=patient)
     partitions = tuple((topic.name, number) for number in range(topic.partitions))
     spoken = (lambda request: request) if by_version else as_before
     kinds = (kind,) * len(members)
