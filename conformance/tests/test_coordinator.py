@@ -432,14 +432,24 @@ def test_members_vote_for_the_first_protocol_that_all_speak() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "protocol"), [("2.3.1", "range"), ("2.7.0", "roundrobin"), ("4.4.0", "roundrobin")]
+    ("release", "first", "second", "taken"),
+    [
+        ("1.1.1", "range", "rr", "range"),
+        ("2.3.1", "rr", "range", "range"),
+        ("2.7.0", "range", "rr", "rr"),
+        ("3.9.2", "rr", "range", "rr"),
+        ("4.4.0", "range", "rr", "rr"),
+        ("4.4.0", "roundrobin", "range", "range"),
+        ("4.4.0", "range", "sticky", "sticky"),
+        ("4.4.0", "q", "p", "p"),
+    ],
 )
-def test_a_tie_of_protocols_is_as_it_was_seen(release: str, protocol: str) -> None:
+def test_a_tie_of_protocols_is_as_it_was_seen(release: str, first: str, second: str, taken: str) -> None:
     talk = Talk(release)
-    talk.enter("a", protocols=BOTH, version=3)
-    talk.enter("b", protocols=TURNED, version=3)
+    talk.enter("a", protocols=((first, ""), (second, "")), version=2)
+    talk.enter("b", protocols=((second, ""), (first, "")), version=2)
     talk.over()
-    assert talk.state.protocol == ("range" if release < "2.7.0" else "roundrobin")
+    assert talk.state.protocol == taken
 
 
 def test_the_leaders_assignment_goes_to_members_alone_and_who_is_forgotten_gets_nothing() -> None:

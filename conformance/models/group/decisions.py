@@ -285,9 +285,8 @@ class Decisions(Answers):
         return tied[0] if len(tied) == 1 else self.choose_protocol(state, tied)
 
     def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
-        """Of those with the most votes, in no order. Kafka takes any: the order of a hash map. This is what brokers
-        were seen to take of ``range`` and ``roundrobin``."""
-        return max(candidates) if self.rules.last_of_tied else min(candidates)
+        """Of those with the most votes, in no order. Kafka says nothing of it: the first in a hash table."""
+        return self.rules.votes.first(candidates)
 
     def replacement_starts_round(self, state: State) -> bool:
         """A static member came back. In a stable group that is so where another protocol would be chosen now."""

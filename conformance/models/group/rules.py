@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, final
 
 from conformance.core.release import Release
 from conformance.models.group import words
+from conformance.models.group.ties import Table
 from conformance.models.group.words import Error
 
 Ranges: TypeAlias = Mapping[type[words.Request], range]
@@ -151,8 +152,8 @@ class Rules:
     # A round
     sync_deadline: bool
     """Members that do not ask for their assignment are removed (KAFKA-12890)."""
-    last_of_tied: bool
-    """Of two protocols with as many votes (seen: the first by name up to 2.3, the last from 2.7 on)."""
+    votes: Table
+    """In which votes are counted, and so which of two protocols with as many is taken (seen up to 2.3, from 2.7)."""
     keeps_empty_groups: bool
     """0.10.0 forgets a group as soon as nobody is in it."""
 
@@ -196,7 +197,7 @@ class Rules:
             replacement_written=since("2.6.1"),
             replacement_rejoins=since("2.5.0"),
             sync_deadline=since("2.8.1"),
-            last_of_tied=since("2.7.0"),
+            votes=Table.JAVA if since("4.0.0") else Table.SCALA_2_13 if since("2.7.0") else Table.SCALA_2_12,
             keeps_empty_groups=since("0.10.1.0"),
             heartbeats_by_phase=not since("0.10.1.0"),
             busy_while_completing=not since("2.6.1"),

@@ -1,0 +1,62 @@
+"""Which of several protocols with as many votes is taken: the first in a hash table, and which that is depends on the
+table of the language that a coordinator is written in.
+
+Computed as the tables are laid out, and true of what was seen: of ``range`` and ``rr`` brokers up to 2.3 take the
+former, later ones the latter; the coordinator in Java takes ``range`` before ``roundrobin``, ``sticky`` before
+``range`` and ``p`` before ``q``. Of tables with more than a dozen names no more is said than that one of them is taken.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+_WORD: Final = 0xFFFFFFFF
+
+
+class Table(Enum):
+    SCALA_2_12 = "a mutable map that is walked from its end"
+    SCALA_2_13 = "a trie, five bits of the hash a level"
+    JAVA = "buckets by the low bits of the hash"
+
+    def first(self, names: tuple[str, ...]) -> str:
+        """Where two share a place, the lower name: there is at least one."""
+        place = _PLACES[self]
+        return min(names, key=lambda name: (place(name), name))
+
+
+def string_hash(text: str) -> int:
+    """``String.hashCode``, unsigned."""
+    found = 0
+    for unit in text.encode("utf-16-be").hex(" ", 2).split():
+        found = (31 * found + int(unit, 16)) & _WORD
+    return found
+
+
+def _in_java(name: str) -> tuple[int, ...]:
+    found = string_hash(name)
+    return ((found ^ found >> 16) & 15,)
+
+
+def _in_scala_2_13(name: str) -> tuple[int, ...]:
+    """Level by level."""
+    found = string_hash(name)
+    found = (found + (~(found << 9) & _WORD)) & _WORD
+    found ^= found >> 14
+    found = (found + (found << 4)) & _WORD
+    found ^= found >> 10
+    return tuple(found >> shift & 31 for shift in range(0, 35, 5))
+
+
+def _in_scala_2_12(name: str) -> tuple[int, ...]:
+    """Of sixteen places, from the last one down."""
+    mixed = string_hash(name) * 0x9E3775CD & _WORD
+    mixed = int.from_bytes(mixed.to_bytes(4, "big"), "little") * 0x9E3775CD & _WORD
+    turned = (mixed >> 4 | mixed << 28) & _WORD
+    return (15 - (turned >> 28),)
+
+
+_PLACES: Final[dict[Table, Callable[[str], tuple[int, ...]]]] = {
+    Table.JAVA: _in_java,
+    Table.SCALA_2_12: _in_scala_2_12,
+    Table.SCALA_2_13: _in_scala_2_13,
+}
