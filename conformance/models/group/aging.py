@@ -44,7 +44,9 @@ def aged(state: State, by: int, blob: Callable[[Blob, int], Blob]) -> State:
                 return replace(each, record=record(each.record), before=member(before))
             case Assigning() | Emptying() | Founding():
                 return replace(each, record=record(each.record))
-            case Committing() | Deleting():
+            case Deleting(generation=generation):
+                return replace(each, generation=older(generation, by))
+            case Committing():
                 return each
             case _:
                 assert_never(each)

@@ -282,7 +282,8 @@ class Coordinator(Storage):
         out += [Disarm(pending(each)) for each in state.pending]
         if not self.rules.java:
             out.append(Deleted(delete.request, Error.NONE))
-        return self.append(self.forgotten(state), Deleting(Tombstone(), delete.request), out)
+        write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type, state.offsets)
+        return self.append(self.forgotten(state), write, out)
 
     def enabled(self, state: State, /) -> Iterable[Event]:
         """What it accepts of its clients and of the world around it."""

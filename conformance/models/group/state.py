@@ -121,6 +121,10 @@ class Committing:
 class Deleting:
     record: Tombstone
     to: int
+    generation: int = 0
+    """This and the rest: what there was."""
+    protocol_type: str | None = None
+    offsets: "Offsets" = ()
 
 
 Write: TypeAlias = Assigning | Replacing | Emptying | Founding | Committing | Deleting

@@ -57,7 +57,7 @@ class Storage(StaticMembers):
             case Committing(batch, to, counts):
                 out.append(Committed(to, Error.NONE))
                 return self.committed(state, batch) if counts else state
-            case Deleting(_, to):
+            case Deleting(to=to):
                 if self.rules.java:
                     out.append(Deleted(to, Error.NONE))
                 return state
@@ -80,11 +80,11 @@ class Storage(StaticMembers):
             case Committing(to=to):
                 out.append(Committed(to, self.commit_error(error)))
                 return self.gone(state, out) if self.never_written(state) else state
-            case Deleting(_, to):
+            case Deleting(to=to):
                 if not self.rules.java:
                     return state
                 out.append(Deleted(to, self.write_error(error)))
-                return self.recall(state, out) if self.keeps_nothing(state) else state
+                return self.undeleted(state, write) if self.keeps_nothing(state) else state
             case Founding():
                 return self.founding_failed(state, error, out)
             case Emptying(_, reply):
@@ -92,6 +92,14 @@ class Storage(StaticMembers):
                 return state
             case _:
                 assert_never(write)
+
+    def undeleted(self, state: State, write: Deleting) -> State:
+        return state._replace(
+            phase=Phase.EMPTY,
+            generation=write.generation,
+            protocol_type=write.protocol_type,
+            offsets=write.offsets,
+        )
 
     def keeps_nothing(self, state: State) -> bool:
         """Of a group that was to be deleted. In Java it is there again where that could not be written."""
