@@ -67,10 +67,16 @@ def likely(state: State, swarm: Swarm, random: Random) -> Step:
     elif running and luck < 0.6 and "move" in swarm.verbs:
         found = Move(random.choice(running), random.randint(1, 4))
     elif running and luck < 0.7 and faults:
-        found = FAULTS[random.choice(faults)](random.choice(running))
+        found = fault(nodes, running, random.choice(faults), random)
     else:
         found = rolled(nodes, swarm, random)
     return step_of(found)
+
+
+def fault(nodes: dict[str, Node], running: list[str], verb: str, random: Random) -> Event:
+    """A connection breaks where something is under way, if that is anywhere."""
+    busy = [name for name in running if nodes[name].busy]
+    return FAULTS[verb](random.choice(busy if busy and verb == "lose" else running))
 
 
 def rolled(nodes: dict[str, Node], swarm: Swarm, random: Random) -> Roll:

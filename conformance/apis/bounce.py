@@ -6,7 +6,22 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from conformance.core.case import Step, step
 from conformance.core.history import History, Replied
-from conformance.models.happenings import Formed, Happening, Joining, Rests
+from conformance.models.happenings import (
+    Assigned,
+    Counted,
+    Ended,
+    Failed,
+    Formed,
+    Gave,
+    Happening,
+    Joining,
+    PutOut,
+    Restless,
+    Rests,
+    SteppedDown,
+    StreamsLed,
+    Took,
+)
 from conformance.models.operations import (
     EVERYBODYS,
     KINDS,
@@ -115,6 +130,40 @@ def _word(event: Event) -> str:
             return VERBS[type(event)]
         case Stop() | Crash() | Revive() | Lose() | Expire():
             return f"{VERBS[type(event)]} {event.member}"
+
+
+def words(happening: Happening) -> str:
+    """For people."""
+    match happening:
+        case Took(member, generation, partitions):
+            return f"{member} takes up {listed(partitions)} (generation {generation})"
+        case Gave(member, partitions, lost):
+            return f"{member} {'loses' if lost else 'gives up'} {listed(partitions)}"
+        case Ended(member):
+            return f"{member} is gone"
+        case PutOut(member):
+            return f"{member} is put out of the group"
+        case Formed(generation, leader, protocol, members):
+            who = ", ".join(f"{each.member} speaks {each.version}" for each in members)
+            return f"generation {generation}: {who}; {leader} leads, {protocol}"
+        case Assigned(member, _, partitions, error):
+            return f"{member} is assigned {listed(partitions) or 'nothing'}" + (f", error {error}" if error else "")
+        case Counted(member, total):
+            return f"num.incompatible.rebalance of {member} is {total}"
+        case StreamsLed(generation, leader, version):
+            return f"generation {generation}: {leader}, which knows {version}, leads"
+        case SteppedDown(member, version):
+            return f"{member} is told to step down to {version}"
+        case Failed(member, error):
+            return f"{member} gives up: {error}"
+        case Rests(generation, members):
+            return f"the group of {len(members)} rests in generation {generation}"
+        case Restless():
+            return "the group does not rest"
+
+
+def listed(partitions: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{topic}-{number}" for topic, number in partitions)
 
 
 # Answers

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.checks.assignment import ASSIGNMENT
+from conformance.checks.bounce import BOUNCE_CHECKS
 from conformance.checks.consumer_group import CONSUMER_GROUP_CHECKS
 from conformance.checks.declared import Check, Family
 from conformance.checks.features import FEATURE_CHECKS
@@ -24,6 +25,7 @@ LISTED: tuple[Check[Any], ...] = (
     *GROUP_CHECKS,
     *MEMBER_CHECKS,
     *CONSUMER_GROUP_CHECKS,
+    *BOUNCE_CHECKS,
 )
 CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}
 FAMILIES: tuple[Family[Any], ...] = tuple({id(each.family): each.family for each in CHECKS.values()}.values())

@@ -4,18 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Final
 
-from conformance.apis.bounce import shorthand, spoken
-from conformance.checks.declared import Check, Conversation, Family
+from conformance.apis.bounce import seen, shorthand, spoken, words
+from conformance.checks.declared import Check, Family
 from conformance.checks.machines import Subject, Value, Wording, conversation, machine_family
-from conformance.core.case import Role, Step
+from conformance.core.case import Case, Role, Step
 from conformance.core.edition import APACHE, KIP_429, edition
 from conformance.core.history import Replied
 from conformance.models.rolling_bounce import bounces_in
 from conformance.targets.protocol import BOUNCE
 from strategies.bounce import bounces, streams
 from strategies.nodes import Node
-
-Scripts = Callable[[Subject], Iterable[Conversation]]
 
 START: Final = "roll a {0}; roll b {0}; roll c {0}; settle"
 ROLL: Final = "roll a {0}; settle; roll b {0}; settle; roll c {0}; settle"
@@ -27,45 +25,49 @@ TWO_BOUNCES: Final = (
 )
 ONE_BOUNCE: Final = "; ".join((START.format("cooperative"), ROLL.format("later")))
 """With leader choice by version (429-09)."""
-STRAY: Final = "roll a cooperative; roll b cooperative; settle; roll c {0}; settle; settle; stop b; settle; stop c; settle"
+TWO: Final = "roll a cooperative; roll b cooperative; settle; "
+STRAY: Final = TWO + "roll c {0}; settle; settle; stop b; settle; stop c; settle"
 """A member of version 0 in an upgraded group, and another that leaves (429-10, 429-11)."""
 FAILED_LEADER: Final = START.format("cooperative") + "; crash a; roll a old; settle; crash b; roll b ready; settle"
 """429-12"""
 MIXED_FOR_EVER: Final = "roll a cooperative; roll b ready; roll c ready; settle; settle; settle; settle; stop a; settle"
 """429-13"""
+HAND_OVER: Final = "roll a cooperative; settle; roll b cooperative; move b 4; settle; roll c ready; move c 4; settle"
 SKIPPED: Final = "old-brokers; roll a old; settle; roll b cooperative; settle; roll c old; settle; stop c; settle"
 """429-06"""
 NEWER_STREAMS: Final = "streams a 6; streams b 6; streams c 6; streams a 11; streams b 11; streams c 11"
 
 
-def with_failures(text: str) -> Iterator[Conversation]:
-    """As it is written, and with a failure after each step: a crash, and somebody starts it again; a broken connection,
-    when something is under way."""
-    steps = spoken(text)
-    yield Conversation(steps)
-    for at in range(1, len(steps)):
-        for fault in (f"crash {_busy(steps[at - 1])}; revive {_busy(steps[at - 1])}", "move b; lose b"):
-            yield Conversation((*steps[:at], *spoken(fault), *steps[at:]), "with a failure")
+def with_failures(text: str) -> Iterator[str]:
+    """As it is written, and with a failure after each step: a crash, and somebody starts it again; a broken connection
+    of the first member, which leads, or of the second, when something is under way."""
+    words = text.split("; ")
+    yield text
+    for at in range(1, len(words)):
+        crashes = "crash {0}; revive {0}".format(_busy(words[at - 1]))
+        for fault in (crashes, "move a; lose a", "move b; lose b"):
+            yield "; ".join((*words[:at], fault, *words[at:]))
 
 
-def _busy(step: Step) -> str:
+def _busy(word: str) -> str:
     """Who was just spoken to, or else the first: it leads."""
-    member: str = step.body.get("member", "a")
-    return member
+    return word.split()[1] if " " in word else "a"
 
 
-def upgrades(subject: Subject) -> Iterator[Conversation]:
-    for text in TWO_BOUNCES:
-        yield from with_failures(text)
-    if subject.edition == KIP_429.name:
-        yield from with_failures("old-brokers; " + TWO_BOUNCES[0])
-        yield from with_failures(ONE_BOUNCE)
-        yield from with_failures(FAILED_LEADER)
+def told(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
+    """As the values to begin with."""
+
+    def value(text: str) -> Callable[[Subject], Value]:
+        return lambda subject: Case("", subject.edition, Role.OPERATOR_TOOL, spoken(text)).data
+
+    return tuple(map(value, scripts))
 
 
-def mixes(subject: Subject) -> Iterator[Conversation]:
-    for text in (STRAY.format("ready"), STRAY.format("old"), MIXED_FOR_EVER):
-        yield from with_failures(text)
+UPGRADED: Final = told(*with_failures(TWO_BOUNCES[0]), TWO_BOUNCES[1], "old-brokers; " + TWO_BOUNCES[0])
+HANDED: Final = told(*with_failures(HAND_OVER))
+MIXED: Final = told(STRAY.format("ready"), STRAY.format("old"), *with_failures(MIXED_FOR_EVER))
+LED: Final = told(SKIPPED, ONE_BOUNCE, *with_failures(FAILED_LEADER))
+DRAWN: Final = 60
 
 
 def editions(name: str) -> Iterable[str]:
@@ -82,7 +84,7 @@ def _says(step: Step) -> str:
 def _replied(reply: Replied) -> str:
     """What was seen, one after the other."""
     actions = dict(reply.payload).get("actions", ())
-    return "; ".join(" ".join(str(value) for value in each.values()) for each in actions) or "nothing is seen"
+    return "; ".join(words(seen(each)) for each in actions) or "nothing is seen"
 
 
 def is_drafted(subject: Subject) -> bool:
@@ -112,43 +114,51 @@ BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
         "nobody reads what another member reads, and in the end everything is read",
         UPGRADES,
         conversation,
-        values=150,
+        values=len(HANDED) + 2 * DRAWN,
         invariants=(
             "bounce/one-owner",
             "bounce/revoked-first",
-            "bounce/skipped-path",
             "bounce/all-owned",
             "bounce/subscribed",
             "bounce/lost-is-neither",
         ),
-        given=lambda subject: [Conversation(spoken(SKIPPED))] if is_drafted(subject) else [],
+        first=HANDED,
     ),
     Check(
         "bounce/upgrade",
         "two bounces bring a group from eager to cooperative, whatever fails on the way",
         UPGRADES,
         conversation,
-        values=80,
+        values=len(UPGRADED) + DRAWN,
         invariants=(
             "bounce/eager-gives-up",
             "bounce/incremental",
-            "bounce/newest-leads",
             "bounce/rests",
             "bounce/upgraded",
             "bounce/one-owner",
             "bounce/revoked-first",
             "bounce/all-owned",
         ),
-        given=upgrades,
+        first=UPGRADED,
     ),
     Check(
         "bounce/mixed",
         "a group that is left mixed tells so, and nobody reads twice",
         UPGRADES,
         conversation,
-        values=80,
+        values=len(MIXED) + DRAWN,
         invariants=("bounce/mixed", "bounce/metric", "bounce/one-owner", "bounce/revoked-first"),
-        given=mixes,
+        first=MIXED,
+        about=is_drafted,
+    ),
+    Check(
+        "bounce/leaders",
+        "the newest member leads, and where brokers do not see to that, what comes of it is told",
+        UPGRADES,
+        conversation,
+        values=len(LED) + DRAWN,
+        invariants=("bounce/newest-leads", "bounce/skipped-path", "bounce/one-owner", "bounce/revoked-first"),
+        first=LED,
         about=is_drafted,
     ),
     Check(
@@ -158,7 +168,7 @@ BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=60,
         invariants=("bounce/no-probing",),
-        given=lambda subject: [Conversation(spoken(NEWER_STREAMS))],
+        first=told(NEWER_STREAMS),
         about=is_drafted,
         draw=_streams_drawn,
         node=_streams_node,

@@ -7,7 +7,7 @@ state to, and the searches that go through what was seen of a group and say who 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from conformance.apis.bounce import Moment, moments
+from conformance.apis.bounce import Moment, listed, moments
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Violation
@@ -52,10 +52,6 @@ def unasked(topics: Collection[str], partitions: Iterable[Partition]) -> list[Pa
 def is_mixed(versions: Collection[int]) -> bool:
     """Have some given up everything, and some not?"""
     return V0 in versions and any(each > V0 for each in versions)
-
-
-def listed(partitions: Iterable[Partition]) -> str:
-    return ", ".join(f"{topic}-{number}" for topic, number in partitions)
 
 
 # What was seen

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from conformance.apis.bounce import Moment, event_of
+from conformance.apis.bounce import Moment, event_of, listed
 from conformance.core.case import Role
 from conformance.core.edition import KIP_429
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Violation
-from conformance.invariants.ownership import Books, every_step, is_mixed, listed, told
+from conformance.invariants.ownership import Books, every_step, is_mixed, told
 from conformance.invariants.registry import invariant
 from conformance.models.assignment import Partition
 from conformance.models.happenings import (
@@ -260,8 +260,8 @@ def rests(history: History) -> Iterator[Violation]:
         match moment.seen:
             case Formed(generation):
                 formed.append(generation)
-            case Restless(moves):
-                why = f"after {moves} moves, and generations {_few(formed)}, the group does not rest"
+            case Restless(turns):
+                why = f"after {turns} turns of its members, and generations {_few(formed)}, the group does not rest"
                 yield Violation(why, (moment.step,), "rest", "no rest", shape=("restless",))
                 return
             case Rests():

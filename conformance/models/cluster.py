@@ -229,10 +229,17 @@ class Cluster:
             yield "hears"
         elif node.out and not node.waits:
             yield "arrives"
-        elif not node.busy and not node.state.rejoin and self.consumers[node.kind].is_beating(node.state):
+        elif self.would_hear_news(node):
             yield "beats"
         if node.state.pause is not Pause.NO:
             yield "retries"
+
+    def would_hear_news(self, node: Node) -> bool:
+        """Who is about to join again has heard all that a heartbeat could tell."""
+        state = node.state
+        if node.busy or state is None or state.rejoin or state.pause is Pause.SEARCH:
+            return False
+        return self.consumers[node.kind].is_beating(state)
 
     def mishaps(self, node: Node) -> Iterator[str]:
         if node.state is not None:
@@ -297,7 +304,8 @@ class Cluster:
                 held[to - 1] = held[to - 1] | {message.reply.member}
         group = did.part.group
         known = frozenset(ids(group))
-        formed = group.generation != centre.group.generation or any(isinstance(sent.message, Aged) for sent in did.sends)
+        aged = any(isinstance(sent.message, Aged) for sent in did.sends)
+        formed = group.generation != centre.group.generation or aged
         rounds = min((0 if disturbed else centre.rounds) + formed, ROUNDS)
         kinds = tuple([each for each in centre.kinds if each[0] in known])
         return Did(centre._replace(hub=did.part, held=tuple(held), kinds=kinds, rounds=rounds), did.sends)
@@ -418,7 +426,8 @@ class Cluster:
     def asks(
         self, index: int, node: Node, request: Request, cost: str = "", only_news: bool = False
     ) -> tuple[Sent[Message], ...]:
-        pool = tuple([each for each in pools(self.names[index]) if each != node.id]) if isinstance(request, Join) else ()
+        joins = isinstance(request, Join)
+        pool = tuple([each for each in pools(self.names[index]) if joins and each != node.id])
         numbered = replace(self.adapted(request), request=number(index, node.serial))
         return (Sent(HUB, From(index, Ask(numbered, pool, cost), node.kind, only_news=only_news)),)
 
@@ -462,9 +471,8 @@ class Cluster:
 
 
 def _all_is_well(did: Did[Hub, Any]) -> bool:
-    return all(
-        isinstance(sent.message, Answer) and isinstance(sent.message.reply, Beat) and sent.message.reply.error is Error.NONE for sent in did.sends
-    )
+    replies = [sent.message.reply for sent in did.sends if isinstance(sent.message, Answer)]
+    return all(isinstance(each, Beat) and each.error is Error.NONE for each in replies)
 
 
 def pools(name: str) -> Iterable[str]:

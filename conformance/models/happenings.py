@@ -133,9 +133,9 @@ class Rests:
 @final
 @dataclass(frozen=True, slots=True)
 class Restless:
-    """After so many moves there is still something going on."""
+    """After so many turns of all members there is still something going on, or it stands still unfinished."""
 
-    moves: int
+    turns: int
 
 
 Happening: TypeAlias = (

@@ -19,7 +19,7 @@ from conformance.models.group.answers import Config as BrokerConfig
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.draft import OVER, DraftCoordinator
 from conformance.models.group.rules import Rules as BrokerRules
-from conformance.models.group.state import session
+from conformance.models.group.state import Member, session
 from conformance.models.group.words import Error, Join, Leave, Phase as GroupPhase, Request, Synced
 from conformance.models.happenings import (
     Assigned as WasAssigned,
@@ -63,8 +63,10 @@ from conformance.models.operations import (
 from conformance.models.probing import Probing, Streams
 
 KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
-MOST: Final = 400
-"""Moves until a group that does not rest is given up."""
+MOST: Final = 80
+"""Turns of all members until a group that does not rest is given up,"""
+GENERATIONS: Final = 12
+"""or so many generations."""
 COOPERATES_SINCE: Final = Release.parse("2.4.0")
 ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
 """There is room for what is left of members that crashed. The first join phase has one round."""
@@ -89,18 +91,21 @@ class Later(Consumer):
 @cache
 def consumers(edition: Edition, topics: tuple[Topic, ...] = KNOWN) -> Mapping[str, Consumer]:
     """What each kind of member is in an edition."""
-    return {name: consumer(edition, kind, topics) for name, kind in KINDS.items()}
+    return {name: binary(edition, kind)(config(edition, kind, topics)) for name, kind in KINDS.items()}
 
 
-def consumer(edition: Edition, kind: Kind, topics: tuple[Topic, ...], made: type[Consumer] = Consumer) -> Consumer:
+def binary(edition: Edition, kind: Kind) -> type[Consumer]:
+    return Later if edition == KIP_429 and kind.version == V2 else Consumer
+
+
+def config(edition: Edition, kind: Kind, topics: tuple[Topic, ...] = KNOWN) -> Config:
     if edition != KIP_429:
         assignors = tuple(ASSIGNORS[each] for each in kind.assignors)
-        return made(Config(Rules.of(edition.release), assignors, topics=topics))
+        return Config(Rules.of(edition.release), assignors, topics=topics)
     if kind.knows == V0:
-        return made(Config(Rules.of(OVER), topics=topics))
+        return Config(Rules.of(OVER), topics=topics)
     protocol = EAGER if kind.eager else COOPERATIVE
-    config = Config(Rules.drafted(), rebalance_protocol=protocol, topics=topics)
-    return Later(config) if kind.name == LATER and made is Consumer else made(config)
+    return Config(Rules.drafted(), rebalance_protocol=protocol, topics=topics)
 
 
 def coordinator(edition: Edition, by_version: bool = True) -> Coordinator:
@@ -245,14 +250,19 @@ class Bounce:
         for each in centre.group.members:
             told = each.metadata(centre.group.protocol)
             assert isinstance(told, Subscription)
-            kind = KINDS[kinds[each.id]]
-            version = told.version if self.draft else int(not kind.eager)
-            found.append(Joining(self.called_by(centre, each.id), version, kind.knows, told.topics))
+            version = told.version if self.draft else cooperates(each)
+            knows = KINDS[kinds[each.id]].knows
+            found.append(Joining(self.called_by(centre, each.id), version, knows, told.topics))
         return tuple(found)
 
     def called_by(self, centre: Centre, id: str) -> str:
         """The member; of a process that is gone, another name."""
         return _owner(id) if centre.holds(id) else f"former {_owner(id)}"
+
+
+def cooperates(member: Member) -> int:
+    """As released: 1 where all the assignors that it lists do (429-20)."""
+    return int(all(COOPERATIVE in ASSIGNORS[name].supports for name, _ in member.protocols))
 
 
 def _owner(id: str) -> str:
@@ -349,16 +359,18 @@ class _Run:
 
     def settle(self) -> None:
         """Who was refused tries once more, and again only where the others wait for it."""
-        tries = self.refused()
-        for moves in range(MOST):
+        tries, begun = self.refused(), self.centre.group.generation
+        for turns in range(MOST):
+            if self.centre.group.generation > begun + GENERATIONS:
+                break
             if self.turn(tries):
                 continue
-            rests = self.at_rest(moves)
+            rests = self.at_rest(turns)
             tries = set() if isinstance(rests, Rests) else self.refused()
             if not tries:
                 self.seen.append(rests)
                 return
-        self.seen.append(Restless(MOST))
+        self.seen.append(Restless(turns))
 
     def refused(self) -> set[str]:
         return {each for each in MEMBERS if self.is_refused(each)}
@@ -388,13 +400,13 @@ class _Run:
                 return self.follow(Moved(HUB, each))
         return False
 
-    def at_rest(self, moves: int) -> Rests | Restless:
+    def at_rest(self, turns: int) -> Rests | Restless:
         group = self.centre.group
         still = group.phase in (GroupPhase.STABLE, GroupPhase.EMPTY, GroupPhase.DEAD)
         nodes = [self.node(each) for each in MEMBERS]
         states = [each.state for each in nodes if each.state is not None]
         still = still and not any(each.busy for each in nodes)
         if not still or any(each.phase is not Phase.STABLE and each.pause is not Pause.BACK_OFF for each in states):
-            return Restless(moves)
+            return Restless(turns)
         return Rests(group.generation, self.bounce.joining(self.centre))
 

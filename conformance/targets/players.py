@@ -3,15 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.apis import consumer_group as consumer_groups, features as updates
+from conformance.apis import bounce as bounces, consumer_group as consumer_groups, features as updates
 from conformance.core.edition import Edition, Standing
 from conformance.core.release import Release
 from conformance.models.consumer_group import ConsumerGroup
 from conformance.models.features import FeatureController
+from conformance.models.rolling_bounce import Bounce, bounces_in
 from conformance.targets.belonging import member
 from conformance.targets.coordinating import group
 from conformance.targets.player import Player
-from conformance.targets.protocol import CONSUMER_GROUP, FEATURES, GROUP, MEMBER
+from conformance.targets.protocol import BOUNCE, CONSUMER_GROUP, FEATURES, GROUP, MEMBER
 
 KIP_848 = Release.parse("4.0.0")
 """The release in which consumer groups are no preview any more."""
@@ -27,11 +28,18 @@ def consumer_group(edition: Edition) -> Player[Any, Any, Any] | None:
     return Player(ConsumerGroup(), consumer_groups.VERBS, consumer_groups.event_of, consumer_groups.answer_of)
 
 
+def bounce(edition: Edition) -> Player[Any, Any, Any] | None:
+    if not bounces_in(edition):
+        return None
+    return Player(Bounce(edition), bounces.EVENTS, bounces.event_of, bounces.answer_of)
+
+
 PLAYERS: Mapping[str, Callable[[Edition], Player[Any, Any, Any] | None]] = {
     FEATURES: features,
     GROUP: group,
     CONSUMER_GROUP: consumer_group,
     MEMBER: member,
+    BOUNCE: bounce,
 }
 """None where an edition has no such machine."""
 

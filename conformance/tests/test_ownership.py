@@ -112,16 +112,16 @@ def test_a_group_at_rest_reads_all_unless_it_is_mixed() -> None:
     assert broken("roll a cooperative; settle", [], [alone, Took("a", 1, (T0, T2)), rests(alone)]) == {
         "bounce/all-owned": ("unread",)
     }
-    both = formed(2, "a", a=1, b=0)
+    both = formed(2, "a", a=1, b=(0, 1))
     mixed = [both, Assigned("a", 2, (T0,)), Assigned("b", 2, (), 1), Counted("b", 1), rests(both)]
-    steps = "roll a cooperative; roll b old; settle"
+    steps = "roll a cooperative; roll b ready; settle"
     assert not broken(steps, [formed(1, "a", a=1), Took("a", 1, (T0,))], [], mixed)
     assert not broken("crash a", [Rests(1, ())]), "where nobody is left nobody need read"
 
 
 def test_what_a_mixed_group_is_given() -> None:
     before = [formed(1, "a", a=1), Took("a", 1, (T0,))]
-    both = formed(2, "a", a=1, b=0)
+    both = formed(2, "a", a=1, b=(0, 1))
     refused = [Assigned("b", 2, (), 1), Counted("b", 1)]
 
     def after(*seen: Happening) -> dict[str, tuple[str, ...]]:
@@ -137,6 +137,8 @@ def test_what_a_mixed_group_is_given() -> None:
     assert after(*refused, Counted("b", 2)) == {"bounce/metric": ("metric", "miscounted")}
     assert after(*refused, Assigned("b", 2, (), 1), Counted("b", 3)) == {"bounce/metric": ("metric", "miscounted")}
     assert not after(*refused, Ended("b"), Assigned("b", 2, (), 1), Counted("b", 1))
+    old = formed(2, "a", a=1, b=0)
+    assert not broken("settle; settle", before, [old, Assigned("b", 2, (), 1), rests(old)]), "it cannot read it"
 
 
 def test_who_is_eager_gives_up_all_and_who_is_not_only_what_it_lost() -> None:

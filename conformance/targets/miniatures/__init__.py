@@ -11,5 +11,5 @@ from conformance.targets.miniatures.planted import VICES, Vice
 
 __all__ = ["VICES", "Vice"]
 
-for _family in ("codec", "controller", "leader", "sticky_leader", "mixed_leader", "nodes", "consumer_group", "member"):
+for _family in ("codec", "controller", "leader", "sticky_leader", "mixed_leader", "nodes", "consumer_group", "member", "bounce"):
     import_module(f"{__name__}.{_family}")
