@@ -131,7 +131,8 @@ def wanted(stored: Stored) -> dict[str, Any]:
     if invariant == "survives":
         return ANY
     if stored.case.role not in (Role.CODEC, Role.CONTROLLER):
-        raise Impossible("more than one assignment keeps the law, so only the judge can tell: --as pytest has it")
+        answers = "assignment" if stored.case.role is Role.LEADER else "answer"
+        raise Impossible(f"more than one {answers} keeps the law, so only the judge can tell: --as pytest has it")
     guilty = stored.case.steps[stored.guilty]
     if invariant == "wire/same-answer":
         same = (index for index, step in enumerate(stored.case.steps[: stored.guilty]) if step == guilty)
