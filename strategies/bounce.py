@@ -1,8 +1,9 @@
 """Upgrade scripts: an operator rolls three members from kind to kind, keeps to the path or not, and things go wrong."""
 
+from collections.abc import Mapping
 from functools import cache
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 from conformance.apis.bounce import event_of, step_of
 from conformance.core.case import Step
@@ -43,7 +44,8 @@ PLANS: Final = {
     "any": (),
 }
 """Through which kinds members go, one after another."""
-FAULTS: Final = {"crash": Crash, "lose": Lose, "expire": Expire, "stop": Stop}
+Fault: TypeAlias = type[Crash | Lose | Expire | Stop]
+FAULTS: Final[Mapping[str, Fault]] = {"crash": Crash, "lose": Lose, "expire": Expire, "stop": Stop}
 EVERYTHING: Final = tuple(name for name, _ in TOPICS)
 
 

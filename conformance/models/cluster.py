@@ -23,6 +23,7 @@ from conformance.models.group.words import (
     Join,
     Joined,
     Leave,
+    Left,
     Phase as GroupPhase,
     Reply,
     Request,
@@ -323,7 +324,7 @@ class Cluster:
             return None
         held = list(centre.held)
         if request is None:
-            held[by - 1] = frozenset({message.keeps} - {"", None})
+            held[by - 1] = frozenset({message.keeps} if message.keeps else ())
         elif isinstance(request, Join):
             held[by - 1] = frozenset({request.member} - {""})
         befell = request is None or bool(message.ask.cost) or isinstance(request, Leave)
@@ -408,8 +409,8 @@ class Cluster:
         return node._replace(out=node.out[1:], waits=True), self.asks(index, node, request), []
 
     def heard(self, reply: Reply) -> Event:
-        assert isinstance(reply, Joined | Synced | Beat) or type(reply).__name__ in ("Left", "Committed")
-        return reply  # type: ignore[return-value]
+        assert isinstance(reply, Joined | Synced | Beat | Left), "members ask for nothing else"
+        return reply
 
     def started(self, node: Node) -> tuple[Node, tuple[Sent[Message], ...]]:
         consumer = self.consumers[node.kind]
@@ -511,6 +512,7 @@ def _aged_request(request: Request, by: int) -> Request:
     if isinstance(request, Join):
         protocols = tuple([(name, aged_blob(blob, by)) for name, blob in request.protocols])
         return replace(request, protocols=protocols)
-    generation = getattr(request, "generation", None)
-    return request if generation is None else replace(request, generation=older(generation, by))  # type: ignore[call-arg]
+    if isinstance(request, Sync | Heartbeat):
+        return replace(request, generation=older(request.generation, by))
+    return request
 

@@ -13,7 +13,7 @@ from conformance.core.edition import KIP_429, Edition, Standing
 from conformance.core.machine import Transition
 from conformance.core.release import Release
 from conformance.models.assignment import Topic
-from conformance.models.cluster import Centre, Cluster, Does, From, Node, Part, Told
+from conformance.models.cluster import Centre, Cluster, Does, From, Message, Move as Moves, Node, Part, Told
 from conformance.models.composed import HUB, Event as Moved, Step, Whole
 from conformance.models.group.answers import Config as BrokerConfig
 from conformance.models.group.coordinator import Coordinator
@@ -192,7 +192,7 @@ class Bounce:
 
     # What was seen
 
-    def happened(self, cluster: Cluster, step: Step[Part, object, object]) -> Iterator[Happening]:
+    def happened(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[Happening]:
         before, after = step.before, step.did.part
         if isinstance(before, Centre):
             assert isinstance(after, Centre)
@@ -233,7 +233,7 @@ class Bounce:
                 yield Failed(name, error)
 
     def centre_happened(self, cluster: Cluster, before: Centre, after: Centre, cause: object) -> Iterator[Happening]:
-        left = ()
+        left: tuple[str, ...] = ()
         if isinstance(cause, From) and isinstance(cause.ask.request, Leave):
             left = tuple(id for id, _ in cause.ask.request.members)
         for each in before.group.members:
@@ -287,7 +287,7 @@ class _Run:
                 self.tell(member, Told("", self.node(member).topics))
             case Crash(member):
                 self.move(member, "crashes")
-                self.replace(member, starts=False)
+                self.starts(member, False)
             case Revive(member):
                 self.revive(member, self.node(member))
             case Lose(member):
@@ -319,12 +319,12 @@ class _Run:
         assert isinstance(centre, Centre)
         return centre
 
-    def replace(self, member: str, **fields: bool) -> None:
-        self.parts[self.index(member)] = self.node(member)._replace(**fields)
+    def starts(self, member: str, whether: bool) -> None:
+        self.parts[self.index(member)] = self.node(member)._replace(starts=whether)
 
     def revive(self, member: str, node: Node) -> None:
         if node.state is None and node.kind:
-            self.replace(member, starts=True)
+            self.starts(member, True)
         elif node.then is not None and not node.then[0]:  # It is still about to leave.
             self.parts[self.index(member)] = node._replace(then=(node.kind, node.topics))
 
@@ -342,8 +342,8 @@ class _Run:
         here = self.parts[index]
         return Does(verb) in self.cluster.moves(index, here) and self.follow(Moved(index, Does(verb)))
 
-    def follow(self, event: Moved[object]) -> bool:
-        steps = self.whole.followed(tuple(self.parts), event)  # type: ignore[arg-type]
+    def follow(self, event: Moved[Moves]) -> bool:
+        steps = self.whole.followed(tuple(self.parts), event)
         for each in steps or ():
             self.parts[each.index] = each.did.part
             self.seen += self.bounce.happened(self.cluster, each)

@@ -73,12 +73,12 @@ def test_the_sums() -> None:
 
 def test_two_owners_in_one_generation_and_across() -> None:
     both = formed(1, "a", a=1, b=1)
-    once = [Took("a", 1, (T0,)), Took("b", 1, (T1, T2))]
+    once: list[Happening] = [Took("a", 1, (T0,)), Took("b", 1, (T1, T2))]
     assert not broken("roll a cooperative; settle", [both, *once])
     assert broken("settle", [both, *once, Took("b", 1, (T0,))]) == {
         "bounce/one-owner": ("two owners", "one generation")
     }
-    later = [formed(2, "a", a=1, b=1), Took("b", 2, (T0,))]
+    later: list[Happening] = [formed(2, "a", a=1, b=1), Took("b", 2, (T0,))]
     found = broken("settle; settle", [both, *once], later)
     assert found == {"bounce/revoked-first": ("two owners", "across generations")}
     assert not broken("settle; settle", [both, *once], [Gave("a", (T0,), lost=True), *later])
@@ -87,7 +87,7 @@ def test_two_owners_in_one_generation_and_across() -> None:
 
 
 def test_a_clash_is_told_like_a_proof() -> None:
-    before = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,))]
+    before: list[Happening] = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,))]
     held = history("settle; roll c ready; settle", before, [], [formed(2, "a", a=1, b=1), Took("b", 2, (T0,))])
     (found,) = next(each for each in judge(held, OURS) if each.violations).violations
     assert found.why == (
@@ -98,8 +98,8 @@ def test_a_clash_is_told_like_a_proof() -> None:
 
 
 def test_what_an_unaware_leader_does_is_flagged_and_condemns_nobody() -> None:
-    before = [formed(1, "b", b=1), Took("b", 1, (T0, T1, T2))]
-    after = [formed(2, "a", a=0, b=1), Took("a", 2, (T0, T1))]
+    before: list[Happening] = [formed(1, "b", b=1), Took("b", 1, (T0, T1, T2))]
+    after: list[Happening] = [formed(2, "a", a=0, b=1), Took("a", 2, (T0, T1))]
     held = history("old-brokers; settle", before, after)
     verdicts = {each.invariant: each for each in judge(held, OURS) if each.result is Result.FAIL}
     assert set(verdicts) == {"bounce/skipped-path"}
@@ -113,16 +113,16 @@ def test_a_group_at_rest_reads_all_unless_it_is_mixed() -> None:
         "bounce/all-owned": ("unread",)
     }
     both = formed(2, "a", a=1, b=(0, 1))
-    mixed = [both, Assigned("a", 2, (T0,)), Assigned("b", 2, (), 1), Counted("b", 1), rests(both)]
+    mixed: list[Happening] = [both, Assigned("a", 2, (T0,)), Assigned("b", 2, (), 1), Counted("b", 1), rests(both)]
     steps = "roll a cooperative; roll b ready; settle"
     assert not broken(steps, [formed(1, "a", a=1), Took("a", 1, (T0,))], [], mixed)
     assert not broken("crash a", [Rests(1, ())]), "where nobody is left nobody need read"
 
 
 def test_what_a_mixed_group_is_given() -> None:
-    before = [formed(1, "a", a=1), Took("a", 1, (T0,))]
+    before: list[Happening] = [formed(1, "a", a=1), Took("a", 1, (T0,))]
     both = formed(2, "a", a=1, b=(0, 1))
-    refused = [Assigned("b", 2, (), 1), Counted("b", 1)]
+    refused: list[Happening] = [Assigned("b", 2, (), 1), Counted("b", 1)]
 
     def after(*seen: Happening) -> dict[str, tuple[str, ...]]:
         return broken("settle; settle", before, [both, *seen])
@@ -206,13 +206,16 @@ def test_a_lost_answer_is_neither_done_nor_failed() -> None:
 
 
 def test_what_was_not_answered_is_left_open_and_condemns_nobody() -> None:
-    both = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,)), Took("b", 1, (T0,))]
+    both: list[Happening] = [formed(1, "a", a=1, b=1), Took("a", 1, (T0,)), Took("b", 1, (T0,))]
     held = history("settle; settle", both, lost=0)
     results = {each.invariant: each.result for each in judge(held, OURS)}
     assert set(results.values()) == {Result.UNKNOWN}
 
 
-SCRIPT = "old-brokers; roll a old; roll b ready t,u; settle; crash a; revive a; lose b; expire b; move b 3; stop b; streams a 6"
+SCRIPT = (
+    "old-brokers; roll a old; roll b ready t,u; settle; crash a; revive a; lose b; expire b; move b 3; stop b; "
+    "streams a 6"
+)
 
 
 def test_what_is_said_in_shorthand_is_said_back() -> None:
