@@ -51,6 +51,8 @@ from strategies.member import (
 
 PROGRESS: Final = frozenset({"member-open", "member-subscribe", "member-poll", "member-told", "member-elapse"})
 BACK_OFF, HEARTBEAT, SESSION, LONG = ELAPSES[:4]
+USUAL: Final = 3
+"""Of a list of errors so many come first, and come often."""
 SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
 
 
@@ -70,6 +72,8 @@ class Cast:
     """How much of what it owns it is left."""
     late: bool
     """Are heartbeats answered when it has joined again?"""
+    restless: float
+    """How much else happens than that the group goes on."""
 
 
 def cast_of(random: Random, rules: Rules) -> Cast:
@@ -79,10 +83,11 @@ def cast_of(random: Random, rules: Rules) -> Cast:
         random.choice(incremental) if incremental and random.random() < 0.4 else random.choice(lists),
         random.choice((None, EAGER, COOPERATIVE, COOPERATIVE)) if rules.draft else None,
         INSTANCE if rules.static and random.random() < 0.3 else None,
-        random.choice((0.0, 0.2, 0.35)),
+        random.choice((0.0, 0.15, 0.4)),
         random.choice((0.0, 0.3, 0.8)),
         random.choice((0.3, 0.7, 1.0)),
         random.random() < 0.4,
+        random.choice((0.2, 0.5, 1.0)),
     )
 
 
@@ -114,7 +119,7 @@ class Scene:
             yield 12, TOLD, lambda: Told(self.synced())
         if state.beat_as is not None:
             late = self.cast.late and state.beat_as == state.identity
-            yield 0.5 if late else 5, TOLD, lambda: Told(Beat(0, self.error(BEAT_ERRORS, 2)))
+            yield 0.5 if late else 5, TOLD, lambda: Told(self.beat())
         if state.commit_as is not None:
             yield 5, TOLD, lambda: Told(Committed(0, self.error(COMMIT_ERRORS, 2)))
         if state.leaving:
@@ -123,6 +128,11 @@ class Scene:
             yield 12, "member-elapse", lambda: Elapse(BACK_OFF)
         if self.consumer.is_beating(state) and state.beat_as is None:
             yield 4, "member-elapse", lambda: Elapse(HEARTBEAT)
+        if not self.consumer.wants_poll(state) and self.random.random() < self.cast.restless:
+            yield from self.diversions()
+
+    def diversions(self) -> Iterator[Move]:
+        state = self.state
         yield 0.5, "member-elapse", lambda: Elapse(self.random.choice(ELAPSES))
         yield 0.6, "member-subscribe", lambda: Subscribe(self.random.choice(SUBSCRIPTIONS))
         if not state.commit:
@@ -132,6 +142,12 @@ class Scene:
         yield 0.5, "member-unsubscribe", Unsubscribe
         yield 2 if state.asked is not Asked.NOTHING and state.owned else 0.5, "member-close", Close
         yield 0.1, "member-open", self.open
+
+    def beat(self) -> Beat:
+        """As often as not the group rebalances."""
+        error = self.error(BEAT_ERRORS, 2)
+        calls = error is Error.NONE and self.state.phase is Phase.STABLE and self.random.random() < 0.5
+        return Beat(0, Error.REBALANCE_IN_PROGRESS if calls else error)
 
     def open(self) -> Open:
         cast = self.cast
@@ -154,7 +170,7 @@ class Scene:
         if self.random.random() >= self.cast.errors * times:
             return Error.NONE
         known = [each for each in known_errors(errors, self.rules) if each != FENCED or self.cast.instance]
-        return Error[self.random.choice(known)]
+        return Error[self.random.choice(known[:USUAL] if self.random.random() < 0.5 else known)]
 
     # Answers
 
@@ -243,6 +259,7 @@ def conversations_of(rules: Rules) -> Conversations[Seat, Event]:
         declared(rules),
         PROGRESS,
         max_steps=40,
+        usual_steps=12,
         likely=likely(client, rules),
         traits=lambda random: cast_of(random, rules),
         enabled_shares=(1.0, 1.0, 0.97, 0.9),

@@ -71,7 +71,9 @@ def _step(text: str) -> Step:
     try:
         if verb.startswith("member-"):
             return step_of(event_of(Step("", verb, json.loads(body or "{}"))))
-        return step_of(_event(verb, body.split()))
+        found = step_of(_event(verb, body.split()))
+        event_of(found)
+        return found
     except (LookupError, TypeError, ValueError) as wrong:
         raise ValueError(f"{text!r} is no step of a consumer: {wrong}") from None
 

@@ -16,6 +16,7 @@ from conformance.models.group.words import Join
 from conformance.models.member.client import Open
 from conformance.models.member.words import (
     Close,
+    CommitEnded,
     Given,
     Lost,
     Metric,
@@ -52,6 +53,8 @@ def said(action: object) -> str:
             return f"{type(action).__name__.lower()} {listed(partitions)}"
         case Raised(error):
             return f"raised {error}"
+        case CommitEnded(error):
+            return f"commit ended {error}"
         case Metric(value):
             return f"metric {value}"
         case _:
