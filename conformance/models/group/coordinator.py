@@ -39,7 +39,6 @@ from conformance.models.group.words import (
     Delete,
     Deleted,
     Describe,
-    Disarm,
     Error,
     Event,
     Fetch,
@@ -267,7 +266,7 @@ class Coordinator(Storage):
 
     def commit(self, state: State, commit: Commit, out: Out) -> State:
         if state.phase is Phase.DEAD and self.rules.keeps_empty_groups:
-            state = state._replace(phase=Phase.EMPTY)
+            state = self.nobody_expected(state, out)._replace(phase=Phase.EMPTY)
         member = state.member(commit.member)
         if member is not None and not member.waits:
             out.append(arm_session(member.id, member.session_ms))
@@ -279,11 +278,11 @@ class Coordinator(Storage):
 
     def delete(self, state: State, delete: Delete, out: Out) -> State:
         """The group is gone at once; in Java the answer waits until that is written."""
-        out += [Disarm(pending(each)) for each in state.pending]
+        write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type, state.offsets)
         if not self.rules.java:
             out.append(Deleted(delete.request, Error.NONE))
-        write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type, state.offsets)
-        return self.append(self.forgotten(state), write, out)
+            state = self.nobody_expected(state, out)
+        return self.append(self.forgotten(state)._replace(pending=state.pending), write, out)
 
     def enabled(self, state: State, /) -> Iterable[Event]:
         """What it accepts of its clients and of the world around it."""

@@ -256,6 +256,12 @@ class Rounds(Decisions):
         out.append(Disarm(pending(id)))
         return state._replace(pending=tuple([each for each in state.pending if each != id]))
 
+    def nobody_expected(self, state: State, out: Out) -> State:
+        """All ids that were given out are void."""
+        for each in state.pending:
+            state = self.without_pending(state, each, out)
+        return state
+
     # Time
 
     def on_fired(self, state: State, timer: Timer, out: Out) -> State:

@@ -38,7 +38,7 @@ from conformance.models.group.words import (
 class Storage(StaticMembers):
     def founded(self, state: State, out: Out) -> State:
         """There was no such group. In Java its first record says that it is there."""
-        state = state._replace(phase=Phase.EMPTY)
+        state = self.nobody_expected(state, out)._replace(phase=Phase.EMPTY)
         return self.append(state, Founding(self.group_record(state)), out) if self.rules.java else state
 
     # What becomes of an append
@@ -58,9 +58,10 @@ class Storage(StaticMembers):
                 out.append(Committed(to, Error.NONE))
                 return self.committed(state, batch) if counts else state
             case Deleting(to=to):
-                if self.rules.java:
-                    out.append(Deleted(to, Error.NONE))
-                return state
+                if not self.rules.java:
+                    return state
+                out.append(Deleted(to, Error.NONE))
+                return self.nobody_expected(state, out) if self.keeps_nothing(state) else state
             case Emptying(_, reply):
                 out += [] if reply is None else [reply]
                 return state
