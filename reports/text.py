@@ -52,7 +52,8 @@ def block(failure: Line, told: set[str]) -> Iterator[str]:
     if failure["expected"]:
         yield from _wrapped("expected", failure["expected"])
         yield from _wrapped("observed", failure["observed"])
-    for number, step in enumerate(failure["steps"]):
+    told_below = any(each["kind"] == "sequence" for each in failure["exhibits"])
+    for number, step in enumerate(failure["steps"] if not told_below else ()):
         mark = ">" if number == failure["guilty_step"] and len(failure["steps"]) > 1 else " "
         what, given = asked(step)
         yield from _wrapped(f"step {number + 1} {mark}".rstrip(), f"{what}: {given}")
@@ -112,7 +113,8 @@ def _exhibit(exhibit: Line) -> Iterator[str]:
             mark = ">" if step["guilty"] else " "
             answer = f"  <- {step['answer']}" if step.get("answer") else ""
             yield from _wrapped(
-                "events" if not number else "", f"{mark} {step['from']} -> {step['to']}: {step['says']}{answer}"
+                "events" if not number else "",
+                f"{mark} {number + 1}. {step['from']} -> {step['to']}: {step['says']}{answer}",
             )
 
 

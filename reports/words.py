@@ -41,13 +41,11 @@ def asked(step: Line) -> tuple[str, str]:
     """What a step of a failure asks for, in a few words, and what it gives."""
     about = named(step["message"], step.get("version")) if "message" in step else str(step.get("assignor", ""))
     given: Any = step.get("hex", step.get("value"))
-    if given is None and "members" in step:
+    if given is None and "members" in step and "assignor" in step:
         given = _group(step)
     if given is None:
-        rest = {
-            key: each for key, each in step.items() if key not in ("verb", "actor", "message", "version", "assignor")
-        }
-        given = rest or None
+        told = {"verb", "actor", "assignor", "message", *(["version"] if "message" in step else [])}
+        given = {key: each for key, each in step.items() if key not in told} or None
     text = "" if given is None else given if isinstance(given, str) else _plain(given)
     return f"{step['verb']} {about}".strip(), text or ("(no bytes)" if "hex" in step else "")
 

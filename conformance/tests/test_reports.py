@@ -44,13 +44,13 @@ def test_a_block_shows_sentence_clause_bytes_count_and_command(tmp_path: Path) -
 
 def test_an_assignment_is_a_table_and_a_conversation_a_list(tmp_path: Path) -> None:
     lines = reports.render(ledger(tmp_path, SEEN)).splitlines()
-    assert lines[5:11] == [
+    assert lines[4:10] == [
         "  table       member subscribes to owned generation got",
         "              c1     t             t-0   3          t-0 t-1",
         "            > c2     t             t-1   3          t-1",
-        "  events      operator -> controller: update level 3  <- accepted",
-        "              controller -> controller: epoch 4",
-        "            > broker 1 -> controller: up, 1 to 2  <- registered",
+        "  events      1. operator -> controller: update level 3  <- accepted",
+        "              2. controller -> controller: epoch 4",
+        "            > 3. broker 1 -> controller: up, 1 to 2  <- registered",
     ]
     assert "  tags      ownership, KAFKA-1" in lines
 

@@ -227,7 +227,7 @@ def test_the_summary_is_a_headline_a_table_and_a_block_for_each_failure(made: Pa
 
 
 def test_a_summary_is_never_longer_than_a_job_takes(tmp_path: Path) -> None:
-    long = {**SEEN, "steps": [{"verb": "assign", "value": "ä" * 3000}] * 40}
+    long = {**SEEN, "exhibits": [], "steps": [{"verb": "assign", "value": "ä" * 3000}] * 40}
     failures = [("failure", {**long, "id": f"{number:012x}"}) for number in range(60)]
     text = reports.render(write(tmp_path, *failures), "markdown")
     assert MOST * 0.9 < len(text.encode()) < 1 << 20
