@@ -13,6 +13,7 @@ from conformance.models.group.rules import Rules
 from conformance.models.group.state import REBALANCE, SYNC, Standing, State, armed, session
 from conformance.models.group.stimuli import stimuli
 from conformance.models.group.words import (
+    Action,
     Append,
     Arm,
     Commit,
@@ -352,6 +353,11 @@ def test_in_the_release_whoever_came_first_leads() -> None:
 # Random lives
 
 
+HAPPENED = (Fired, Written, WriteFailed, Unload, Load, Loaded, Nameless, Leave, Describe)
+"""No request; or one whose members hear their errors one by one, or which may be told that there is no group."""
+NO_ANSWER = (Arm, Disarm, Append)
+
+
 class Life:
     """A coordinator in the middle of events at random, most of them in order; and what it must keep to."""
 
@@ -377,6 +383,8 @@ class Life:
     def live(self) -> None:
         before, event = self.state, self.event()
         self.state, actions = self.coordinator.step(before, event)
+        if not isinstance(event, HAPPENED):
+            self.check_guard(self.coordinator.accepts(before, event), event.request, actions)
         if isinstance(event, Fired):
             self.timers.discard(event.timer)
         if before.writes and isinstance(event, Written):
@@ -391,9 +399,15 @@ class Life:
                 self.timers.discard(action.timer)
             elif isinstance(action, Append):
                 self.under_way.append(action.record)
-        self.check(event, actions)
+        self.check(event)
 
-    def check(self, event: Event, actions: tuple[object, ...]) -> None:
+    def check_guard(self, accepted: bool, request: int, actions: tuple[Action, ...]) -> None:
+        """What is refused is answered at once with an error; what is accepted, with none that is its own fault."""
+        errors = [each.error for each in actions if not isinstance(each, NO_ANSWER) and each.to == request]
+        assert accepted or (errors and Error.NONE not in errors)
+        assert not accepted or set(errors) <= {Error.NONE, Error.REBALANCE_IN_PROGRESS, Error.MEMBER_ID_REQUIRED}
+
+    def check(self, event: Event) -> None:
         state = self.state
         hash(state)
         assert self.timers == set(armed(state, self.coordinator.rules.sync_deadline)), event

@@ -7,6 +7,10 @@ until an answer to its number is among the actions of a later event, or for ever
 Answers have what the version of the request can carry: a protocol type from JoinGroup 7 and SyncGroup 5 on, instance
 ids from JoinGroup 5 and DescribeGroups 4 on, the state in a list from ListGroups 4 on. A request in a version that the
 release lacks hears UNSUPPORTED_VERSION, where a broker closes the connection.
+
+Not modelled: who is authorized; transactions; offsets that expire, are in ZooKeeper (version 0) or have metadata;
+consumer groups (KIP-848) and the way between them and this protocol; that up to 2.4 a newcomer that is given up can
+leave the round stuck (KAFKA-9752). What Kafka leaves to the order of a hash map is first come, first served here.
 """
 
 from collections.abc import Iterable

@@ -346,6 +346,8 @@ class Arm:
 @final
 @dataclass(frozen=True, slots=True)
 class Disarm:
+    """It may just have run out."""
+
     timer: Timer
 
 
