@@ -1,7 +1,8 @@
 """Conversations with a consumer as far as it can know, at each step, what has become of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Final
 
 from conformance.apis.member import action_of, event_of, rules_of
@@ -123,10 +124,11 @@ class Reader:
 
     def __init__(self, rules: Rules, view: View) -> None:
         self.rules = rules
-        self.view = view
+        self.view = copy(view)
 
     def put(self, **changes: object) -> None:
-        self.view = replace(self.view, **changes)  # type: ignore[arg-type]
+        for name, value in changes.items():
+            setattr(self.view, name, value)
 
     def met(self, event: Event, refused: bool) -> View:
         if isinstance(event, Elapse):
@@ -135,7 +137,7 @@ class Reader:
             self.view = View(self.view.now_ms, None if refused else event)
         elif self.view.opened is not None:
             self.told(event)
-        return self.view
+        return copy(self.view)
 
     def after(self, event: Event, actions: tuple[Request | Seen, ...]) -> View:
         for each in actions:
@@ -166,18 +168,18 @@ class Reader:
                 self.put(due=view.due or None, cluster_changed=True)
             case Disconnected():
                 self.disconnected()
-            case Told(Joined() as answer) if view.join is not None:
+            case Told(Joined() as answer) if (sent := view.join) is not None:
                 self.put(join=None)
-                self.told_joined(answer, view.join)
-            case Told(Synced() as answer) if view.sync is not None:
+                self.told_joined(answer, sent)
+            case Told(Synced() as answer) if (sent := view.sync) is not None:
                 self.put(sync=None)
-                self.told_synced(answer, view.sync)
-            case Told(Beat(error=error)) if view.beat is not None:
+                self.told_synced(answer, sent)
+            case Told(Beat(error=error)) if (sent := view.beat) is not None:
                 self.put(beat=None)
-                self.told_beat(error, view.beat)
-            case Told(Committed(error=error)) if view.commit is not None:
+                self.told_beat(error, sent)
+            case Told(Committed(error=error)) if (sent := view.commit) is not None:
                 self.put(commit=None)
-                self.told_committed(error, view.commit)
+                self.told_committed(error, sent)
             case Elapse():
                 self.elapsed()
 

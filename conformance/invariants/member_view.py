@@ -53,9 +53,9 @@ class Sent(NamedTuple):
     """The assignor of the generation that it knew of."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class View:
-    """What is known before a step. None stands for what is open."""
+    """What is known before a step. None stands for what is open. Nobody changes it any more who sees it."""
 
     now_ms: int = 0
     opened: Open | None = None
