@@ -12,6 +12,7 @@ import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -23,6 +24,26 @@ import java.util.stream.Stream;
 
 /** The classes of one release: its jars behind a loader of their own, so that many releases live in one process. */
 final class Release {
+    // The machine copies what a class declares whenever it is asked.
+    private static final ClassValue<Map<String, List<Method>>> METHODS = new ClassValue<>() {
+        @Override
+        protected Map<String, List<Method>> computeValue(Class<?> start) {
+            Map<String, List<Method>> found = new HashMap<>();
+            for (Class<?> type = start; type != null; type = type.getSuperclass()) {
+                for (Method each : type.getDeclaredMethods()) {
+                    found.computeIfAbsent(each.getName(), none -> new ArrayList<>()).add(each);
+                }
+            }
+            return found;
+        }
+    };
+    private static final ClassValue<Constructor<?>[]> CONSTRUCTORS = new ClassValue<>() {
+        @Override
+        protected Constructor<?>[] computeValue(Class<?> type) {
+            return type.getDeclaredConstructors();
+        }
+    };
+
     final String name;
     final ClassLoader loader;
     private final Path first;
@@ -101,7 +122,7 @@ final class Release {
     }
 
     static Object create(Class<?> type, Object... arguments) throws Throwable {
-        for (Constructor<?> each : type.getDeclaredConstructors()) {
+        for (Constructor<?> each : CONSTRUCTORS.get(type)) {
             if (fits(each.getParameterTypes(), arguments)) {
                 each.setAccessible(true);
                 return create(each, arguments);
@@ -180,12 +201,10 @@ final class Release {
     }
 
     private static Method method(Class<?> start, String name, Object... arguments) {
-        for (Class<?> type = start; type != null; type = type.getSuperclass()) {
-            for (Method each : type.getDeclaredMethods()) {
-                if (each.getName().equals(name) && !each.isBridge() && fits(each.getParameterTypes(), arguments)) {
-                    each.setAccessible(true);
-                    return each;
-                }
+        for (Method each : METHODS.get(start).getOrDefault(name, List.of())) {
+            if (!each.isBridge() && fits(each.getParameterTypes(), arguments)) {
+                each.setAccessible(true);
+                return each;
             }
         }
         // What an interface does for those that do not do it themselves.
