@@ -43,6 +43,23 @@ SESSIONS = (10_000, 6_000, 30_000)
 """Those that a group admits."""
 INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})
+QUIET: Final[Mapping[str, float]] = {
+    "heartbeat": 8, "elapse": 8, "sync": 2, "join": 0.5, "leave": 0.3, "unload": 0.3, "delete-group": 0.2,
+}  # fmt: skip
+"""Life goes on, and nobody wants more of it."""
+MOVING: Final[Mapping[str, float]] = {
+    "unload": 12, "load": 20, "loaded": 20, "describe-group": 12, "fetch": 6, "heartbeat": 2, "commit": 2, "sync": 2,
+    "elapse": 0.3, "leave": 0.3,
+}  # fmt: skip
+"""The group moves, and somebody looks on."""
+MOODS: Final[tuple[Mapping[str, float], ...]] = (
+    {},
+    QUIET,
+    MOVING,
+    {"describe-group": 12, "elapse": 0.5, "commit": 3, "leave": 0.5, "unload": 0.5},
+    {"fail-write": 4, "fetch": 4, "commit": 3},
+)
+"""So many times likelier are these verbs, once there is a generation."""
 MANY_VERSIONS = 0.3
 """Of conversations: each request in any version; in the others in the usual one."""
 
@@ -59,18 +76,24 @@ class Cast:
     """Of JoinGroup: a share of those that there are."""
     mixed: bool
     """Are other requests in any version?"""
+    lasting: bool
+    """Do sessions outlast rebalances? Then who is late is waited for in vain."""
+    mood: Mapping[str, float]
 
 
 def cast_of(random: Random) -> Cast:
     clients = CLIENTS[: random.choice((1, 2, 2, 3, 3, 5, 5))]
     static = random.choice((0.0, 0.0, 0.5, 1.0))
     old = random.random() < 0.4  # all are let in at once
+    lasting = random.random() < 0.25
     return Cast(
         clients,
         {each: random.choice(INSTANCES) if random.random() < static else None for each in CLIENTS},
-        {each: random.choice(SESSIONS) for each in CLIENTS},
+        {each: SESSIONS[-1] if lasting else random.choice(SESSIONS) for each in CLIENTS},
         {each: random.random() * (0.4 if old else 1) for each in CLIENTS},
         random.random() < MANY_VERSIONS,
+        lasting,
+        random.choice(MOODS),
     )
 
 
@@ -129,7 +152,9 @@ class Likely:
         moves = [each for each in self._moves(scene) if each[1] in swarm.verbs]
         if not moves:
             return None
-        (chosen,) = random.choices(moves, [weight for weight, _, _ in moves])
+        forming = scene.group.standing is Standing.OURS and scene.group.phase not in (Phase.COMPLETING, Phase.STABLE)
+        mood = {} if forming else scene.cast.mood
+        (chosen,) = random.choices(moves, [weight * mood.get(verb, 1) for weight, verb, _ in moves])
         return chosen[2](random)
 
     def _moves(self, scene: Scene) -> Iterator[Move]:
@@ -142,7 +167,8 @@ class Likely:
                 yield 20, "loaded", partial(_broker, "loaded")
                 yield from self._of_strangers(scene, scene.cast.clients, 3)
             case _:
-                yield 2, "unload", partial(_broker, "unload")
+                waiting = any(each.join is not None or each.sync is not None for each in group.members)
+                yield 6 if waiting else 2, "unload", partial(_broker, "unload")
         calm = group.phase in (Phase.DEAD, Phase.EMPTY)
         if scene.newcomers:
             weight = {Phase.PREPARING: 20, Phase.COMPLETING: 3, Phase.STABLE: 6}.get(group.phase, 30)
@@ -155,7 +181,8 @@ class Likely:
         if held and self._versions[Join].stop > INSTANCE_SINCE[Join]:
             yield 5, "join", partial(self._enter, scene, held)
         if scene.served.clock.timers:
-            soon = 15 if group.initial else 6
+            late = scene.cast.lasting and group.phase in (Phase.PREPARING, Phase.COMPLETING)
+            soon = 30 if late else 15 if group.initial else 6
             yield soon, "elapse", partial(_wait, scene)
         yield 2, "commit", partial(self._commit_from_outside, scene)
         for verb, weight in (("fetch", 2), ("describe-group", 4), ("list-groups", 1)):
@@ -250,7 +277,7 @@ class Likely:
             "protocol_type": "consumer",
             "protocols": protocols,
             "session_ms": scene.cast.sessions[client] if random.random() < 0.97 else random.choice(INVALID_SESSIONS),
-            "rebalance_ms": REBALANCES[0] if random.random() < 0.7 else random.choice(REBALANCES),
+            "rebalance_ms": REBALANCES[scene.cast.lasting] if random.random() < 0.7 else random.choice(REBALANCES),
         }
         if self._draft and version == self._versions[Join].stop - 1:
             body["protocol_version"] = random.choice(PROTOCOL_VERSIONS)
@@ -342,6 +369,8 @@ def _wait(scene: Scene, random: Random) -> Step:
     clock = scene.served.clock
     first, last = (due - clock.now_ms for due in (clock.timers[0][0], clock.timers[-1][0]))
     ms = random.choice((first, first, first, first - 1, first // 2, last, random.randint(1, 5_000)))
+    if scene.cast.mood is QUIET and scene.group.phase is Phase.STABLE and random.random() < 0.8:
+        ms = random.choice((first // 2, first * 2 // 3, first - 1))  # all are still there
     return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
 
 
