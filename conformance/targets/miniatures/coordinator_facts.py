@@ -1,0 +1,242 @@
+"""Coordinators of a classic group with one planted defect each, by somebody who knew what Kafka does and not the laws.
+
+They were written when the laws were complete, from the decision tables and from defects that releases had; the laws had
+to find them as they find those of strangers. The least case is told in shorthand.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from conformance.models.group.rounds import Out
+from conformance.models.group.state import Log, Member, Offsets, State
+from conformance.models.group.words import Commit, Delete, Error, Heartbeat, Join, Phase, Sync
+from conformance.targets.coordinating import Coordinating
+from conformance.targets.miniatures.planted import Least, vice
+from conformance.targets.protocol import GROUP
+
+Made = TypeVar("Made", bound=type[Coordinating])
+
+
+def planted(check: str, invariant: str, least: Least) -> Callable[[Made], Made]:
+    return vice(f"group/{check}", f"group/{invariant}", GROUP, None, least)
+
+
+# Rounds and what ends them
+
+
+@planted("parked", "parked-answered", ...)
+class WaitsForEverySync(Coordinating):
+    """Whoever never asks for its assignment holds up the others (KAFKA-12890)."""
+
+    def on_sync_deadline(self, state: State, out: Out) -> State:
+        return state._replace(owing=())
+
+
+@planted("parked", "parked-answered", ...)
+class WaitsForVoidIds(Coordinating):
+    """When an id that was given out becomes void, nobody looks whether all have joined now (KAFKA-9752)."""
+
+    def on_pending_expired(self, state: State, id: str, out: Out) -> State:
+        return state._replace(pending=tuple(each for each in state.pending if each != id))
+
+
+@planted("parked", "parked-answered", ...)
+class NeverRunsOut(Coordinating):
+    """Whoever joins prolongs the initial rebalance, however long it has taken."""
+
+    def another_round(self, state: State, out: Out) -> State:
+        return super().another_round(state, out)._replace(remaining_ms=state.remaining_ms)
+
+
+@planted("errors", "answers-join", ...)
+class CountsTheLastVote(Coordinating):
+    """Each member votes for the protocol that it likes least."""
+
+    def vote(self, member: Member, candidates: frozenset[str]) -> str:
+        return [name for name, _ in member.protocols if name in candidates][-1]
+
+
+@planted("errors", "answers-join", ...)
+class DisturbedByRetries(Coordinating):
+    """A follower of a stable group that joins again and changes nothing begins a new round."""
+
+    def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
+        return state.phase is not Phase.STABLE and super().answered_at_once(state, member, join)
+
+
+@planted("errors", "answers-join", ...)
+class DeafToItsLeader(Coordinating):
+    """The leader of a stable group that joins again hears of the generation that there is."""
+
+    def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
+        settled = state.phase in (Phase.STABLE, Phase.COMPLETING)
+        return settled and self.unchanged(member, join)
+
+
+@planted("errors", "answers-join", ...)
+class ComparesSets(Coordinating):
+    """Protocols in another order count as unchanged."""
+
+    def unchanged(self, member: Member, join: Join) -> bool:
+        return {*member.protocols} == {*join.protocols}
+
+
+# Static members
+
+
+@planted("static", "...", ...)
+class DropsAbsentInstances(Coordinating):
+    """Static members that have not joined again when the time is over are dropped like others."""
+
+    def is_absent(self, member: Member) -> bool:
+        return member.join is None
+
+
+@planted("static", "fenced-let-go", ...)
+class LeavesTheGhostWaiting(Coordinating):
+    """The JoinGroup that the former process of an instance has parked is forgotten when the new one comes."""
+
+    def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
+        return super().fence_off(state, holder._replace(join=None), fresh, out)
+
+
+@planted("errors", "answers-join", ...)
+class ReplacesAmidTheRound(Coordinating):
+    """A static member that comes back before the leader has assigned begins no new round (KAFKA-9801)."""
+
+    def replacement_starts_round(self, state: State) -> bool:
+        return state.phase is not Phase.COMPLETING and super().replacement_starts_round(state)
+
+
+@planted("static", "fenced-never-wins", ...)
+class LeavesForAnother(Coordinating):
+    """An instance leaves whatever member id comes with it."""
+
+    def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
+        return super().leave_fault(state, "" if instance is not None else id, instance)
+
+
+# Sync and heartbeat
+
+
+@planted("errors", "answers-sync", ...)
+class AnswersWhileJoining(Coordinating):
+    """Who asks for its assignment while the next generation forms gets that of the last one."""
+
+    def sync_fault(self, state: State, sync: Sync) -> Error | None:
+        fault = super().sync_fault(state, sync)
+        return None if fault is Error.REBALANCE_IN_PROGRESS else fault
+
+
+@planted("errors", "answers-sync", ...)
+class TrustsTheProtocol(Coordinating):
+    """The protocol that SyncGroup names is not compared with the one that was chosen."""
+
+    def names_the_protocol(self, state: State, sync: Sync) -> bool:
+        return True
+
+
+@planted("parked", "sessions-kept", ...)
+class DeafToHeartbeats(Coordinating):
+    """A heartbeat is answered and does not prolong the session."""
+
+    def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
+        return False
+
+
+@planted("errors", "answers-heartbeat", ...)
+class KeepsTheRoundSecret(Coordinating):
+    """A heartbeat says that all is well while members are to join again."""
+
+    def told_to_rejoin(self, state: State) -> bool:
+        return False
+
+
+@planted("errors", "answers-heartbeat", ...)
+class BeatsInAnyGeneration(Coordinating):
+    """The generation of a heartbeat is not looked at."""
+
+    def heartbeat_fault(self, state: State, beat: Heartbeat) -> Error | None:
+        return self.fenced(state, beat.member, beat.instance)
+
+
+# Offsets, deletion, limits
+
+
+@planted("errors", "answers-offsets", ...)
+class CommitsBetweenGenerations(Coordinating):
+    """A commit is accepted while the leader assigns."""
+
+    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+        fault = super().commit_fault(state, commit)
+        return None if fault is Error.REBALANCE_IN_PROGRESS else fault
+
+
+@planted("errors", "answers-offsets", ...)
+class TakesAnybodysCommit(Coordinating):
+    """Who names no generation may commit although the group has members."""
+
+    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+        return None if commit.generation < 0 and not commit.member else super().commit_fault(state, commit)
+
+
+@planted("records", "commits-kept", ...)
+class FetchesOne(Coordinating):
+    """Of the offsets that were committed only the first is told."""
+
+    def fetched(self, state: State) -> Offsets:
+        return super().fetched(state)[:1]
+
+
+@planted("errors", "answers-groups", ...)
+class DeletesUnderMembers(Coordinating):
+    """A group with members is deleted."""
+
+    def delete_fault(self, state: State) -> Error | None:
+        fault = super().delete_fault(state)
+        return None if fault is Error.NON_EMPTY_GROUP else fault
+
+
+@planted("errors", "size-limit", ...)
+class OneTooMany(Coordinating):
+    """The last place of a group is given twice."""
+
+    def admits(self, state: State, id: str) -> bool:
+        first = state.members[0].id if state.members else None
+        return super().admits(state._replace(members=tuple(each for each in state.members if each.id != first)), id)
+
+
+# Records
+
+
+@planted("records", "goes-on-after-moves", ...)
+class RecallsNoAssignments(Coordinating):
+    """What members were assigned is not read from the log."""
+
+    def recalled_member(self, record: object, member: tuple[str, str | None, int, int, object, object]) -> Member:
+        return super().recalled_member(record, (*member[:5], ""))  # type: ignore[arg-type]
+
+
+@planted("records", "outlives-moves", ...)
+class RecallsTheGenerationBefore(Coordinating):
+    """A group that was loaded counts its generations from one before."""
+
+    def recalled(self, log: Log) -> State:
+        after = super().recalled(log)
+        return after._replace(generation=max(after.generation - 1, 0))
+
+
+@planted("records", "failed-writes-count-nothing", ...)
+class AssignsUnwritten(Coordinating):
+    """That the assignment could not be written is not looked at."""
+
+    def assignment_failed(self, state: State, error: Error, out: Out) -> State:
+        return self.answer_parked_syncs(state._replace(phase=Phase.STABLE), Error.NONE, out)
+
+
+@planted("records", "commits-kept", ...)
+class DeletesTheGroupAlone(Coordinating):
+    """The offsets of a group that is deleted outlive it."""
+
+    def delete(self, state: State, delete: Delete, out: Out) -> State:
+        return super().delete(state, delete, out)._replace(offsets=state.offsets)
