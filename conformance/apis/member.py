@@ -65,10 +65,15 @@ _SUBSCRIPTION: Final[Mapping[str, Reader]] = {
 _ASSIGNED: Final[Mapping[str, Reader]] = {"partitions": _partitions, "error": whole}
 
 
+def _known(found: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """What a testee says besides is passed over."""
+    return {key: found[key] for key in readers if key in found}
+
+
 def _subscription(found: Any) -> Subscription:
     if not isinstance(found, Mapping):
         raise TypeError(f"{found!r} is no subscription")
-    return Subscription(**fields_from(found, _SUBSCRIPTION, Subscription))
+    return Subscription(**fields_from(_known(found, _SUBSCRIPTION), _SUBSCRIPTION, Subscription))
 
 
 def _assigned(found: Any) -> Blob:
@@ -77,7 +82,7 @@ def _assigned(found: Any) -> Blob:
         return EMPTY
     if not isinstance(found, Mapping):
         raise TypeError(f"{found!r} is no assignment")
-    return Assigned(**fields_from(found, _ASSIGNED, Assigned))
+    return Assigned(**fields_from(_known(found, _ASSIGNED), _ASSIGNED, Assigned))
 
 
 def _topics(found: Any) -> tuple[Topic, ...]:
@@ -260,4 +265,4 @@ def action_of(found: Any) -> Request | Seen:
     if not isinstance(found, Mapping) or found.get("action") not in ACTIONS:
         raise TypeError(f"{found!r} is none of the actions {', '.join(ACTIONS)}")
     made, readers = ACTIONS[found["action"]]
-    return made(**fields_from({key: found[key] for key in readers if key in found}, readers, made))
+    return made(**fields_from(_known(found, readers), readers, made))
