@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
 from conformance.apis.group import EVENTS as GROUP_EVENTS, reply_of
+from conformance.apis.member import EVENTS as MEMBER_EVENTS, action_of
 from conformance.core.case import Role
 from conformance.targets.framing import Framing
 from conformance.targets.pipe import DUMPS
@@ -231,6 +232,15 @@ def _replies(found: Found, at: str) -> None:
             raise Wrong(f"{here}.to: {reply.to} is no step")
 
 
+def _actions(found: Found, at: str) -> None:
+    """Of a member."""
+    for index, each in enumerate(_list(_of(found, "actions", at), f"{at}.actions")):
+        try:
+            action_of(each)
+        except TypeError as wrong:
+            raise Wrong(f"{at}.actions[{index}]: {wrong}") from None
+
+
 def _anything(found: Found, at: str) -> None:
     pass
 
@@ -245,6 +255,7 @@ _ACCEPTED: Final[Mapping[str, Accepted]] = {
     "update": _numbers("epoch"),
     "describe": _numbers("level", "epoch"),
     **dict.fromkeys(GROUP_EVENTS, _replies),
+    **dict.fromkeys(MEMBER_EVENTS, _actions),
 }
 """op -> what has to come with its result, where it was accepted."""
 

@@ -71,7 +71,8 @@ CODEC = ("wire/round-trip", "wire/damage")
 LEADER = ("assign/one-round", "assign/rounds", "assign/static", "assign/user-data")
 CONTROLLER = ("features/epochs",)
 COORDINATOR = ("group/parked", "group/errors")
-SUBJECTS = ("HeartbeatRequest", "ConsumerProtocolSubscription", "roundrobin", "sticky", "features", "group")
+MEMBER = ("member/duties",)
+SUBJECTS = ("HeartbeatRequest", "ConsumerProtocolSubscription", "roundrobin", "sticky", "features", "group", "member")
 
 
 def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
@@ -85,6 +86,7 @@ def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
     [
         ("reference", CODEC + LEADER + CONTROLLER, "encode decode recode assign user-data update broker-up"),
         ("reference", COORDINATOR, "join sync heartbeat commit elapse describe-group"),
+        ("reference", MEMBER, "member-open member-subscribe member-poll member-told member-elapse"),
         ("kafka-python", CODEC + LEADER, "encode decode recode assign user-data"),
         ("aiokafka", CODEC + LEADER, "encode decode recode assign user-data"),
         ("kio", CODEC, "encode decode recode"),
@@ -129,6 +131,14 @@ LEFT: Final = {"to": 0, "answer": "left", "error": "NONE", "members": [["a.1", N
 DESCRIBED: Final = {
     "to": 0, "answer": "described", "error": "NONE", "state": "Stable", "members": [["a.1", "i", "x", "y"]],
 }  # fmt: skip
+JOIN: Final = {
+    "action": "join", "version": 9, "member": "", "instance": None, "protocol_type": "consumer",
+    "protocols": [["range", {"topics": ["t"], "version": 3, "owned": [["t", 0]], "rack": None}]],
+}  # fmt: skip
+SYNC: Final = {
+    "action": "sync", "version": 5, "member": "m1", "instance": "i", "generation": 1,
+    "assignments": [["m1", {"partitions": [["t", 0]]}]],
+}  # fmt: skip
 RESULTS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("encode", {"status": "accepted", "hex": "00"}),
     ("recode", {"status": "accepted", "hex": ""}),
@@ -144,6 +154,10 @@ RESULTS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("describe-group", {"status": "accepted", "answers": [DESCRIBED]}),
     ("fetch", {"status": "accepted", "answers": [{"to": 0, "answer": "fetched", "error": "NONE", "offsets": []}]}),
     ("elapse", {"status": "accepted", "answers": []}),
+    ("member-poll", {"status": "accepted", "actions": [{"action": "assigned", "partitions": [["t", 0]]}, JOIN]}),
+    ("member-told", {"status": "accepted", "actions": [SYNC]}),
+    ("member-close", {"status": "accepted", "actions": [{"action": "leave", "version": 5, "members": [["m1", None]]}]}),
+    ("member-elapse", {"status": "accepted", "actions": [{"action": "raised", "error": "E"}]}),
     ("decode", {"status": "rejected", "class": "E", "offset": 1, "message": "m"}),
     ("decode", {"status": "unsupported", "capability": "types", "message": "m"}),
     ("decode", {"status": "internal", "class": "E", "message": "m"}),
@@ -188,7 +202,7 @@ PAST_THE_SCHEMA: Final = (
     "names nothing, and the role",  # a role and what it is played with
     "is no case of this batch", "where batch 1 was asked", "a second result of case", "none of case",  # what was asked
     "a second assignment of member",
-    r"results\[0\]\.(hex|value|assignment|epoch|level|answers): is missing",  # which of them has to be there depends on the op
+    r"results\[0\]\.(hex|value|assignment|epoch|level|answers|actions): is missing",  # which of them has to be there depends on the op
     r"results\[0\]\.hex: None is no hex",
 )  # fmt: skip
 """What no schema of one message can say."""
