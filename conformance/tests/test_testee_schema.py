@@ -133,7 +133,7 @@ DESCRIBED: Final = {
 }  # fmt: skip
 JOIN: Final = {
     "action": "join", "version": 9, "member": "", "instance": None, "protocol_type": "consumer",
-    "protocols": [["range", {"topics": ["t"], "version": 3, "owned": [["t", 0]], "rack": None}]],
+    "protocols": [["range", {"topics": ["t"], "owned": [["t", 0]]}]],
 }  # fmt: skip
 SYNC: Final = {
     "action": "sync", "version": 5, "member": "m1", "instance": "i", "generation": 1,
@@ -202,7 +202,7 @@ PAST_THE_SCHEMA: Final = (
     "names nothing, and the role",  # a role and what it is played with
     "is no case of this batch", "where batch 1 was asked", "a second result of case", "none of case",  # what was asked
     "a second assignment of member",
-    r"results\[0\]\.(hex|value|assignment|epoch|level|answers|actions): is missing",  # which of them has to be there depends on the op
+    r"results\[0\]\.(hex|value|assignment|epoch|level|answers|actions): is missing",  # which has to be there depends on the op
     r"results\[0\]\.hex: None is no hex",
 )  # fmt: skip
 """What no schema of one message can say."""
