@@ -202,7 +202,7 @@ PAST_THE_SCHEMA: Final = (
     "names nothing, and the role",  # a role and what it is played with
     "is no case of this batch", "where batch 1 was asked", "a second result of case", "none of case",  # what was asked
     "a second assignment of member",
-    r"results\[0\]\.(hex|value|assignment|epoch|level|answers|actions): is missing",  # which has to be there depends on the op
+    r"results\[0\]\.(hex|value|assignment|epoch|level|answers|actions): is missing",  # which, depends on the op
     r"results\[0\]\.hex: None is no hex",
 )  # fmt: skip
 """What no schema of one message can say."""
