@@ -60,12 +60,10 @@ class _Part(Generic[P]):
         self.shift = index * BITS
         self.numbers: dict[P, int] = {}
         self.states: list[P] = []
-        self.quiet: list[tuple[Delta, ...] | None] = []
-        """By number: of the moves that send nothing; None where it was not asked yet."""
-        self.telling: list[tuple[Edge, ...]] = []
-        """By number: of the others."""
         self.views: list[int] = []
         """By number: what laws look at, in its place."""
+        self.does: list[tuple[int, tuple[Delta, ...], tuple[Edge, ...]] | None] = []
+        """By number: its view, the moves that send nothing, and the others; None where it was not asked yet."""
 
 
 class Search(Generic[P, V, G]):
@@ -91,16 +89,29 @@ class Search(Generic[P, V, G]):
         self._misdeed: int | None = None
         """The state in which a part first does what a law of steps forbids: it is told when all states of this level
         were looked at, since one that breaks a law by itself is nearer."""
-        start = self._packed(made.initial())
-        self._parents = {start: start}
-        self._level = [start]
+        self._parents: dict[int, int] = {}
+        """Of each state the one from which it was reached first; of the first, itself."""
+        self._level: list[int] = []
         self._at = 0
         """How many of the level were left already."""
         self._deeper: list[int] = []
+        self.again()
+
+    def again(self) -> None:
+        """From the beginning, with all that was learnt of the machine."""
+        start = self._packed(self.made.initial())
+        self._parents, self._level, self._at, self._deeper = {start: start}, [start], 0, []
+        self.transitions, self.depth, self.complete, self.breach, self._misdeed = 0, 0, False, None, None
 
     @property
     def states(self) -> int:
         return len(self._parents)
+
+    @property
+    def asked(self) -> int:
+        """How often the machine was asked: what a part may do in a state, or makes of a message."""
+        moved = sum(each is not None for part in self._parts for each in part.does)
+        return moved + sum(map(len, self._replies.values())) + sum(map(len, self._takes.values()))
 
     def go(self, leaving: int) -> bool:
         """Leave so many states more, or all there are. True: the search is over."""
@@ -124,24 +135,25 @@ class Search(Generic[P, V, G]):
     def _leave(self, until: int) -> None:
         """The hot loop: nothing in it is asked of the machine that was asked before."""
         parents, deeper, kept = self._parents, self._deeper, self._kept
-        parts = tuple((each, each.shift, each.quiet, each.telling, each.views) for each in self._parts)
+        parts = tuple((each, each.shift, each.does) for each in self._parts)
         transitions = 0
         for state in self._level[self._at : until]:
             view, before = 0, transitions
             hub = state & MASK
-            for part, shift, quiet, telling, views in parts:
+            for part, shift, does in parts:
                 number = state >> shift & MASK
-                view += views[number]
-                deltas = quiet[number]
-                if deltas is None:
-                    deltas = self._opened(part, number, state)
+                known = does[number]
+                if known is None:
+                    known = self._opened(part, number, state)
+                seen, deltas, edges = known
+                view += seen
                 transitions += len(deltas)
                 for delta in deltas:
                     after = state + delta
                     if after not in parents:
                         parents[after] = state
                         deeper.append(after)
-                for delta, outs, replies in telling[number]:
+                for delta, outs, replies in edges:
                     after = state + delta
                     if replies is not None:
                         reply = replies.get(hub)
@@ -176,13 +188,12 @@ class Search(Generic[P, V, G]):
             if found > MASK:
                 raise OverflowError(f"{self.made.names[part.index]} has more than {MASK:,} states")
             part.states.append(state)
-            part.quiet.append(None)
-            part.telling.append(())
+            part.does.append(None)
             seen = tuple(law.view(part.index, state) for law in self._laws)
             part.views.append(self._views.setdefault(seen, len(self._views)) << part.shift)
         return found
 
-    def _opened(self, part: _Part[P], number: int, state: int) -> tuple[Delta, ...]:
+    def _opened(self, part: _Part[P], number: int, state: int) -> tuple[int, tuple[Delta, ...], tuple[Edge, ...]]:
         """The moves of a part that is in such a state for the first time."""
         before = part.states[number]
         quiet: list[Delta] = []
@@ -201,9 +212,8 @@ class Search(Generic[P, V, G]):
                 telling.append((delta, self._outs(did.sends), None))
             else:
                 quiet.append(delta)
-        part.telling[number] = tuple(telling)
-        deltas = part.quiet[number] = tuple(quiet)
-        return deltas
+        known = part.does[number] = part.views[number], tuple(quiet), tuple(telling)
+        return known
 
     def _table(self, message: G, wrong: bool) -> Replies:
         """``wrong``: it was wrong to send it. Whether it was sent at all, the hub decides."""

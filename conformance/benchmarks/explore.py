@@ -1,0 +1,64 @@
+"""How fast models are explored: ``python -m conformance.benchmarks.explore``.
+
+One run, CPU time. The first pass asks the machine whatever comes up; the second goes through the same states with all
+that was learnt in the first, so its figure is that of the search alone. The readable search has smaller scopes.
+"""
+
+from time import process_time
+from typing import Any
+
+from conformance.core.edition import edition
+from conformance.models.composed import Whole
+from conformance.models.explore import explore
+from conformance.models.packed import Search
+from conformance.playable import playable
+
+SCOPES = (
+    ("group", "apache@3.9.2", "crashes=0"),
+    ("group", "apache@3.9.2", ""),
+    ("cluster", "apache@3.9.2", "members=2,partitions=2"),
+    ("cluster", "apache@3.9.2", ""),
+    ("bounce", "apache@3.9.2", ""),
+    ("bounce", "kip-429", ""),
+)
+READABLE = (
+    ("group", "apache@3.9.2", "static=1,dynamic=1,crashes=0"),
+    ("cluster", "apache@3.9.2", "members=2,crashes=0"),
+)
+EVERYTHING = 10**9
+
+
+def main() -> None:
+    print(f"{'':52} {'states':>9} {'transitions':>12} {'asked':>9} {'states/s':>9} {'again':>9}")
+    for name, text, scope in SCOPES:
+        search = Search(world(name, text, scope))
+        first = passed(search)
+        asked = search.asked
+        search.again()
+        second = passed(search)
+        print(
+            f"{name + ' ' + text + ' ' + scope:52} {search.states:9,} {search.transitions:12,} {asked:9,} "
+            f"{search.states / first:9,.0f} {search.states / second:9,.0f}"
+        )
+    print(f"\n{'readable':52} {'states':>9} {'transitions':>12} {'':>9} {'states/s':>9}")
+    for name, text, scope in READABLE:
+        begun = process_time()
+        edges = [edge.after for edge in explore(Whole(world(name, text, scope)), lambda state: True)]
+        spent, states = process_time() - begun, len(set(edges)) + 1
+        print(f"{name + ' ' + text + ' ' + scope:52} {states:9,} {len(edges):12,} {'':>9} {states / spent:9,.0f}")
+
+
+def world(name: str, text: str, scope: str) -> Any:
+    model, spoken = playable(name), edition(text)
+    return model.world(spoken, model.scope(scope, spoken))
+
+
+def passed(search: Search[Any, Any, Any]) -> float:
+    begun = process_time()
+    search.go(EVERYTHING)
+    assert search.complete
+    return process_time() - begun
+
+
+if __name__ == "__main__":
+    main()
