@@ -6,8 +6,9 @@ from conformance.playable.cluster import BOUNCE, CLUSTER
 from conformance.playable.declared import Playable
 from conformance.playable.features import FEATURES
 from conformance.playable.group import GROUP
+from conformance.playable.member import MEMBER
 
-PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROUP, CLUSTER, BOUNCE)}
+PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROUP, MEMBER, CLUSTER, BOUNCE)}
 
 
 def playable(name: str) -> Playable:
