@@ -282,7 +282,7 @@ class Coordinator(Storage):
 
     def delete(self, state: State, delete: Delete, out: Out) -> State:
         """The group is gone at once; in Java the answer waits until that is written."""
-        write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type, state.offsets)
+        write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type)
         if not self.rules.java:
             out.append(Deleted(delete.request, Error.NONE))
             state = self.nobody_expected(state, out)

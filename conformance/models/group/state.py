@@ -122,9 +122,8 @@ class Deleting:
     record: Tombstone
     to: int
     generation: int = 0
-    """This and the rest: what there was."""
+    """This and the next: of the group that there was."""
     protocol_type: str | None = None
-    offsets: "Offsets" = ()
 
 
 Write: TypeAlias = Assigning | Replacing | Emptying | Founding | Committing | Deleting

@@ -80,7 +80,7 @@ class Storage(StaticMembers):
                 return self.replacement_failed(state, write, error, out)
             case Committing(to=to):
                 out.append(Committed(to, self.commit_error(error)))
-                return self.gone(state, out) if self.never_written(state) else state
+                return self.unfounded(state, out) if self.never_written(state) else state
             case Deleting(to=to):
                 if not self.rules.java:
                     return state
@@ -95,11 +95,12 @@ class Storage(StaticMembers):
                 assert_never(write)
 
     def undeleted(self, state: State, write: Deleting) -> State:
+        """As it was, with what was committed meanwhile."""
         return state._replace(
             phase=Phase.EMPTY,
             generation=write.generation,
             protocol_type=write.protocol_type,
-            offsets=write.offsets,
+            offsets=state.log.offsets,
         )
 
     def keeps_nothing(self, state: State) -> bool:
@@ -107,7 +108,9 @@ class Storage(StaticMembers):
         return state.phase is Phase.DEAD and state.standing is Standing.OURS
 
     def committed(self, state: State, batch: OffsetBatch) -> State:
-        return state._replace(offsets=merged(state.offsets, batch.records))
+        unknown = state.phase is Phase.DEAD and self.rules.keeps_empty_groups
+        offsets = merged(state.offsets, batch.records)
+        return state._replace(phase=Phase.EMPTY if unknown else state.phase, offsets=offsets)
 
     def still_awaited(self, state: State, record: GroupRecord) -> bool:
         """Nothing has happened meanwhile that makes the assignment void."""
@@ -122,12 +125,18 @@ class Storage(StaticMembers):
         for each in state.members:
             if each.join is not None:
                 out.append(self.join_refusal(each.join.to, self.write_error(error), ""))
-        return self.gone(state, out)
+        return self.unfounded(state, out)
 
     def gone(self, state: State, out: Out) -> State:
         """With all its timers."""
         out += map(Disarm, armed(state, self.rules.sync_deadline))
         return self.forgotten(state)
+
+    def unfounded(self, state: State, out: Out) -> State:
+        """The group is gone. Offsets of it that are written all the same found it anew."""
+        commits = {place: write for place, write in enumerate(state.writes) if isinstance(write, Committing)}
+        state = self.gone(state, out)
+        return state._replace(writes=tuple([commits.get(place, each) for place, each in enumerate(state.writes)]))
 
     # The partition moves
 
