@@ -236,10 +236,10 @@ class Scene:
 def likely(client: Client, rules: Rules) -> Callable[[Seat, Swarm, Random], Step | None]:
     def next_step(seat: Seat, swarm: Swarm, random: Random) -> Step | None:
         cast: Cast = swarm.traits
-        if seat.config is None or seat.state.phase is Phase.CLOSED:
-            scene = Scene(rules, cast, random, seat, Consumer(client.config(Open())))
+        if seat.opened is None or seat.state.phase is Phase.CLOSED:
+            scene = Scene(rules, cast, random, seat, client.consumer(Open()))
             return step_of(scene.open())
-        scene = Scene(rules, cast, random, seat, client.consumer(seat.config))
+        scene = Scene(rules, cast, random, seat, client.consumer(seat.opened))
         if not seat.state.topics:
             return step_of(Subscribe(random.choice(SUBSCRIPTIONS)))
         moves = [(weight, make) for weight, verb, make in scene.moves() if verb in swarm.verbs]

@@ -216,7 +216,7 @@ MEMBER = Playable(
     ),
     conversation=lambda edition: Conversation("consumer", Client(_rules(edition)), event_of, spoken),
     dials={
-        "rounds": Dial(2, "generations", (1, 2, 3)),
+        "rounds": Dial(1, "generations", (1, 2, 3)),
         "protocol": Dial(COOPERATIVE, "the rebalance protocol", (COOPERATIVE, EAGER)),
     },
     unlike=lambda edition: {} if _rules(edition).incremental else {"protocol": EAGER},

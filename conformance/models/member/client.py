@@ -90,7 +90,7 @@ Action: TypeAlias = Request | Seen | Unfit
 @final
 @dataclass(frozen=True, slots=True)
 class Seat:
-    config: Config | None = None
+    opened: Open | None = None
     """None: there is no consumer."""
     state: State = field(default_factory=State)
     clock: Clock = field(default_factory=Clock)
@@ -99,7 +99,11 @@ class Seat:
 class Client:
     def __init__(self, rules: Rules, make: Callable[[Config], Consumer] = Consumer) -> None:
         self.rules = rules
-        self.consumer = cache(make)
+        self._make = make
+        self.consumer = cache(self._consumer)
+
+    def _consumer(self, opened: Open) -> Consumer:
+        return self._make(self.config(opened))
 
     def initial(self) -> Seat:
         return Seat()
@@ -132,13 +136,12 @@ class Client:
         )
 
     def _opened(self, seat: Seat, event: Open) -> Transition[Seat, Action]:
-        config = self.config(event)
         clock = Clock(seat.clock.now_ms)
         try:
-            state = self.consumer(config).initial()
+            state = self.consumer(event).initial()
         except ValueError as unfit:
             return Transition(Seat(clock=clock), (Unfit(str(unfit)),))
-        return Transition(Seat(config, state, clock))
+        return Transition(Seat(event, state, clock))
 
     def _elapsed(self, seat: Seat, until: int) -> Transition[Seat, Action]:
         actions: list[Action] = []
@@ -149,9 +152,9 @@ class Client:
         return Transition(replace(seat, clock=replace(seat.clock, now_ms=until)), tuple(actions))
 
     def _run(self, seat: Seat, event: words.Event) -> Transition[Seat, Action]:
-        if seat.config is None:
+        if seat.opened is None:
             return Transition(seat)
-        state, done = self.consumer(seat.config).step(seat.state, event)
+        state, done = self.consumer(seat.opened).step(seat.state, event)
         clock, actions = seat.clock, list[Action]()
         for each in done:
             match each:
