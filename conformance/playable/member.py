@@ -168,8 +168,12 @@ def _world(edition: Edition, scope: Scope) -> World:
         rebalance_protocol=protocol,
         topics=(Topic("t", 2), Topic("u", 1)),
     )
-    consumer = Consumer(config)
-    around = Around(consumer, scope["rounds"])
+    return alone(Consumer(config), scope["rounds"])
+
+
+def alone(consumer: Consumer, rounds: int) -> Alone:
+    """The world of a consumer, with the laws that it keeps, up to so many generations."""
+    around = Around(consumer, rounds)
     return Alone("consumer", consumer, around.within, around.events, _step, _says, Laws(consumer).all)
 
 

@@ -1,6 +1,7 @@
 """The consumer of a classic group: the machine by hand, its words, the laws, and what the checks find."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from random import Random
 from typing import Any
@@ -26,10 +27,13 @@ from conformance.models.member.rules import ASSIGNORS, Config, Rules
 from conformance.models.member.state import Phase, State
 from conformance.models.member.words import Given, Poll, Revoked, Subscribe
 from conformance.models.membership import V0, V1, Assigned, Subscription
+from conformance.models.packed import Search
+from conformance.playable.member import alone
 from conformance.runner import converse, judge
 from conformance.targets.belonging import Belonging
 from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
+from conformance.targets.miniatures.member import JoinsWithAll
 from conformance.targets.protocol import MEMBER as MACHINE, Adapter, observed, operation
 from conformance.vices import subject_of
 from strategies.member_talk import conversations
@@ -393,6 +397,14 @@ def test_what_is_drawn_is_declared_is_its_events_and_reaches_deep() -> None:
     assert done["assigned"] > 30
 
 
+class OwnsTwice(Consumer):
+    """It owns what its coordinator speaks of, and does not wait for the user's poll."""
+
+    def synced(self, state: State, answer: Synced) -> State:
+        after = super().synced(state, answer)
+        return replace(after, owned=after.result.partitions) if isinstance(after.result, Assigned) else after
+
+
 # The laws
 
 
@@ -510,6 +522,24 @@ def test_a_failure_shows_who_said_what() -> None:
         ("user", "poll", "revoked t-0, Join as nobody, reads nothing", True),
     ]
     assert exhibit["steps"][0]["to"] == WORDING.to == "consumer"
+
+
+@pytest.mark.parametrize(
+    ("made", "assignor", "law"),
+    [
+        (Consumer, "cooperative-sticky", None),
+        (JoinsWithAll, "range", "member/gives-up-first"),
+        (OwnsTwice, "range", "member/owns-what-it-was-given"),
+    ],
+)
+def test_searched_a_little_the_laws_of_states_hold_and_planted_defects_show(
+    made: type[Consumer], assignor: str, law: str | None
+) -> None:
+    config = Config(Rules.of("4.4.0"), (ASSIGNORS[assignor],), topics=(Topic("t", 2), Topic("u", 1)))
+    search = Search(alone(made(config), 1))
+    search.go(300)
+    assert (search.breach.law if search.breach else None) == law
+    assert search.breach or search.states > 300
 
 
 def test_a_client_without_a_consumer_does_nothing() -> None:
