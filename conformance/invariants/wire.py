@@ -43,6 +43,7 @@ LAYOUTS: ByMessage = {
     ("kip-268", "AssignmentInfo"): ("268-03", "268-04", "268-05", "268-49", "268-50", "268-51", "268-56"),
     ("kip-429", "JoinGroupRequest"): ("429-07",),
     ("apache", "ConsumerProtocolSubscription"): ("429-01",),
+    ("apache", "ConsumerProtocolAssignment"): ("429-21",),
     ("apache", "ValueAndTimestamp"): ("258-01", "258-13"),
 }
 """Layouts that have a requirement of their own."""
