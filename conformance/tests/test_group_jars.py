@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from conformance.apis import consumer_group as consumer_groups
 from conformance.apis.group import answer_of, event_of
 from conformance.apis.group_shorthand import shorthand, spoken
 from conformance.core.case import Case, Role, Step, steps_from
-from conformance.core.history import Observation, Replied, Unsupported
+from conformance.core.history import Observation, Refused, Replied, Unsupported
 from conformance.core.machine import Transition
+from conformance.models.consumer_group import ConsumerGroup
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.rules import Rules
 from conformance.models.group.service import Event, Served, Service
@@ -199,5 +201,35 @@ def test_a_conversation_goes_the_same_way_each_time(newest: Session) -> None:
 @pytest.mark.jars
 def test_it_says_what_it_plays(newest: Session) -> None:
     assert newest.info.roles == {Role.CODEC, Role.COORDINATOR}
-    assert newest.info.claims.machines == ("group",)
+    assert newest.info.claims.machines == ("group", "consumer-group")
     assert {"broker", "versions", "fields"} <= {*newest.info.claims.limits}
+
+
+# -- KIP-848
+
+SINCE_4_3 = 1
+"""So much higher than ours all epochs are, as the first one is 2."""
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize(
+    "text",
+    [
+        "join a on t none; join b on t,u none; beat a told; beat b; beat a-1 told; beat b-1; leave a; beat b",
+        "join a on t none; pass 45000; beat a; join b on u none; beat b",
+        "join a on t none; leave a; beat a; join a on t,u none; beat a on u told; beat a; beat z",
+    ],
+)
+def test_a_consumer_group_goes_as_ours_where_nobody_has_a_choice(newest: Session, text: str) -> None:
+    steps = consumer_groups.spoken(text)
+    (seen,) = newest.hold([Case("consumer-group", "apache", Role.COORDINATOR, steps)])
+    ours = ConsumerGroup()
+    state = ours.initial()
+    for step, observation in zip(steps, seen, strict=True):
+        state, actions = ours.step(state, consumer_groups.event_of(step))
+        owed = consumer_groups.answer_of(actions)
+        if owed.get("epoch", 0) > 0:
+            owed["epoch"] += SINCE_4_3
+        told = observation.error if isinstance(observation, Refused) else dict(getattr(observation, "payload", ()))
+        wanted = owed.get("class", {key: owed[key] for key in ("epoch", "assignment") if key in owed})
+        assert told == wanted, consumer_groups.shorthand([step])

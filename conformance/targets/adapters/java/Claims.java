@@ -30,6 +30,7 @@ final class Claims {
     private final Map<String, Object> missing = new TreeMap<>();
     private final List<String> assignors = new ArrayList<>();
     private final boolean coordinates;
+    private final boolean groups;
 
     Claims(Library library) {
         Set<String> classes = library.release.classes();
@@ -59,6 +60,7 @@ final class Claims {
         }
         coordinates = classes.contains("org/apache/kafka/coordinator/group/GroupCoordinatorService")
             && library.coordinator.available();
+        groups = coordinates && library.groups.available();
     }
 
     /** Of requests and responses the newest version that is spoken unasked; the one after it may change any day. */
@@ -139,7 +141,14 @@ final class Claims {
     }
 
     List<String> machines() {
-        return coordinates ? List.of("group") : List.of();
+        List<String> machines = new ArrayList<>();
+        if (coordinates) {
+            machines.add("group");
+        }
+        if (groups) {
+            machines.add("consumer-group");
+        }
+        return machines;
     }
 
     List<String> roles() {

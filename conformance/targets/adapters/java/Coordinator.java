@@ -74,9 +74,7 @@ final class Coordinator {
     List<Object> answer(Map<String, Object> order) throws Throwable {
         if (broker == null || !order.get("case").equals(held)) {
             held = order.get("case");
-            parts();
-            Luck.again();
-            broker = new CoordinatorBroker(parts);
+            broker = broker();
             names = new CoordinatorNames();
             steps = 0;
         }
@@ -89,6 +87,13 @@ final class Coordinator {
             happen(op, order);
         }
         return told();
+    }
+
+    /** One that knows of no group, with the luck that the one before had. */
+    CoordinatorBroker broker() throws Throwable {
+        parts();
+        Luck.again();
+        return new CoordinatorBroker(parts);
     }
 
     private CoordinatorParts parts() throws Throwable {
@@ -129,11 +134,7 @@ final class Coordinator {
         String[] asked = ASKED.get(verb);
         int version = Values.int32(order.get("version"));
         String actor = Values.text(order.get("actor"));
-        Object api = Release.callStatic(release.need(COMMON + "protocol.ApiKeys"), "valueOf", asked[0]);
-        if (!(Boolean) Release.call(api, "isVersionEnabled", (short) version, false)) {
-            throw new Release.Unsupported(release.name + " speaks no " + asked[1] + " v" + version, Claims.VERSIONS);
-        }
-        Object context = context(api, version, actor);
+        Object context = context(asked[0], version, actor);
         String group = Boolean.TRUE.equals(order.get("nameless")) ? "" : GROUP;
         // Those of all topics have been asked for with the others since 4.3.
         String method = broker.has(asked[2]) ? asked[2] : "fetchOffsets";
@@ -142,7 +143,12 @@ final class Coordinator {
         broker.work();
     }
 
-    private Object context(Object api, int version, String actor) throws Throwable {
+    /** Of a request of that API, in the release's own name. */
+    Object context(String name, int version, String actor) throws Throwable {
+        Object api = Release.callStatic(release.need(COMMON + "protocol.ApiKeys"), "valueOf", name);
+        if (!(Boolean) Release.call(api, "isVersionEnabled", (short) version, false)) {
+            throw new Release.Unsupported(release.name + " speaks no " + name + " v" + version, Claims.VERSIONS);
+        }
         Object header = Release.create(release.need(REQUESTS + "RequestHeader"), api, (short) version, actor, 0);
         Class<?> type = release.need(REQUESTS + "RequestContext");
         Object listener = Release.create(release.need(COMMON + "network.ListenerName"), "PLAINTEXT");
@@ -185,7 +191,7 @@ final class Coordinator {
     }
 
     /** As it comes out of the bytes of that version. */
-    private Object request(Object context, String message, int version, Map<String, Object> fields) throws Throwable {
+    Object request(Object context, String message, int version, Map<String, Object> fields) throws Throwable {
         if (message.equals("OffsetCommit") && version >= TOPIC_IDS) {
             // Topics have ids there, which brokers turn into names before they ask the coordinator.
             return generated.read(release.need(COMMON + "message.OffsetCommitRequestData"), fields);
@@ -298,6 +304,11 @@ final class Coordinator {
     }
 
     // -- what they are told
+
+    /** A response as its reader finds it, and the error in it by its name. */
+    Map<String, Object> told(String message, int version, Object made) throws Throwable {
+        return answers.told(message, version, made);
+    }
 
     /** In the order in which they asked: that in which answers leave a coordinator is that of a hash map. */
     private List<Object> told() throws Throwable {

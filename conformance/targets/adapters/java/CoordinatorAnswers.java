@@ -49,6 +49,14 @@ final class CoordinatorAnswers {
         }
     }
 
+    /** A response as its reader finds it, or what was thrown in its place; and the error by its name. */
+    Map<String, Object> told(String message, int version, Object made) throws Throwable {
+        Map<String, Object> found =
+            made instanceof Throwable ? failed((Throwable) made) : generated.sent(message, version, made);
+        found.put("error", error(found.get("errorCode")));
+        return found;
+    }
+
     private Map<String, Object> joined(Map<String, Object> found) throws Throwable {
         Map<String, Object> answer = answer("joined", found);
         answer.put("generation", found.getOrDefault("generationId", -1));

@@ -19,6 +19,7 @@ import java.util.function.Supplier;
  * before a call returns.
  */
 final class CoordinatorBroker {
+    private static final String KRAFT = "org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadata";
     private static final int PARTITION = 0;
     private static final int BUFFER = 1 << 20;
 
@@ -76,6 +77,19 @@ final class CoordinatorBroker {
             task.run();
             work();
         }
+    }
+
+    /** Of topics. */
+    void know(Object image, Object delta) throws Throwable {
+        if (has("onMetadataUpdate")) {
+            Release.call(service, "onMetadataUpdate", delta, image);
+        } else if (parts.release.find(KRAFT + "Image") == null) {
+            Release.call(service, "onNewMetadataImage", image, delta);
+        } else {
+            Release.call(service, "onNewMetadataImage", Release.create(parts.release.need(KRAFT + "Image"), image),
+                Release.create(parts.release.need(KRAFT + "Delta"), delta));
+        }
+        work();
     }
 
     void failWrite(Throwable with) {

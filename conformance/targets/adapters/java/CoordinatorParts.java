@@ -20,6 +20,9 @@ final class CoordinatorParts {
         "group.max.session.timeout.ms", 1_800_000,
         // What is written goes to the log at once.
         "group.coordinator.append.linger.ms", 0,
+        // What a heartbeat asks for is computed before it is answered.
+        "group.consumer.assignment.interval.ms", 0,
+        "group.consumer.assignor.offload.enable", false,
         // No group and no offset is ever too old.
         "offsets.retention.check.interval.ms", 1L << 50);
 

@@ -11,6 +11,7 @@ final class Library {
     final Rows rows;
     final Leader leader;
     final Coordinator coordinator;
+    final ConsumerGroups groups;
 
     Library(Release release, Map<String, Object> names) {
         this.release = release;
@@ -20,6 +21,7 @@ final class Library {
         this.rows = new Rows(release, names);
         this.leader = new Leader(release, consumers);
         this.coordinator = new Coordinator(release, generated);
+        this.groups = new ConsumerGroups(release, generated, coordinator);
     }
 
     /**

@@ -133,7 +133,7 @@ public final class Testee {
             }
             Thread.currentThread().setContextClassLoader(library.release.loader);
             perform(order, library, result);
-            result.put("status", "accepted");
+            result.putIfAbsent("status", "accepted");
         } catch (Release.Unsupported cannot) {
             result.put("status", "unsupported");
             result.put("message", cannot.getMessage());
@@ -172,6 +172,10 @@ public final class Testee {
         }
         if (Coordinator.knows(op)) {
             result.put("answers", library.coordinator.answer(order));
+            return;
+        }
+        if (ConsumerGroups.knows(op)) {
+            result.putAll(library.groups.answer(order));
             return;
         }
         String message = Values.text(order.get("message"));

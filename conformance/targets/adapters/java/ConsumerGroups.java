@@ -1,0 +1,203 @@
+package kipcheck;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.UUID;
+
+/**
+ * The coordinator of one consumer group of KIP-848 behind the operations of the testee protocol.
+ *
+ * <p>A client names itself, remembers the epoch and the assignment that it was told last, and what it was given before
+ * that; a heartbeat says which of these it owns.
+ */
+final class ConsumerGroups {
+    private static final String BEAT = "consumer-heartbeat";
+    private static final String PASS = "consumer-elapse";
+    private static final String IMAGE = "org.apache.kafka.image.";
+    private static final String RECORDS = "org.apache.kafka.common.metadata.";
+    private static final Map<String, Integer> TOPICS = new TreeMap<>(Map.of("t", 3, "u", 2));
+    private static final int VERSION = 1;
+    private static final long PATIENCE = 30_000;
+    private static final int LEAVING = -1;
+
+    private final Coordinator coordinator;
+    private final Release release;
+    private final Generated generated;
+    private Object delta;
+    private Object image;
+
+    // Of one case.
+    private Object held;
+    private CoordinatorBroker broker;
+    private final Map<String, Memory> memories = new HashMap<>();
+
+    ConsumerGroups(Release release, Generated generated, Coordinator coordinator) {
+        this.coordinator = coordinator;
+        this.release = release;
+        this.generated = generated;
+    }
+
+    static boolean knows(String op) {
+        return op.equals(BEAT) || op.equals(PASS);
+    }
+
+    /** Has this release one that is no preview any more, and is what it needs here? */
+    boolean available() {
+        boolean released = release.find("org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime") != null;
+        return released && coordinator.available();
+    }
+
+    /** The result of an operation. */
+    Map<String, Object> answer(Map<String, Object> order) throws Throwable {
+        if (broker == null || !order.get("case").equals(held)) {
+            held = order.get("case");
+            broker = coordinator.broker();
+            if (image == null) {
+                know();
+            }
+            broker.know(image, delta);
+            memories.clear();
+        }
+        if (order.get("op").equals(PASS)) {
+            broker.elapse((Long) order.get("ms"));
+            return Map.of();
+        }
+        return beat(order);
+    }
+
+    private Map<String, Object> beat(Map<String, Object> order) throws Throwable {
+        String client = Values.text(order.get("client"));
+        Memory memory = memories.computeIfAbsent(client, none -> new Memory());
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("groupId", "group");
+        fields.put("memberId", client);
+        fields.put("memberEpoch", epoch(memory, order));
+        fields.put("rebalanceTimeoutMs", PATIENCE);
+        fields.put("subscribedTopicNames", order.get("topics"));
+        fields.put("topicPartitions", owned(memory, Values.text(order.get("owned"))));
+        Object context = coordinator.context("CONSUMER_GROUP_HEARTBEAT", VERSION, client);
+        Object request = coordinator.request(context, "ConsumerGroupHeartbeat", VERSION, fields);
+        List<Object> made = new ArrayList<>();
+        broker.ask("consumerGroupHeartbeat", context, request)
+            .whenComplete((told, thrown) -> made.add(thrown == null ? told : thrown));
+        broker.work();
+        if (made.isEmpty()) {
+            throw new IllegalStateException("a heartbeat is not answered");
+        }
+        Map<String, Object> told = coordinator.told("ConsumerGroupHeartbeatResponse", VERSION, made.get(0));
+        Map<String, Object> result = new LinkedHashMap<>();
+        if (!told.get("error").equals("NONE")) {
+            result.put("status", "rejected");
+            result.put("class", told.get("error"));
+            result.put("message", Objects.toString(told.get("errorMessage"), ""));
+            return result;
+        }
+        int epoch = (Integer) told.get("memberEpoch");
+        List<Object> assignment = told.get("assignment") == null ? null : assignment(Values.object(told.get("assignment")));
+        memory.learn(epoch, assignment);
+        result.put("epoch", epoch);
+        result.put("assignment", assignment);
+        return result;
+    }
+
+    private static long epoch(Memory memory, Map<String, Object> order) {
+        switch (Values.text(order.get("says"))) {
+            case "join":
+                return 0;
+            case "leave":
+                return LEAVING;
+            default:
+                return memory.epoch - (Long) order.getOrDefault("behind", 0L);
+        }
+    }
+
+    /** Null where it does not say. */
+    private static List<Object> owned(Memory memory, String owned) {
+        if (owned == null) {
+            return null;
+        }
+        Map<String, List<Object>> topics = new TreeMap<>();
+        if (!owned.equals("none")) {
+            add(topics, memory.given);
+        }
+        if (owned.equals("before")) {
+            add(topics, memory.before);
+        }
+        List<Object> told = new ArrayList<>();
+        topics.forEach((topic, partitions) -> told.add(new LinkedHashMap<>(
+            Map.of("topicId", id(topic), "partitions", new ArrayList<>(new TreeSet<>(partitions))))));
+        return told;
+    }
+
+    private static void add(Map<String, List<Object>> topics, Collection<?> partitions) {
+        for (Object each : partitions) {
+            List<Object> one = Values.list(each);
+            topics.computeIfAbsent((String) one.get(0), none -> new ArrayList<>()).add(one.get(1));
+        }
+    }
+
+    /** By topic and number. */
+    private static List<Object> assignment(Map<String, Object> told) {
+        Map<String, TreeSet<Object>> topics = new TreeMap<>();
+        for (Object each : Values.list(told.get("topicPartitions"))) {
+            Map<String, Object> one = Values.object(each);
+            for (String topic : TOPICS.keySet()) {
+                if (id(topic).equals(one.get("topicId"))) {
+                    topics.computeIfAbsent(topic, none -> new TreeSet<>()).addAll(Values.list(one.get("partitions")));
+                }
+            }
+        }
+        List<Object> assignment = new ArrayList<>();
+        topics.forEach((topic, numbers) -> numbers.forEach(number -> assignment.add(List.of(topic, number))));
+        return assignment;
+    }
+
+    private static String id(String topic) {
+        return new UUID(1, topic.charAt(0)).toString();
+    }
+
+    /** What the broker knows of topics. */
+    private void know() throws Throwable {
+        Object empty = Release.need(release.need(IMAGE + "MetadataImage"), "EMPTY").get(null);
+        Object builder = Release.create(release.need(IMAGE + "MetadataDelta$Builder"));
+        delta = Release.call(Release.call(builder, "setImage", empty), "build");
+        for (Map.Entry<String, Integer> topic : TOPICS.entrySet()) {
+            record("TopicRecord", Map.of("name", topic.getKey(), "topicId", id(topic.getKey())));
+            for (long number = 0; number < topic.getValue(); number++) {
+                record("PartitionRecord", Map.of(
+                    "partitionId", number, "topicId", id(topic.getKey()), "replicas", List.of(0L), "isr", List.of(0L),
+                    "leader", 0L, "leaderEpoch", 0L, "partitionEpoch", 0L));
+            }
+        }
+        image = Release.call(delta, "apply", Release.need(release.need(IMAGE + "MetadataProvenance"), "EMPTY").get(null));
+    }
+
+    private void record(String name, Map<String, Object> fields) throws Throwable {
+        Release.call(delta, "replay", generated.read(release.need(RECORDS + name), fields));
+    }
+
+    /** Of a client. */
+    private static final class Memory {
+        int epoch;
+        List<Object> given = List.of();
+        List<Object> before = List.of();
+
+        void learn(int epoch, List<Object> assignment) {
+            this.epoch = Math.max(epoch, 0);
+            if (epoch == LEAVING) {
+                given = List.of();
+                before = List.of();
+            } else if (assignment != null) {
+                before = given;
+                given = assignment;
+            }
+        }
+    }
+}
