@@ -156,7 +156,9 @@ def spoken(world: World, event: Event[Any]) -> str:
 
 
 def in_words(world: World, move: Any) -> str:
-    return world.says(move) or " ".join(_values(plain(move)))
+    """Of a move that only says that somebody does something, what that is; of another its kind too."""
+    kind = kind_of(move)
+    return world.says(move) or " ".join((*[kind] * (kind != "does"), *_values(plain(move))))
 
 
 def _values(data: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from conformance import cli
-from conformance.apis import features as updates, group as groups
+from conformance.apis import features as updates, group as groups, member as members
 from conformance.core.edition import APACHE, KIP_584
 from conformance.core.plain import plain
 from conformance.models.features import BrokerUp, State
@@ -154,6 +154,7 @@ def test_the_shorthand_that_is_shown_of_an_event_says_that_event(name: str) -> N
 def test_the_events_that_are_listed_are_those_that_there_are() -> None:
     assert {each.name for each in PLAYABLES["features"].verbs} == set(updates.EVENTS)
     assert {each.name for each in PLAYABLES["group"].verbs} == set(groups.EVENTS)
+    assert {each.name for each in PLAYABLES["member"].verbs} == set(members.EVENTS)
     for verb in PLAYABLES["group"].verbs:
         known = {**groups.REQUESTS, **groups.HAPPENINGS}[verb.name][1]
         assert {each.name for each in verb.fields} - {"behind", "nameless"} == set(known)
