@@ -1,0 +1,106 @@
+"""Who takes part in a conversation with a group coordinator, in which mood, and who is who in the group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Final
+
+from conformance.models.group.names import OLD
+from conformance.models.group.service import Served
+from conformance.models.group.state import Member, State
+from strategies.group import CLIENTS, INSTANCES
+
+SESSIONS = (10_000, 6_000, 30_000)
+"""Those that a group admits."""
+QUIET: Final[Mapping[str, float]] = {
+    "heartbeat": 8, "elapse": 8, "sync": 2, "join": 0.5, "leave": 0.3, "unload": 0.3, "delete-group": 0.2,
+}  # fmt: skip
+"""Life goes on, and nobody wants more of it."""
+MOVING: Final[Mapping[str, float]] = {
+    "unload": 12, "load": 20, "loaded": 20, "describe-group": 12, "fetch": 6, "heartbeat": 2, "commit": 2, "sync": 2,
+    "elapse": 0.3, "leave": 0.3,
+}  # fmt: skip
+"""The group moves, and somebody looks on."""
+MOODS: Final[tuple[Mapping[str, float], ...]] = (
+    {},
+    QUIET,
+    MOVING,
+    {"describe-group": 12, "elapse": 0.5, "commit": 3, "leave": 0.5, "unload": 0.5},
+    {"fail-write": 4, "fetch": 4, "commit": 3},
+)
+"""So many times likelier are these verbs, once there is a generation."""
+MANY_VERSIONS = 0.3
+"""Of conversations: each request in any version; in the others in the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who takes part in a conversation."""
+
+    clients: tuple[str, ...]
+    """Others do now and then."""
+    instances: dict[str, str | None]
+    sessions: dict[str, int]
+    versions: dict[str, float]
+    """Of JoinGroup: a share of those that there are."""
+    mixed: bool
+    """Are other requests in any version?"""
+    lasting: bool
+    """Do sessions outlast rebalances? Then who is late is waited for in vain."""
+    mood: Mapping[str, float]
+
+
+def cast_of(random: Random) -> Cast:
+    clients = CLIENTS[: random.choice((1, 2, 2, 3, 3, 5, 5))]
+    static = random.choice((0.0, 0.0, 0.5, 1.0))
+    old = random.random() < 0.4  # all are let in at once
+    lasting = random.random() < 0.25
+    return Cast(
+        clients,
+        {each: random.choice(INSTANCES) if random.random() < static else None for each in CLIENTS},
+        {each: SESSIONS[-1] if lasting else random.choice(SESSIONS) for each in CLIENTS},
+        {each: random.random() * (0.4 if old else 1) for each in CLIENTS},
+        random.random() < MANY_VERSIONS,
+        lasting,
+        random.choice(MOODS),
+    )
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The group as it is, and who is who in it."""
+
+    served: Served[State]
+    cast: Cast
+
+    @property
+    def group(self) -> State:
+        return self.served.group
+
+    @cached_property
+    def references(self) -> dict[str, str]:
+        """By member id: how its client, or the one before, names it."""
+        found: dict[str, str] = {}
+        for told in self.served.names.clients:
+            found |= {id: f"{told.client}{OLD}" for id in told.ids[-2:-1]}
+            found |= {id: told.client for id in told.ids[-1:]}
+        return found
+
+    @cached_property
+    def members(self) -> dict[str, Member]:
+        """Those that know their id, by client."""
+        named = ((self.references.get(each.id, ""), each) for each in self.group.members)
+        return {reference.removesuffix(OLD): each for reference, each in named if reference}
+
+    @cached_property
+    def newcomers(self) -> list[str]:
+        """Clients that are not in the group, not even without knowing under which id."""
+        there = {each.id.partition("-")[0] for each in self.group.members}
+        return [each for each in self.cast.clients if each not in there and each not in self.members]
+
+    @cached_property
+    def expected(self) -> list[str]:
+        """Clients that were given an id, and have not joined with it."""
+        named = (self.references.get(each, "") for each in self.group.pending)
+        return [reference for reference in named if reference and not reference.endswith(OLD)]
