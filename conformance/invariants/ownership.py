@@ -185,8 +185,7 @@ def skipped_path(history: History) -> Iterator[Violation]:
 
 @invariant("bounce/all-owned", "grp-03", "429-04", role=Role.OPERATOR_TOOL, concerns=every_step)
 def all_owned(history: History) -> Iterator[Violation]:
-    """When a group rests, all that its members subscribe to is read, unless members that revoke before they join are
-    mixed with members that do not."""
+    """When a group that is not mixed rests, all that its members subscribe to is read."""
     for moment, books in told(history):
         if not isinstance(moment.seen, Rests) or is_mixed([each.version for each in moment.seen.members]):
             continue

@@ -145,8 +145,7 @@ def incremental(history: History) -> Iterator[Violation]:
 
 @invariant("bounce/mixed", "429-02", "429-10", "429-11", "429-13", role=Role.OPERATOR_TOOL, concerns=every_step)
 def mixed(history: History) -> Iterator[Violation]:
-    """In a mixed group of the draft who has revoked gets nothing and an error, who has not keeps what it has, and the
-    rest is nobody's."""
+    """In a mixed group who has revoked gets nothing but an error, and who has not keeps what it has and no more."""
     if not in_draft(history):
         return
     joined: dict[str, tuple[int, frozenset[Partition]]] = {}
@@ -173,8 +172,10 @@ def mixed(history: History) -> Iterator[Violation]:
 
 @invariant("bounce/metric", "429-03", "429-11", "429-13", role=Role.OPERATOR_TOOL, concerns=every_step)
 def metric(history: History) -> Iterator[Violation]:
-    """Each assignment with an error raises num.incompatible.rebalance of a member that knows of it by one, and nothing
-    else does."""
+    """Each assignment with an error raises num.incompatible.rebalance by one, and nothing else does.
+
+    Of a member that knows of it: an old binary cannot read the error.
+    """
     due: dict[str, tuple[int, int]] = {}
     totals: dict[str, int] = {}
     knows: dict[str, int] = {}
@@ -280,8 +281,10 @@ def _few(generations: Collection[int]) -> str:
 
 @invariant("bounce/upgraded", "429-04", "429-14", "429-19", role=Role.OPERATOR_TOOL, concerns=every_step)
 def upgraded(history: History) -> Iterator[Violation]:
-    """When a group rests, all members that run are in it and speak what they were told, but for those that have
-    nothing in common with it."""
+    """When a group rests, all members that run are in it and speak what they were told.
+
+    But for those that have nothing in common with it, and were turned away.
+    """
     for moment, _, script in scripted(history, undefined=True):
         match moment.seen:
             case Failed(member, error):

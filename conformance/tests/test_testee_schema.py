@@ -72,7 +72,8 @@ LEADER = ("assign/one-round", "assign/rounds", "assign/static", "assign/user-dat
 CONTROLLER = ("features/epochs",)
 COORDINATOR = ("group/parked", "group/errors")
 MEMBER = ("member/duties",)
-SUBJECTS = ("HeartbeatRequest", "ConsumerProtocolSubscription", "roundrobin", "sticky", "features", "group", "member")
+MESSAGES = ("HeartbeatRequest", "ConsumerProtocolSubscription")
+SUBJECTS = (*MESSAGES, "roundrobin", "sticky", "features", "group", "member", "bounce")
 
 
 def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
@@ -87,6 +88,7 @@ def cases_of(check: Check[Any], session: Session) -> Iterator[Case]:
         ("reference", CODEC + LEADER + CONTROLLER, "encode decode recode assign user-data update broker-up"),
         ("reference", COORDINATOR, "join sync heartbeat commit elapse describe-group"),
         ("reference", MEMBER, "member-open member-subscribe member-poll member-told member-elapse"),
+        ("reference", ("bounce/ownership", "bounce/streams"), "roll settle move crash revive lose"),
         ("kafka-python", CODEC + LEADER, "encode decode recode assign user-data"),
         ("aiokafka", CODEC + LEADER, "encode decode recode assign user-data"),
         ("kio", CODEC, "encode decode recode"),
