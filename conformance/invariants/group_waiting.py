@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from conformance.apis.group_trace import Asked
 from conformance.core.case import Role
-from conformance.core.history import History, Refused, Replied
+from conformance.core.history import History, Refused, Replied, Unsupported
 from conformance.core.verdict import Violation
 from conformance.invariants.group_reading import INITIAL_DELAY_MS, Reading, Told, Where, reading
 from conformance.invariants.group_requests import at, breach, error_of, granted, instances, named
@@ -76,12 +76,12 @@ def answers_at_once(history: History) -> Iterator[Violation]:
             why = f"{at(each.index)} sent {kind}, which is never parked, and had no answer when the step was over"
             yield breach(why, (each.index,), "an answer at once", "none", kind, "parked")
     heard = talk.end.index + 1 if talk.end is not None else 0
-    for op in () if talk.trace.whole else history.ops[heard:]:
-        if isinstance(op.observation, Replied | Refused):
-            seen = f"refused: {op.observation.error}" if isinstance(op.observation, Refused) else "no list of answers"
-            why = f"{at(op.index)} is a conversation's next step, and came back as {seen}"
-            yield breach(why, (op.index,), "answers", seen, "answer", "none of the protocol")
-            return
+    unheard = (op for op in history.ops[heard:] if not isinstance(op.observation, Unsupported))
+    op = None if talk.trace.whole else next(unheard, None)
+    if op is not None and isinstance(op.observation, Replied | Refused):
+        seen = f"refused: {op.observation.error}" if isinstance(op.observation, Refused) else "no list of answers"
+        why = f"{at(op.index)} is a conversation's next step, and came back as {seen}"
+        yield breach(why, (op.index,), "answers", seen, "answer", "none of the protocol")
 
 
 @invariant("group/parked-answered", "grp-07", "grp-41", "grp-44", role=Role.COORDINATOR)
@@ -245,7 +245,7 @@ def _absent(talk: Reading) -> Iterator[Violation]:
             joining = talk.joining(id, told.by)
             if instance is not None or talk.person(id) != id or joining is None:
                 continue
-            if joining.index < former.asked.index:
+            if joining.index <= former.by:
                 why = (
                     f"{at(former.by)} told generation {former.generation}, {id} has not joined again since"
                     f" {at(joining.index)}, and {at(told.by)} lists it in generation {told.generation}"
