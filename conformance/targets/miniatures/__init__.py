@@ -11,5 +11,8 @@ from conformance.targets.miniatures.planted import VICES, Vice
 
 __all__ = ["VICES", "Vice"]
 
-for _family in ("codec", "controller", "leader", "sticky_leader", "mixed_leader", "nodes", "consumer_group", "member", "bounce"):
+for _family in (
+    "codec", "controller", "leader", "sticky_leader", "mixed_leader", "nodes", "consumer_group", "member", "bounce",
+    "coordinator",
+):
     import_module(f"{__name__}.{_family}")
