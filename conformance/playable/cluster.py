@@ -1,15 +1,16 @@
 """Consumers and their coordinator, joined by a network; and a group of them that is upgraded, member by member."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from conformance.apis.bounce import event_of, spoken
 from conformance.core.edition import KIP_429, Edition
 from conformance.models.assignment import Topic
 from conformance.models.cluster import Cluster, Scope as ClusterScope
 from conformance.models.cluster_laws import laws
-from conformance.models.operations import COOPERATES, EVERYBODYS, OLD, READY
-from conformance.models.rolling_bounce import as_before, bounces_in, consumers, coordinator
-from conformance.playable.declared import Dial, Field, Kind, Playable, Scope, Verb, World
+from conformance.models.operations import COOPERATES, EVERYBODYS, KINDS as MEMBER_KINDS, OLD, READY, TOPICS
+from conformance.models.rolling_bounce import Bounce, as_before, bounces_in, consumers, coordinator
+from conformance.playable.declared import INTEGER, Conversation, Dial, Field, Kind, Playable, Scope, Verb, World
 from conformance.playable.group import FIRE, STORE
 
 MEMBERS: Final = ("a", "b", "c")
@@ -83,6 +84,37 @@ def _editions(edition: Edition) -> str | None:
     return None if bounces_in(edition) else WHERE
 
 
+def _one_of(names: Iterable[str]) -> Kind:
+    known = (*names,)
+    return Kind(f"one of {', '.join(known)}", known.__contains__)
+
+
+MEMBER: Final = Field("member", _one_of(MEMBERS), "which one")
+OPERATOR: Final = ("operator",)
+OPERATIONS: Final = (
+    Verb("old-brokers", OPERATOR, "before anything else: the group is coordinated as before the draft", (),
+         "old-brokers"),
+    Verb("roll", OPERATOR, "a member stops as it should, if it runs, and starts as another kind", (
+        MEMBER,
+        Field("kind", _one_of(MEMBER_KINDS), "of its binary and configuration"),
+        Field("topics", _one_of(name for name, _ in TOPICS).listed(), "what it subscribes to", needed=False),
+    ), "roll a old"),
+    Verb("stop", OPERATOR, "a member leaves as it should", (MEMBER,), "stop a"),
+    Verb("crash", OPERATOR, "a member's process ends", (MEMBER,), "crash a"),
+    Verb("revive", OPERATOR, "a member that stopped or crashed starts as what it was", (MEMBER,), "revive a"),
+    Verb("lose", OPERATOR, "a member's connection breaks: what is under way is lost", (MEMBER,), "lose a"),
+    Verb("expire", OPERATOR, "a member that is alive is taken for dead", (MEMBER,), "expire a"),
+    Verb("move", OPERATOR, "a member makes so many moves, while all others wait", (
+        MEMBER, Field("moves", INTEGER, "how many; one where nothing is said", needed=False),
+    ), "move a 3"),
+    Verb("settle", OPERATOR, "time passes until nothing more happens by itself", (), "settle"),
+    Verb("roll-streams", OPERATOR, "an instance of a Streams group starts with such metadata", (
+        MEMBER, Field("version", INTEGER, "of the metadata"),
+    ), "streams a 6"),
+)  # fmt: skip
+"""Of a conversation: what an operator does, and what goes wrong."""
+
+
 CLUSTER = Playable(
     name="cluster",
     about="consumers and their coordinator, joined by a network",
@@ -97,7 +129,9 @@ BOUNCE = Playable(
     about="a group that an operator upgrades, or takes back, member by member, whenever it is at peace",
     editions=_editions,
     world=_bounce,
+    verbs=OPERATIONS,
     moves=(DOES, ROLLS, FIRE, STORE),
+    conversation=lambda edition: Conversation("group", Bounce(edition), event_of, spoken),
     dials={
         **SIZES,
         **MISHAPS,
