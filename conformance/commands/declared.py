@@ -43,7 +43,7 @@ class Commands:
         self._commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
 
     def add(
-        self, name: str, call: Call, about: str, epilog: str = "", parents: Sequence[argparse.ArgumentParser] = ()
+        self, name: str, call: Call, about: str, epilog: str = "", parents: Sequence[Any] = ()
     ) -> Parser:
         made = self._commands.add_parser(
             name, help=about, description=about, epilog=epilog, parents=parents,

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from conformance.models.composed import HUB, Did, Law, Sent, StepLaw
 from conformance.models.group.aging import older
-from conformance.models.group.answers import Config
+from conformance.models.group.answers import SYNC_TYPE_SINCE, Config
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.draft import DraftCoordinator
 from conformance.models.group.rules import INSTANCE_SINCE
@@ -169,8 +169,9 @@ class Clients:
                 return Join(version[Join], client.id, instance, *said)
             case "sync":
                 shares = self.shares(index) if client.leads else ()
-                named = (CONSUMER, RANGE) if version[Sync] >= 5 else (None, None)
-                return Sync(version[Sync], client.id, instance, client.generation, shares, *named, asked)
+                named = version[Sync] >= SYNC_TYPE_SINCE
+                kind, protocol = CONSUMER if named else None, RANGE if named else None
+                return Sync(version[Sync], client.id, instance, client.generation, shares, kind, protocol, asked)
             case "heartbeat":
                 return Heartbeat(version[Heartbeat], client.id, instance, client.generation, asked)
         return Leave(version[Leave], ((client.id, instance),), asked)

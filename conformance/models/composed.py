@@ -117,7 +117,8 @@ class Disobeyed(Exception):
     """A composed machine does not keep to the rules above."""
 
 
-class Step(NamedTuple, Generic[P, V, G]):
+@dataclass(frozen=True, slots=True)
+class Step(Generic[P, V, G]):
     """A part at work: what a step law is shown."""
 
     index: int
@@ -211,6 +212,6 @@ def misdone(made: Composed[P, V, G], step: Step[P, V, G]) -> Iterator[tuple[Step
     """The laws of steps that this one breaks, and why."""
     for law in made.laws:
         if isinstance(law, StepLaw):
-            why = law.breach(*step)
+            why = law.breach(step.index, step.before, step.cause, step.did)
             if why is not None:
                 yield law, why

@@ -1,22 +1,17 @@
 """Groups of consumers explored: as the readable search does, and with planted defects that break the laws."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from conformance.core.edition import APACHE, KIP_429, edition
-from conformance.core.machine import Transition
 from conformance.models.assignment import COOPERATIVE, Assignment, Group, Topic, range_
 from conformance.models.cluster import Cluster, Scope
 from conformance.models.cluster_laws import laws
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.rules import Rules
-from conformance.models.lone_member import LoneMember
 from conformance.models.member.consumer import Consumer
 from conformance.models.member.rules import Assignor, Config, Rules as MemberRules
-from conformance.models.member.state import Asked, Phase, State, Step
-from conformance.models.member.words import Event
 from conformance.models.membership import COOPERATIVE as INCREMENTAL, EAGER
 from conformance.models.operations import COOPERATES, OLD
 from conformance.models.rolling_bounce import ROOMY, as_before, consumers, coordinator
@@ -33,7 +28,6 @@ BOTH = (("t", 0), ("t", 1))
         ("cluster", "apache@3.9.2", "members=2,partitions=2,crashes=0"),
         ("cluster", "kip-429", "members=1,partitions=1,crashes=0,losses=1"),
         ("bounce", "kip-429", "members=1,partitions=1,crashes=0"),
-        ("member", "apache@3.9.2", "partitions=1,generations=1"),
     ],
 )
 def test_the_packed_search_counts_what_the_readable_one_counts(model: str, text: str, scope: str) -> None:
@@ -109,32 +103,3 @@ def test_only_the_draft_has_brokers_of_before() -> None:
     model = playable("bounce")
     with pytest.raises(LookupError, match="of kip-429 alone"):
         model.world(APACHE, model.scope("brokers=before", APACHE))
-
-
-class KeepsAll(Consumer):
-    """It never calls back."""
-
-    def __init__(self, config: Config, phase: Phase) -> None:
-        super().__init__(config)
-        self.phase = phase
-
-    def step(self, state: State, event: Event, /) -> Step:
-        after, actions = super().step(state, event)
-        leaves = after.phase is self.phase or (after.asked is Asked.JOIN and self.phase is Phase.PREPARING)
-        return Transition(replace(after, owned=state.owned) if leaves else after, actions)
-
-
-@pytest.mark.parametrize(
-    ("phase", "law"), [(Phase.PREPARING, "member/gives-up-first"), (Phase.CLOSED, "member/leaves-with-callbacks")]
-)
-def test_a_planted_defect_of_a_lone_member_breaks_a_law(phase: Phase, law: str) -> None:
-    consumer = KeepsAll(Config(MemberRules.of("3.9.2"), topics=(TOPIC,)), phase)
-    breach = searched(LoneMember(consumer, 1, 1)).breach
-    assert breach is not None
-    assert breach.law == law
-
-
-def test_a_release_without_cooperation_says_so() -> None:
-    model, old = playable("member"), edition("apache@2.3.1")
-    with pytest.raises(LookupError, match="no cooperative members before"):
-        model.world(old, model.scope("protocol=cooperative", old))
