@@ -129,6 +129,8 @@ class State(NamedTuple):
     by_version: bool = True
     """Do brokers choose the leader by version? In the draft alone."""
     streams: Streams = Streams()
+    restless: bool = False
+    """It was given up to wait for the group to rest: nobody waits for it again."""
 
 
 class Bounce:
@@ -163,9 +165,12 @@ class Bounce:
                 by_version = self.draft and state.by_version
                 streams, told = self.probing.rolled(state.streams, member, version, by_version)
                 return Transition(state._replace(streams=streams), tuple(told))
+        if state.restless and isinstance(event, Settle):
+            return Transition(state, (Restless(0),))
         run = _Run(self, state)
         run.go(event)
-        return Transition(state._replace(parts=tuple(run.parts)), tuple(run.seen))
+        restless = state.restless or any(isinstance(each, Restless) for each in run.seen)
+        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.seen))
 
     def enabled(self, state: State, /) -> Iterator[Event]:
         """What does something."""
