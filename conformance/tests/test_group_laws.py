@@ -26,6 +26,8 @@ from conformance.work import Unit, Worker, shrunk
 from strategies.group_talk import group_conversations
 
 PLANTED = {name: vice for name, vice in VICES.items() if vice.subject == GROUP}
+SHOWN = [name for name, vice in PLANTED.items() if isinstance(vice.least, str)]
+"""What the least case of the others is, is a matter of chance."""
 OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
 QUICK = ("leaps-over", "takes-twins")
 """The others are found in the same way, which takes a while: ``kipcheck vices --check 'group/*'``."""
@@ -57,7 +59,7 @@ def least(name: str) -> tuple[Vice, Case]:
     return vice, case(vice.least, subject_of(vice).edition)
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", SHOWN)
 def test_the_least_case_breaks_the_law_without_a_step_too_many(name: str) -> None:
     vice, found = least(name)
     assert vice.invariant in broken(held(vice.made(), found))

@@ -313,7 +313,7 @@ class TakesWhatItRefuses(Coordinating):
 
     def refuse(self, state: State, request: Request, error: Error, out: Out) -> State:
         state = super().refuse(state, request, error, out)
-        member = state.member(request.member) if isinstance(request, Commit) else None
+        member = state.member(request.member) if isinstance(request, Heartbeat | Sync | Commit) else None
         return state if member is None else self.after_removal(self.dismissed(state, member, out), out)
 
 

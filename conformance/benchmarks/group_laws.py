@@ -1,0 +1,62 @@
+"""Do the unspoiled coordinators of classic groups keep all laws, for long? Exit 1, with what breaks one, if not.
+
+``python -m conformance.benchmarks.group_laws [CONVERSATIONS] [EDITION...]``: so many for each edition, 1,000 if nothing
+is said; the editions are those around which coordinators changed.
+"""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from conformance.apis.group_shorthand import shorthand
+from conformance.core.case import Case, Role
+from conformance.core.history import History
+from conformance.core.verdict import Result
+from conformance.invariants.registry import all_invariants
+from conformance.runner import converse, judge
+from conformance.targets.coordinating import Coordinating, DraftCoordinating
+from conformance.targets.inprocess import InProcess
+from strategies.group_talk import group_conversations
+
+EDITIONS = (
+    "apache", "apache@4.0.0", "apache@3.9.2", "apache@3.3.1", "apache@2.8.2", "apache@2.6.3", "apache@2.5.1",
+    "apache@2.3.1", "apache@2.2.2", "apache@1.1.1", "apache@0.10.0.1", "kip-429",
+)  # fmt: skip
+BATCH = 50
+
+
+def histories(edition: str, conversations: int, seed: int = 0) -> Iterator[History]:
+    adapter = DraftCoordinating() if edition == "kip-429" else Coordinating()
+    drawn, random = group_conversations(edition), Random(seed)
+    with InProcess(adapter).open(edition, Role.COORDINATOR) as session:
+        for _ in range(0, conversations, BATCH):
+            steps = (drawn.draw(random, drawn.swarm(random)) for _ in range(BATCH))
+            yield from converse([Case("group/errors", edition, Role.COORDINATOR, each) for each in steps], session)
+
+
+def broken(history: History) -> list[str]:
+    laws = (each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/"))
+    return [
+        f"{each.invariant}: {each.violations[0].why}" for each in judge(history, laws) if each.result is Result.FAIL
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    conversations = int(arguments[0]) if arguments else 1000
+    failed = 0
+    print(f"{'edition':16} {'conversations':>13} {'steps':>8} {'broken':>7} {'cpu s':>6}")
+    for edition in arguments[1:] or EDITIONS:
+        begun, held, steps, wrong = time.process_time(), 0, 0, 0
+        for history in histories(edition, conversations):
+            held, steps = held + 1, steps + len(history.ops)
+            for violation in broken(history):
+                wrong += 1
+                print(f"{edition}: {violation}\n  {shorthand(history.case.steps)}", file=sys.stderr)
+        failed += wrong
+        print(f"{edition:16} {held:13} {steps:8} {wrong:7} {time.process_time() - begun:6.1f}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
