@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from conformance.apis.bounce import event_of, step_of
 from conformance.core.case import Step
 from conformance.core.edition import KIP_429, edition
-from conformance.models.cluster import Node
+from conformance.models.cluster_parts import Node
 from conformance.models.operations import (
     COOPERATES,
     EVERYBODYS,

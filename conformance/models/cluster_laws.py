@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, TypeAlias
 
 from conformance.models.client_laws import parked
-from conformance.models.cluster import ROUNDS, Centre, Message, Move, Part
+from conformance.models.cluster_parts import ROUNDS, Centre, Message, Move, Part
 from conformance.models.composed import Law, StepLaw
 from conformance.models.group.state import State
 from conformance.models.group.words import Phase as GroupPhase

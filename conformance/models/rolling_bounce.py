@@ -13,7 +13,8 @@ from conformance.core.edition import KIP_429, Edition, Standing
 from conformance.core.machine import Transition
 from conformance.core.release import Release
 from conformance.models.assignment import Topic
-from conformance.models.cluster import Centre, Cluster, Does, From, Message, Move as Moves, Node, Part, Told
+from conformance.models.cluster import Cluster
+from conformance.models.cluster_parts import Centre, Does, From, Message, Move as Moves, Node, Part, Told
 from conformance.models.composed import HUB, Event as Moved, Step, Whole
 from conformance.models.group.answers import Config as BrokerConfig
 from conformance.models.group.coordinator import Coordinator

@@ -6,8 +6,9 @@ from typing import Final
 from conformance.apis.bounce import event_of, spoken
 from conformance.core.edition import KIP_429, Edition
 from conformance.models.assignment import Topic
-from conformance.models.cluster import Cluster, Scope as ClusterScope
+from conformance.models.cluster import Cluster
 from conformance.models.cluster_laws import laws
+from conformance.models.cluster_parts import Scope as ClusterScope
 from conformance.models.operations import COOPERATES, EVERYBODYS, KINDS as MEMBER_KINDS, OLD, READY, TOPICS
 from conformance.models.rolling_bounce import Bounce, as_before, bounces_in, consumers, coordinator
 from conformance.playable.declared import INTEGER, Conversation, Dial, Field, Kind, Playable, Scope, Verb, World

@@ -7,8 +7,9 @@ import pytest
 from conformance.core.edition import Edition, edition
 from conformance.core.machine import Transition
 from conformance.models.assignment import Topic, frozen
-from conformance.models.cluster import Cluster, Does, Node, Scope, Told
+from conformance.models.cluster import Cluster
 from conformance.models.cluster_laws import laws
+from conformance.models.cluster_parts import Does, Node, Scope, Told
 from conformance.models.composed import Whole
 from conformance.models.explore import explore
 from conformance.models.group.words import Blob

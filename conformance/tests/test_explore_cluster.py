@@ -6,8 +6,9 @@ import pytest
 
 from conformance.core.edition import APACHE, KIP_429, edition
 from conformance.models.assignment import COOPERATIVE, Assignment, Group, Topic, range_
-from conformance.models.cluster import Cluster, Scope
+from conformance.models.cluster import Cluster
 from conformance.models.cluster_laws import laws
+from conformance.models.cluster_parts import Scope
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.rules import Rules
 from conformance.models.member.consumer import Consumer
