@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from multiprocessing import get_context
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
@@ -136,9 +136,7 @@ class Worker:
             return UnitResult(unit, unreached=str(why), gave_up=True)  # the session has told it
 
     def _held(self, unit: Unit, session: Session) -> UnitResult:
-        check = CHECKS[unit.check]
-        subject = check.family.subject(unit.edition, unit.subject, unit.version)
-        samples = list(check.samples(subject, unit.seed, unit.values))
+        samples = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
         result = UnitResult(unit)
         troubles, breaches = len(session.troubles), len(session.breaches)
         histories = converse([each.case for each in samples], session)
@@ -181,6 +179,15 @@ class Worker:
             for verdict in judge(history, (invariant,)):
                 if verdict.violations:
                     yield history, verdict.violations[0]
+
+
+@lru_cache(8)
+def drawn(
+    check: str, edition: str, subject: str, version: int | None, seed: int, values: int | None
+) -> tuple[Sample, ...]:
+    """Of a unit. Targets that are held one after the other are held with the same ones: they are kept for a while."""
+    found = CHECKS[check]
+    return tuple(found.samples(found.family.subject(edition, subject, version), seed, values))
 
 
 @cache
