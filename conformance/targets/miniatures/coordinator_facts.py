@@ -9,7 +9,18 @@ from typing import TypeVar
 
 from conformance.models.group.rounds import Out
 from conformance.models.group.state import Log, Member, Offsets, State
-from conformance.models.group.words import Commit, Delete, Error, Heartbeat, Join, Phase, Sync
+from conformance.models.group.words import (
+    EMPTY,
+    Blob,
+    Commit,
+    Delete,
+    Error,
+    GroupRecord,
+    Heartbeat,
+    Join,
+    Phase,
+    Sync,
+)
 from conformance.targets.coordinating import Coordinating
 from conformance.targets.miniatures.planted import Least, vice
 from conformance.targets.protocol import GROUP
@@ -213,8 +224,8 @@ class OneTooMany(Coordinating):
 class RecallsNoAssignments(Coordinating):
     """What members were assigned is not read from the log."""
 
-    def recalled_member(self, record: object, member: tuple[str, str | None, int, int, object, object]) -> Member:
-        return super().recalled_member(record, (*member[:5], ""))  # type: ignore[arg-type]
+    def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, Blob, Blob]) -> Member:
+        return super().recalled_member(record, (*member[:5], EMPTY))
 
 
 @planted("records", "outlives-moves", ...)
