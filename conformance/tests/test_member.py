@@ -42,8 +42,10 @@ from strategies.parse import belongs
 OURS = [each for each in all_invariants(Role.MEMBER) if each.id.startswith("member/")]
 BY_ID = {each.id: each for each in OURS}
 THEIRS = {name: vice for name, vice in VICES.items() if vice.subject == MACHINE}
-FOUND_WITHIN = 100
-"""Cases: every vice is found in so many of its check, which draws three times as many."""
+FOUND_WITHIN = 40
+"""Cases: so many of its check find a vice; it draws many more."""
+LATE = {"prepares-once", "answers-a-late-join", "never-waits", "calls-passing-failed"}
+"""What takes up to twice as many is left to ``kipcheck vices``: here its least case has to do."""
 OLD_AND_NEW = ("apache", "kip-429", "apache@3.3.1", "apache@2.7.0", "apache@2.4.1", "apache@2.3.1", "apache@1.1.1")
 TIMELY = "open range; subscribe t; poll; joined 1; synced t:0; poll"
 """A member that owns something."""
@@ -447,7 +449,7 @@ def samples(check: str, edition_name: str) -> Iterator[Case]:
         yield each.case
 
 
-@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize("name", [name for name in THEIRS if name not in LATE])
 def test_each_vice_is_found_in_time(name: str) -> None:
     vice = THEIRS[name]
     law, adapter = BY_ID[vice.invariant], vice.made()
