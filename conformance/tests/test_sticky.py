@@ -29,7 +29,7 @@ from conformance.models.sticky.departures import (
     Departures,
 )
 from conformance.models.sticky.hashing import Partitions, hash_of, in_table_order, share_a_cell
-from conformance.models.sticky.mending import Shares, mended
+from conformance.models.sticky.mending import Shares, undone
 from conformance.targets.inprocess import Reference
 from conformance.tests.assigned import anything, case, got, group, held, turned
 from strategies import membership
@@ -243,9 +243,12 @@ def _measure(holders: Mapping[Partition, str], before: Mapping[Partition, str]) 
 def test_shares_out_of_balance_are_levelled_and_that_is_noted() -> None:
     asked = group("sticky t0:2 t1:1; a[t0]; b[t0 t1]; c[t1]")
     noted: Departures = set()
-    holders = mended(STICKY, asked, {("t0", 0): "a", ("t0", 1): "a", ("t1", 0): "c"}, noted)
+    holders = undone(asked, {("t0", 0): "a", ("t0", 1): "a", ("t1", 0): "c"}, noted)
     assert sorted(holders.values()) == ["a", "b", "c"]
     assert noted == {UNEVEN}
+    noted.clear()
+    assert undone(asked, holders, noted) == holders
+    assert not noted
 
 
 def test_a_search_that_goes_in_circles_is_given_up() -> None:

@@ -6,6 +6,7 @@ out of all that is claimed (``claims``), then one way for members that subscribe
 for the rest (``mixed``), where racks count in both (``racks``). Then laws are looked after (``mending``).
 """
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -43,13 +44,17 @@ def decided(assignor: str, group: Group) -> Decision:
     if not group.members:
         return Decision({}, frozenset())
     claims, racks = claims_of(group, departures), Racks(group)
+    holders: Mapping[Partition, str]
+    moving: Container[Partition] = ()
     if _are_alike(claims, departures):
         alike = Alike(group, claims, racks)
-        holders = mended(assignor, group, alike.holders, departures)
-        moving = alike.moving
+        holders, moving = alike.holders, alike.moving
     else:
-        holders = mended(assignor, group, shared(group, claims, racks, departures), departures)
-        moving = {partition for partition, member in holders.items() if _is_new_to(group, partition, member)}
+        holders = shared(group, claims, racks, departures)
+        if assignor == COOPERATIVE:
+            moving = {partition for partition, member in holders.items() if _is_new_to(group, partition, member)}
+    if assignor == STICKY:
+        holders = mended(group, holders, departures)
     given: dict[str, list[Partition]] = {each.id: [] for each in group.members}
     for partition, member in sorted(holders.items()):
         if assignor == COOPERATIVE and partition in moving:

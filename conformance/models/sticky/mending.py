@@ -14,25 +14,37 @@ more than the one that gains. So no state comes twice, and there are finitely ma
 from collections.abc import Iterator, Mapping
 from typing import final
 
-from conformance.models.assignment import STICKY, Group, Partition, java_order
+from conformance.models.assignment import Group, Partition, java_order
 from conformance.models.sticky.claims import agreed, owners
 from conformance.models.sticky.departures import NEEDLESS, NEWER, UNEVEN, Departures
 
 
-def mended(
-    assignor: str, group: Group, holders: Mapping[Partition, str], departures: Departures
-) -> Mapping[Partition, str]:
-    """The same where no law is broken. What cooperative members have to give up first breaks none of these."""
-    shares = Shares(group, holders, owners(group))
+def undone(group: Group, before: Mapping[Partition, str], departures: Departures) -> Mapping[Partition, str]:
+    """What there was before a search that has come to nothing."""
+    shares = Shares(group, before, owners(group))
     if shares.level():
         departures.add(UNEVEN)
-    if assignor == STICKY and agreed(group) is not None:
-        while shares.bring_back():
-            departures.add(NEEDLESS)
-    elif assignor == STICKY and not group.has_racks:
-        while shares.heed_the_newest():
-            departures.add(NEWER)
-            shares.level()
+    return shares.holders
+
+
+def levelled(group: Group, holders: Mapping[Partition, str]) -> Mapping[Partition, str]:
+    shares = Shares(group, holders, owners(group))
+    shares.level()
+    return shares.holders
+
+
+def mended(group: Group, holders: Mapping[Partition, str], departures: Departures) -> Mapping[Partition, str]:
+    """Of sticky, the same where no law is broken. What cooperative members have to give up first breaks none."""
+    before = agreed(group)
+    are_agreed = before is not None
+    if before is None:
+        before = {} if group.has_racks else owners(group)
+    if all(holders[partition] == owner for partition, owner in before.items()):
+        return holders
+    shares = Shares(group, holders, before)
+    while shares.bring_back() if are_agreed else shares.heed_the_newest():
+        departures.add(NEEDLESS if are_agreed else NEWER)
+        shares.level()
     return shares.holders
 
 
@@ -81,6 +93,14 @@ class Shares:
                     return giver, receiver
         return None
 
+    def _is_uneven_with(self, gained: str, lost: str) -> bool:
+        """The same, where all was in balance before the one gained a partition and the other lost one."""
+        return any(self._can_give(gained, each) or self._can_give(each, lost) for each in self._size)
+
+    def _can_give(self, giver: str, receiver: str) -> bool:
+        """Has it two more, and something that the other one may have?"""
+        return self._size[giver] >= self._size[receiver] + 2 and next(self._givable(giver, receiver), None) is not None
+
     def _givable(self, giver: str, receiver: str) -> Iterator[Partition]:
         for topic in self._members[receiver].subscription:
             yield from self._held[giver].get(topic, ())
@@ -101,7 +121,7 @@ class Shares:
                 continue
             if self._size[holder] > self._size[owner]:
                 self._move(partition, owner)
-                if self._uneven() is None:
+                if not self._is_uneven_with(owner, holder):
                     return True
                 self._move(partition, holder)
             ways[partition[0], owner, holder] = partition

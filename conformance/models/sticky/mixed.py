@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
 from conformance.models.assignment import Group, Partition, java_order
-from conformance.models.sticky.claims import Claims, owners
+from conformance.models.sticky.claims import Claims
 from conformance.models.sticky.departures import ENDLESS, FORMER, Departures
-from conformance.models.sticky.mending import Shares
+from conformance.models.sticky.mending import levelled, undone
 from conformance.models.sticky.movements import Movements
 from conformance.models.sticky.racks import Racks
 
@@ -38,13 +38,11 @@ def shared(group: Group, claims: Claims, racks: Racks, departures: Departures) -
         changed = mixed.search([each for each in wanted if readers[each[0]] > 1])
     except _Circle:
         departures.add(ENDLESS)
-        shares = Shares(group, before, owners(group))
-        shares.level()
-        return shares.holders
+        return levelled(group, before)
     if mixed.misled:
         departures.add(FORMER)
     if changed and not fresh and mixed.spread(mixed.holders) >= mixed.spread(before):
-        return before
+        return undone(group, before, departures)
     return mixed.holders
 
 
