@@ -17,8 +17,8 @@ from conformance.core.tags import Vocabulary, vocabulary
 from conformance.core.verdict import Grade
 from conformance.invariants.registry import Invariant, all_invariants
 
-CHECK = re.compile(r"[a-z]+/[a-z0-9]+(-[a-z0-9]+)*")
-INVARIANT = re.compile(r"([a-z]+/)?[a-z0-9]+(-[a-z0-9]+)*")
+CHECK = re.compile(r"[a-z]+(-[a-z]+)*/[a-z0-9]+(-[a-z0-9]+)*")
+INVARIANT = re.compile(r"([a-z]+(-[a-z]+)*/)?[a-z0-9]+(-[a-z0-9]+)*")
 REQUIREMENT = re.compile(r"([0-9]{3}|grp|card)-[0-9]{2}")
 LINK = re.compile(r"(KAFKA|KIP)-[1-9][0-9]*|CVE-[0-9]{4}-[0-9]{4,}|CWE-[1-9][0-9]*")
 

@@ -5,13 +5,13 @@ from typing import Any, TypeVar
 
 from conformance.apis.consumer_group import VERBS, answer_of, event_of
 from conformance.core.machine import Transition
+from conformance.models.assignment import Partition
 from conformance.models.consumer_group import (
     Action,
     Answered,
     Beat,
     ConsumerGroup,
     Member,
-    Partition,
     Partitions,
     State,
 )
