@@ -13,6 +13,6 @@ __all__ = ["VICES", "Vice"]
 
 for _family in (
     "codec", "controller", "leader", "sticky_leader", "mixed_leader", "nodes", "consumer_group", "member", "bounce",
-    "coordinator",
+    "coordinator", "coordinator_facts",
 ):
     import_module(f"{__name__}.{_family}")

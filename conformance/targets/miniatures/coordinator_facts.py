@@ -35,7 +35,7 @@ def planted(check: str, invariant: str, least: Least) -> Callable[[Made], Made]:
 # Rounds and what ends them
 
 
-@planted("parked", "parked-answered", ...)
+@planted("parked", "answers-join", "join a as i session=30000 rebalance=10000; elapse 13000; join a as i")
 class WaitsForEverySync(Coordinating):
     """Whoever never asks for its assignment holds up the others (KAFKA-12890)."""
 
@@ -43,7 +43,7 @@ class WaitsForEverySync(Coordinating):
         return state._replace(owing=())
 
 
-@planted("parked", "parked-answered", ...)
+@planted("parked", "answers-join", "join a; join a v4; elapse 3000; join a; rejoin a; elapse 7000")
 class WaitsForVoidIds(Coordinating):
     """When an id that was given out becomes void, nobody looks whether all have joined now (KAFKA-9752)."""
 
@@ -51,7 +51,12 @@ class WaitsForVoidIds(Coordinating):
         return state._replace(pending=tuple(each for each in state.pending if each != id))
 
 
-@planted("parked", "parked-answered", ...)
+@planted(
+    "parked",
+    "answers-join",
+    "join a rebalance=10000; join a; elapse 3000; "
+    "join a rebalance=10000; elapse 3000; join d session=30000 rebalance=10000 v0; elapse 4000",
+)
 class NeverRunsOut(Coordinating):
     """Whoever joins prolongs the initial rebalance, however long it has taken."""
 
@@ -59,7 +64,7 @@ class NeverRunsOut(Coordinating):
         return super().another_round(state, out)._replace(remaining_ms=state.remaining_ms)
 
 
-@planted("errors", "answers-join", ...)
+@planted("errors", "answers-join", "join a lists=p:x,q:x; elapse 3000")
 class CountsTheLastVote(Coordinating):
     """Each member votes for the protocol that it likes least."""
 
@@ -67,7 +72,7 @@ class CountsTheLastVote(Coordinating):
         return [name for name, _ in member.protocols if name in candidates][-1]
 
 
-@planted("errors", "answers-join", ...)
+@planted("errors", "answers-join", "join a; join b; elapse 6000; sync a; join a id=b")
 class DisturbedByRetries(Coordinating):
     """A follower of a stable group that joins again and changes nothing begins a new round."""
 
@@ -75,7 +80,7 @@ class DisturbedByRetries(Coordinating):
         return state.phase is not Phase.STABLE and super().answered_at_once(state, member, join)
 
 
-@planted("errors", "answers-join", ...)
+@planted("errors", "answers-join", "join c; elapse 3000; sync c; join a id=c")
 class DeafToItsLeader(Coordinating):
     """The leader of a stable group that joins again hears of the generation that there is."""
 
@@ -84,7 +89,7 @@ class DeafToItsLeader(Coordinating):
         return settled and self.unchanged(member, join)
 
 
-@planted("errors", "answers-join", ...)
+@planted("errors", "answers-join", "join b lists=p:x,q:x; elapse 3000; rejoin b lists=q:x,p:x")
 class ComparesSets(Coordinating):
     """Protocols in another order count as unchanged."""
 
@@ -95,7 +100,7 @@ class ComparesSets(Coordinating):
 # Static members
 
 
-@planted("static", "...", ...)
+@planted("static", "answers-join", "join a as j rebalance=4000; elapse 3000; join a as i rebalance=4000; elapse 4000")
 class DropsAbsentInstances(Coordinating):
     """Static members that have not joined again when the time is over are dropped like others."""
 
@@ -103,7 +108,7 @@ class DropsAbsentInstances(Coordinating):
         return member.join is None
 
 
-@planted("static", "fenced-let-go", ...)
+@planted("static", "fenced-let-go", "join a as i; join a as i")
 class LeavesTheGhostWaiting(Coordinating):
     """The JoinGroup that the former process of an instance has parked is forgotten when the new one comes."""
 
@@ -111,7 +116,7 @@ class LeavesTheGhostWaiting(Coordinating):
         return super().fence_off(state, holder._replace(join=None), fresh, out)
 
 
-@planted("errors", "answers-join", ...)
+@planted("errors", "answers-join", "join a as i; elapse 3000; join a as i")
 class ReplacesAmidTheRound(Coordinating):
     """A static member that comes back before the leader has assigned begins no new round (KAFKA-9801)."""
 
@@ -119,7 +124,7 @@ class ReplacesAmidTheRound(Coordinating):
         return state.phase is not Phase.COMPLETING and super().replacement_starts_round(state)
 
 
-@planted("static", "fenced-never-wins", ...)
+@planted("static", "answers-join", "join a as i; leave a a/i")
 class LeavesForAnother(Coordinating):
     """An instance leaves whatever member id comes with it."""
 
@@ -130,7 +135,7 @@ class LeavesForAnother(Coordinating):
 # Sync and heartbeat
 
 
-@planted("errors", "answers-sync", ...)
+@planted("errors", "answers-sync", "join d v4; join a id=d; sync a id=d")
 class AnswersWhileJoining(Coordinating):
     """Who asks for its assignment while the next generation forms gets that of the last one."""
 
@@ -139,7 +144,7 @@ class AnswersWhileJoining(Coordinating):
         return None if fault is Error.REBALANCE_IN_PROGRESS else fault
 
 
-@planted("errors", "answers-sync", ...)
+@planted("static", "answers-sync", "join a; elapse 3000; sync a type=connect protocol=p v5")
 class TrustsTheProtocol(Coordinating):
     """The protocol that SyncGroup names is not compared with the one that was chosen."""
 
@@ -147,15 +152,20 @@ class TrustsTheProtocol(Coordinating):
         return True
 
 
-@planted("parked", "sessions-kept", ...)
-class DeafToHeartbeats(Coordinating):
+@planted(
+    "parked",
+    "sessions-kept",
+    "join a session=30000; elapse 3000; sync a; "
+    "elapse 10000; beat a; elapse 20000; beat a",
+)
+class AnswersAndForgets(Coordinating):
     """A heartbeat is answered and does not prolong the session."""
 
     def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
         return False
 
 
-@planted("errors", "answers-heartbeat", ...)
+@planted("errors", "answers-heartbeat", "join a v4; rejoin a; beat a")
 class KeepsTheRoundSecret(Coordinating):
     """A heartbeat says that all is well while members are to join again."""
 
@@ -163,7 +173,7 @@ class KeepsTheRoundSecret(Coordinating):
         return False
 
 
-@planted("errors", "answers-heartbeat", ...)
+@planted("errors", "answers-heartbeat", "join a; elapse 3000; beat a behind=1")
 class BeatsInAnyGeneration(Coordinating):
     """The generation of a heartbeat is not looked at."""
 
@@ -174,7 +184,7 @@ class BeatsInAnyGeneration(Coordinating):
 # Offsets, deletion, limits
 
 
-@planted("errors", "answers-offsets", ...)
+@planted("errors", "answers-offsets", "join a; elapse 3000; commit a 0")
 class CommitsBetweenGenerations(Coordinating):
     """A commit is accepted while the leader assigns."""
 
@@ -183,7 +193,7 @@ class CommitsBetweenGenerations(Coordinating):
         return None if fault is Error.REBALANCE_IN_PROGRESS else fault
 
 
-@planted("errors", "answers-offsets", ...)
+@planted("errors", "answers-offsets", "join a; commit a id= 0 behind=1")
 class TakesAnybodysCommit(Coordinating):
     """Who names no generation may commit although the group has members."""
 
@@ -191,7 +201,7 @@ class TakesAnybodysCommit(Coordinating):
         return None if commit.generation < 0 and not commit.member else super().commit_fault(state, commit)
 
 
-@planted("records", "commits-kept", ...)
+@planted("records", "commits-kept", "commit a 0 t:1:0 behind=1; fetch")
 class FetchesOne(Coordinating):
     """Of the offsets that were committed only the first is told."""
 
@@ -199,7 +209,7 @@ class FetchesOne(Coordinating):
         return super().fetched(state)[:1]
 
 
-@planted("errors", "answers-groups", ...)
+@planted("errors", "answers-groups", "join a; delete")
 class DeletesUnderMembers(Coordinating):
     """A group with members is deleted."""
 
@@ -208,7 +218,7 @@ class DeletesUnderMembers(Coordinating):
         return None if fault is Error.NON_EMPTY_GROUP else fault
 
 
-@planted("errors", "size-limit", ...)
+@planted("errors", "answers-join", "join a; join a; join a; join a; join a v4")
 class OneTooMany(Coordinating):
     """The last place of a group is given twice."""
 
@@ -220,7 +230,7 @@ class OneTooMany(Coordinating):
 # Records
 
 
-@planted("records", "goes-on-after-moves", ...)
+@planted("records", "outlives-moves", "join a; elapse 3000; sync a a=x; describe; move; describe d v0")
 class RecallsNoAssignments(Coordinating):
     """What members were assigned is not read from the log."""
 
@@ -228,7 +238,7 @@ class RecallsNoAssignments(Coordinating):
         return super().recalled_member(record, (*member[:5], EMPTY))
 
 
-@planted("records", "outlives-moves", ...)
+@planted("records", "answers-heartbeat", "join a; elapse 3000; sync a; move; beat a")
 class RecallsTheGenerationBefore(Coordinating):
     """A group that was loaded counts its generations from one before."""
 
@@ -237,7 +247,7 @@ class RecallsTheGenerationBefore(Coordinating):
         return after._replace(generation=max(after.generation - 1, 0))
 
 
-@planted("records", "failed-writes-count-nothing", ...)
+@planted("records", "failed-writes-count-nothing", "join a; elapse 3000; fail NOT_ENOUGH_REPLICAS; sync a")
 class AssignsUnwritten(Coordinating):
     """That the assignment could not be written is not looked at."""
 
@@ -245,7 +255,7 @@ class AssignsUnwritten(Coordinating):
         return self.answer_parked_syncs(state._replace(phase=Phase.STABLE), Error.NONE, out)
 
 
-@planted("records", "commits-kept", ...)
+@planted("records", "commits-kept", "join a; elapse 3000; sync a; commit a 0; leave a; delete; fetch")
 class DeletesTheGroupAlone(Coordinating):
     """The offsets of a group that is deleted outlive it."""
 
