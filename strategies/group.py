@@ -28,11 +28,12 @@ REFERENCES = (*CLIENTS, "", NOBODY, *(f"{each}{OLD}" for each in CLIENTS))
 INSTANCES = ("i", "j")
 TYPES = ("consumer", "connect", "")
 TEXTS = ("x", "y", "")
+NAMES = ("p", "q")
 LISTS: tuple[tuple[str, ...], ...] = (("p",), ("q",), ("p", "q"), ("q", "p"), ())
 """Names of protocols, the preferred one first."""
 SESSIONS = (10_000, 6_000, 30_000, 5_999, 1_800_000, 1_800_001)
 """Two of them are past the limits."""
-REBALANCES = (30_000, 10_000, 60_000)
+REBALANCES = (30_000, 10_000, 60_000, 4_000)
 BEHIND = (0, 1, -1, 2, None)
 LOG_ERRORS = ("NOT_ENOUGH_REPLICAS", "NOT_LEADER_OR_FOLLOWER", "MESSAGE_TOO_LARGE", "KAFKA_STORAGE_ERROR")
 LONGEST_MS = 400_000

@@ -9,7 +9,7 @@ from typing import Final
 from conformance.models.group.names import OLD
 from conformance.models.group.service import Served
 from conformance.models.group.state import Member, State
-from strategies.group import CLIENTS, INSTANCES
+from strategies.group import CLIENTS, INSTANCES, LISTS
 
 SESSIONS = (10_000, 6_000, 30_000)
 """Those that a group admits."""
@@ -46,24 +46,32 @@ class Cast:
     """Of JoinGroup: a share of those that there are."""
     mixed: bool
     """Are other requests in any version?"""
-    lasting: bool
-    """Do sessions outlast rebalances? Then who is late is waited for in vain."""
+    rebalance_ms: int
+    """What most members ask for."""
     mood: Mapping[str, float]
+    plural: bool
+    """Do most speak several protocols?"""
+
+    @property
+    def hasty(self) -> bool:
+        """Sessions outlast rebalances: who is late is waited for in vain."""
+        return self.rebalance_ms < max(SESSIONS)
 
 
 def cast_of(random: Random) -> Cast:
     clients = CLIENTS[: random.choice((1, 2, 2, 3, 3, 5, 5))]
     static = random.choice((0.0, 0.0, 0.5, 1.0))
     old = random.random() < 0.4  # all are let in at once
-    lasting = random.random() < 0.25
+    rebalance_ms = random.choice((*[30_000] * 6, 10_000, 4_000))
     return Cast(
         clients,
         {each: random.choice(INSTANCES) if random.random() < static else None for each in CLIENTS},
-        {each: SESSIONS[-1] if lasting else random.choice(SESSIONS) for each in CLIENTS},
+        {each: max(SESSIONS) if rebalance_ms < max(SESSIONS) else random.choice(SESSIONS) for each in CLIENTS},
         {each: random.random() * (0.4 if old else 1) for each in CLIENTS},
         random.random() < MANY_VERSIONS,
-        lasting,
+        rebalance_ms,
         random.choice(MOODS),
+        random.random() < 0.2,
     )
 
 
@@ -98,6 +106,13 @@ class Scene:
         """Clients that are not in the group, not even without knowing under which id."""
         there = {each.id.partition("-")[0] for each in self.group.members}
         return [each for each in self.cast.clients if each not in there and each not in self.members]
+
+    def names(self, random: Random) -> tuple[str, ...]:
+        """Of protocols, for somebody who comes."""
+        usual = random.random() < 0.8
+        if self.cast.plural and usual:
+            return random.choice([each for each in LISTS if len(each) > 1])
+        return LISTS[0] if usual else random.choice(LISTS)
 
     @cached_property
     def expected(self) -> list[str]:

@@ -23,15 +23,16 @@ from conformance.models.group.state import Standing, State
 from conformance.models.group.words import Commit, Heartbeat, Join, Leave, Phase, Request, Sync
 from strategies.events import Conversations, Swarm
 from strategies.group import (
-    LISTS,
     LOG_ERRORS,
     LONGEST_MS,
     MOST,
+    NAMES,
     PARTITIONS,
     PROTOCOL_VERSIONS,
     REBALANCES,
     TEXTS,
     TOPICS,
+    TYPES,
     declared,
     spoken_versions,
 )
@@ -84,7 +85,7 @@ class Likely:
         if held and self._versions[Join].stop > INSTANCE_SINCE[Join]:
             yield 5, "join", partial(self._enter, scene, held)
         if scene.served.clock.timers:
-            late = scene.cast.lasting and group.phase in (Phase.PREPARING, Phase.COMPLETING)
+            late = scene.cast.hasty and group.phase in (Phase.PREPARING, Phase.COMPLETING)
             soon = 30 if late else 15 if group.initial else 6
             yield soon, "elapse", partial(_wait, scene)
         yield 2, "commit", partial(self._commit_from_outside, scene)
@@ -140,7 +141,7 @@ class Likely:
         client = random.choice(clients)
         instance = scene.cast.instances[client]
         version = self._join_version(scene, client, instance)
-        names = LISTS[0] if random.random() < 0.8 else random.choice(LISTS)
+        names = scene.names(random)
         metadata = TEXTS[0] if random.random() < 0.7 else random.choice(TEXTS)
         protocols = [[name, metadata] for name in names]
         return self._join(scene, client, "", version, instance, protocols, random)
@@ -148,18 +149,21 @@ class Likely:
     def _come(self, scene: Scene, random: Random) -> Step:
         client = random.choice(scene.expected)
         version = self._join_version(scene, client, None)
-        names = LISTS[0] if random.random() < 0.8 else random.choice(LISTS)
+        names = scene.names(random)
         return self._join(scene, client, client, version, None, [[name, TEXTS[0]] for name in names], random)
 
     def _rejoin(self, scene: Scene, clients: Sequence[str], changed: float, random: Random) -> Step:
-        """As before, or with something else in its metadata."""
+        """As before, or with something else in its metadata, or with another preference."""
         client = random.choice(clients)
         member = scene.members.get(client)
         reference = scene.references.get(member.id, client) if member else client
         instance = member.instance if member else scene.cast.instances[client]
         protocols = [list(each) for each in member.protocols] if member else [["p", TEXTS[0]]]
         if random.random() < changed:
-            protocols = [[name, random.choice(TEXTS)] for name, _ in protocols]
+            if len(protocols) > 1 and random.random() < 0.5:
+                protocols.reverse()
+            else:
+                protocols = [[name, random.choice(TEXTS)] for name, _ in protocols]
         version = self._join_version(scene, client, instance)
         return self._join(scene, client, reference, version, instance, protocols, random)
 
@@ -180,7 +184,7 @@ class Likely:
             "protocol_type": "consumer",
             "protocols": protocols,
             "session_ms": scene.cast.sessions[client] if random.random() < 0.97 else random.choice(INVALID_SESSIONS),
-            "rebalance_ms": REBALANCES[scene.cast.lasting] if random.random() < 0.7 else random.choice(REBALANCES),
+            "rebalance_ms": scene.cast.rebalance_ms if random.random() < 0.8 else random.choice(REBALANCES),
         }
         if self._draft and version == self._versions[Join].stop - 1:
             body["protocol_version"] = random.choice(PROTOCOL_VERSIONS)
@@ -197,6 +201,8 @@ class Likely:
         kind = name = None
         if body["version"] >= 5 and random.random() < 0.95:
             kind, name = scene.group.protocol_type or "consumer", scene.group.protocol or "p"
+            if random.random() < 0.06:
+                kind, name = random.choice(((kind, random.choice(NAMES)), (random.choice(TYPES), name)))
         return Step(client, "sync", {**body, "assignments": given, "protocol_type": kind, "protocol": name})
 
     def _beat(self, scene: Scene, clients: Sequence[str], random: Random) -> Step:

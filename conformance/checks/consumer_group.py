@@ -23,7 +23,7 @@ def editions(name: str) -> Iterable[str]:
 
 
 def calmed(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
-    """At the end all members, sometimes after all have joined, say again and again what they were given, undisturbed."""
+    """At the end all members, sometimes after all have joined, say again and again what they were given."""
     rounds = [step_of(Beat(client, Says.STAY, owned="told")) for _ in range(ROUNDS) for client in CLIENTS]
     joins = [step_of(Beat(client, Says.JOIN, topics=("t",), owned="none")) for client in CLIENTS]
     joins = joins if random.random() < 0.5 else []

@@ -64,6 +64,16 @@ def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
 COORDINATOR = _family(released)
 DRAFT_COORDINATOR = _family(draft)
 
+ANSWERS = (
+    "group/answers-join",
+    "group/answers-sync",
+    "group/answers-heartbeat",
+    "group/answers-leave",
+    "group/answers-offsets",
+    "group/answers-groups",
+)
+"""Whatever a conversation is drawn for, its answers are those that are documented."""
+
 GROUP_CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "group/generations",
@@ -80,6 +90,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
             "group/assignment-from-leader",
             "group/initial-delay",
             "group/join-phase-ends",
+            *ANSWERS,
         ),
     ),
     Check(
@@ -96,6 +107,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
             "group/unload-answers-all",
             "group/sessions-end",
             "group/sessions-kept",
+            *ANSWERS,
         ),
     ),
     Check(
@@ -110,6 +122,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
             "group/fenced-let-go",
             "group/fresh-ids",
             "group/ids-before-members",
+            *ANSWERS,
         ),
     ),
     Check(
@@ -119,12 +132,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
         conversation,
         values=300,
         invariants=(
-            "group/answers-join",
-            "group/answers-sync",
-            "group/answers-heartbeat",
-            "group/answers-leave",
-            "group/answers-offsets",
-            "group/answers-groups",
+            *ANSWERS,
             "group/stale-never-wins",
             "group/refused-changes-nothing",
             "group/refused-disturbs-nobody",
@@ -142,6 +150,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
             "group/outlives-moves",
             "group/goes-on-after-moves",
             "group/failed-writes-count-nothing",
+            *ANSWERS,
         ),
     ),
     Check(

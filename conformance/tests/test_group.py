@@ -488,7 +488,7 @@ def test_a_failing_conversation_shrinks_until_no_step_can_be_left_out() -> None:
         invariant = next(each for each in OURS if each.id == least.invariant)
         steps = least.case.steps
         assert len(longest.case.steps) > 20
-        assert len(steps) <= 4, shorthand(steps)
+        assert len(steps) <= 6, shorthand(steps)
         for left_out in range(len(steps)):
             found = worker.violation(replace(least.case, steps=steps[:left_out] + steps[left_out + 1 :]), invariant)
             assert found is None or found[1].shape != least.violation.shape, shorthand(steps)
