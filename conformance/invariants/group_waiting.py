@@ -322,6 +322,8 @@ def sessions_kept(history: History) -> Iterator[Violation]:
         last = talk.settled(request.member, request.generation, each.index)
         if last is None or last.by is None or last.to_ms is None or _driven_out(talk, request.member, last, each):
             continue
+        if isinstance(last.request, Sync) and talk.settled_before(request.generation, last.by):
+            continue  # asked once more for its assignment: no sign of life to the coordinator in Java
         silent = each.at_ms - last.to_ms
         patience = talk.shortest_wait_ms(request.member, each.index)
         if silent < patience:
