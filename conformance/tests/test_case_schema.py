@@ -49,7 +49,8 @@ def filed(name: str, out: Path) -> list[dict[str, Any]]:
     def find(target: str) -> Target:
         return InProcess(vice.made())
 
-    options = Options((f"miniature/{name}",), checks=(vice.check,), messages=(vice.subject,), workers=1, out=out)
+    chosen = (vice.check,), (vice.subject,)
+    options = Options((f"miniature/{name}",), subject_of(vice).edition, *chosen, workers=1, out=out)
     assert gate.hold(options, find).ledger is not None
     return [json.loads(path.read_text("utf-8")) for path in sorted((out / "failures").glob("*.json"))]
 
