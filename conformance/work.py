@@ -228,7 +228,7 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
     if not check.shrinks or remembers:
         return best
     tried: set[str] = set()
-    most = DEADLY_TRIES if wanted[0] == "died" else TRIES
+    most = DEADLY_TRIES if wanted[:1] == ("died",) else TRIES
 
     def fails(value: Any) -> bool:
         nonlocal best

@@ -202,7 +202,8 @@ def lost_when_out(history: History) -> Iterator[Violation]:
             then = tuple(before_join(then))  # type: ignore[arg-type]
             lost, revoked = callbacks(then, Lost), callbacks(then, Revoked)
             if who.is_out and revoked:
-                yield breach(each, f"{listed(revoked)} was revoked by a consumer that is out of the group", "lost")
+                why = f"{listed(revoked)} was revoked by a consumer that is out of the group"
+                yield breach(each, why, "lost", "revoked")
             if who.is_out and (kept := each.after.owned) and each.met.round is Round.OUT and each.rules.prepares_again:
                 yield breach(each, f"it is out of the group, and joins with {listed(kept)}", "lost", "kept")
             if not who.is_out and lost:

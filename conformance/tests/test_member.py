@@ -430,6 +430,9 @@ def test_the_least_case_of_a_vice_is_least_and_its_reference_passes_it(name: str
         return any(law.search(held(vice.made(), Case(vice.check, edition_name, Role.MEMBER, steps))))
 
     assert shows(*steps)
+    # Without a shape, failures could not be told apart.
+    case = Case(vice.check, edition_name, Role.MEMBER, steps)
+    assert all(violation.shape for violation in law.search(held(vice.made(), case)))
     assert not [k for k in range(len(steps)) if shows(*steps[:k], *steps[k + 1 :])]
     assert broken(held(Belonging(), Case(vice.check, edition_name, Role.MEMBER, steps))) == {}
 
