@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from conformance.apis.group import event_of, reply_of
 from conformance.core.history import History, Observation, Replied, Unsupported
+from conformance.core.once import once
 from conformance.models.group.names import Names
 from conformance.models.group.service import By, Elapse, Event, resolved
 from conformance.models.group.words import Joined, Reply, Request
@@ -73,17 +74,8 @@ class Trace:
         return self.moments[-1].to_ms if self.moments else 0
 
 
-_LAST: list[tuple[History, Trace]] = []
-"""One invariant after the other asks for the same history."""
-
-
+@once
 def trace(history: History) -> Trace:
-    if not _LAST or _LAST[0][0] is not history:
-        _LAST[:] = [(history, _traced(history))]
-    return _LAST[0][1]
-
-
-def _traced(history: History) -> Trace:
     asked: dict[int, Asked] = {}
     moments: list[Moment] = []
     strays: list[tuple[int, Reply]] = []

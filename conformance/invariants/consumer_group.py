@@ -13,8 +13,8 @@ from typing import Any
 from conformance.apis.consumer_group import BEAT, event_of
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import History, Op, Refused, Replied
+from conformance.core.once import once
 from conformance.core.verdict import Violation
-from conformance.invariants.once import once
 from conformance.invariants.registry import invariant
 from conformance.models.assignment import Partition
 from conformance.models.consumer_group import (

@@ -13,6 +13,7 @@ from conformance.apis.group_trace import Trace, trace
 from conformance.core.case import Role
 from conformance.core.edition import KIP_429, edition
 from conformance.core.history import History
+from conformance.core.once import once
 from conformance.core.verdict import Violation
 from conformance.invariants.group_requests import at, breach
 from conformance.invariants.registry import invariant
@@ -119,15 +120,10 @@ def _coordinator(edition_name: str, hints: Hints) -> Coordinator:
     return following
 
 
-_LAST: list[tuple[History, tuple[Difference, ...]]] = []
-"""One invariant after the other asks for the same history."""
-
-
+@once
 def differences(history: History) -> tuple[Difference, ...]:
     """Of the first step that has any."""
-    if not _LAST or _LAST[0][0] is not history:
-        _LAST[:] = [(history, tuple(_compared(history)))]
-    return _LAST[0][1]
+    return tuple(_compared(history))
 
 
 def _compared(history: History) -> Iterator[Difference]:

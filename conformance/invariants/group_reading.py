@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from conformance.apis.group_trace import Asked, Moment, Trace, trace
 from conformance.core.edition import edition
 from conformance.core.history import History
+from conformance.core.once import once
 from conformance.invariants.group_requests import REFUSED, error_of, granted, instances, named, passes_time
 from conformance.models.group.editions import coordinator
 from conformance.models.group.rules import Rules
@@ -355,11 +356,9 @@ class Reading:
         return (each for each in self.trace.moments if first < each.index < last)
 
 
+@once
 def reading(history: History) -> Reading:
-    found = trace(history)
-    if not _LAST or _LAST[0].trace is not found:
-        _LAST[:] = [Reading(found, _rules(history.case.edition))]
-    return _LAST[0]
+    return Reading(trace(history), _rules(history.case.edition))
 
 
 def _rules(edition_name: str) -> Rules:
@@ -368,10 +367,6 @@ def _rules(edition_name: str) -> Rules:
     if found is None:
         raise LookupError(f"{edition_name} says nothing of a group coordinator")
     return found.rules
-
-
-_LAST: list[Reading] = []
-"""One invariant after the other reads the same conversation."""
 
 
 def _ids(asked: Asked, join: Join) -> set[str]:

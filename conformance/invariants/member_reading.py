@@ -8,6 +8,7 @@ from typing import Final
 from conformance.apis.member import action_of, event_of, rules_of
 from conformance.core.edition import edition
 from conformance.core.history import History, Op, Refused, Replied
+from conformance.core.once import once
 from conformance.invariants.member_view import (
     LATEST_MS,
     NOBODY,
@@ -19,7 +20,6 @@ from conformance.invariants.member_view import (
     is_cooperative,
     is_incompatible,
 )
-from conformance.invariants.once import once
 from conformance.models.group.words import (
     Beat,
     Blob,
