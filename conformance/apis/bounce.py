@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from conformance.core.case import Step, step
 from conformance.core.history import History, Replied
+from conformance.models.assignment import listed
 from conformance.models.happenings import (
     Assigned,
     Counted,
@@ -147,7 +148,7 @@ def words(happening: Happening) -> str:
             who = ", ".join(f"{each.member} speaks {each.version}" for each in members)
             return f"generation {generation}: {who}; {leader} leads, {protocol}"
         case Assigned(member, _, partitions, error):
-            return f"{member} is assigned {listed(partitions) or 'nothing'}" + (f", error {error}" if error else "")
+            return f"{member} is assigned {listed(partitions)}" + (f", error {error}" if error else "")
         case Counted(member, total):
             return f"num.incompatible.rebalance of {member} is {total}"
         case StreamsLed(generation, leader, version):
@@ -160,10 +161,6 @@ def words(happening: Happening) -> str:
             return f"the group of {len(members)} rests in generation {generation}"
         case Restless():
             return "the group does not rest"
-
-
-def listed(partitions: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{topic}-{number}" for topic, number in partitions)
 
 
 # Answers

@@ -13,8 +13,16 @@ from conformance.core.case import Role, Step, step
 from conformance.core.history import History, Op, Replied
 from conformance.core.verdict import Violation
 from conformance.invariants.cooperation import ROUNDS
-from conformance.invariants.rounds import listed
-from conformance.models.assignment import ASSIGNORS, COOPERATIVE, NO_GENERATION, STICKY, Group, Member, Partition
+from conformance.models.assignment import (
+    ASSIGNORS,
+    COOPERATIVE,
+    NO_GENERATION,
+    STICKY,
+    Group,
+    Member,
+    Partition,
+    listed,
+)
 from conformance.models.sticky import sticky
 from conformance.targets.protocol import Claims
 from strategies import membership as groups

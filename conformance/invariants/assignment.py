@@ -6,17 +6,7 @@ from conformance.core.case import Case, Role, Step
 from conformance.core.history import History, Refused, Replied
 from conformance.core.verdict import Grade, Violation
 from conformance.invariants.registry import invariant
-from conformance.invariants.rounds import (
-    STICKIES,
-    Round,
-    every_round,
-    giveable,
-    is_assign,
-    listed,
-    named,
-    of_assignors,
-    rounds,
-)
+from conformance.invariants.rounds import STICKIES, Round, every_round, giveable, is_assign, of_assignors, rounds
 from conformance.models.assignment import (
     COOPERATIVE,
     RANGE,
@@ -24,6 +14,8 @@ from conformance.models.assignment import (
     STICKY,
     Assignment,
     in_order,
+    listed,
+    named,
     range_,
     roundrobin,
 )

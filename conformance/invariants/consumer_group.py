@@ -16,7 +16,7 @@ from conformance.core.history import History, Op, Refused, Replied
 from conformance.core.once import once
 from conformance.core.verdict import Violation
 from conformance.invariants.registry import invariant
-from conformance.models.assignment import Partition
+from conformance.models.assignment import Partition, named
 from conformance.models.consumer_group import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
@@ -188,10 +188,6 @@ def breach(moment: Moment, why: str, expected: str, *shape: str, at: Iterable[in
     return Violation(why, (*at, moment.op.index), expected, seen, shape=shape)
 
 
-def _named(partition: Partition) -> str:
-    return f"{partition[0]}-{partition[1]}"
-
-
 @invariant("consumer-group/one-owner", "grp-04", role=Role.COORDINATOR, concerns=beats)
 def one_owner(history: History) -> Iterator[Violation]:
     """A partition goes to its new owner only after the old one acknowledged that it gave it up, left or was fenced."""
@@ -201,11 +197,11 @@ def one_owner(history: History) -> Iterator[Violation]:
                 if other.name != each.beat.client and partition in other.holds:
                     was = other.holds[partition]
                     why = (
-                        f"{_named(partition)} was given to {other.name}, which has not said since that it gave it up; "
+                        f"{named(partition)} was given to {other.name}, which has not said since that it gave it up; "
                         f"now it is given to {each.beat.client}"
                     )
                     kind = "never asked to revoke" if partition in other.memory.given else "not yet revoked"
-                    yield breach(each, why, f"{_named(partition)} to nobody else yet", kind, at=[was])
+                    yield breach(each, why, f"{named(partition)} to nobody else yet", kind, at=[was])
 
 
 @invariant("consumer-group/epochs-rise", "grp-04", role=Role.COORDINATOR, concerns=beats)

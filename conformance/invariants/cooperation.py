@@ -6,8 +6,8 @@ from conformance.core.case import Role
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Violation
 from conformance.invariants.registry import invariant
-from conformance.invariants.rounds import Round, is_balanced, listed, named, of_assignors, rounds
-from conformance.models.assignment import COOPERATIVE, Member, Partition
+from conformance.invariants.rounds import Round, is_balanced, of_assignors, rounds
+from conformance.models.assignment import COOPERATIVE, Member, Partition, listed, named
 
 ROUNDS = 3
 """So many further rounds of an unchanged group are enough (Kafka's own takes two)."""

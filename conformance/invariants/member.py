@@ -11,7 +11,7 @@ from conformance.core.verdict import Violation
 from conformance.invariants.member_reading import Moment, moments
 from conformance.invariants.member_view import Round, is_incompatible, protocol_of
 from conformance.invariants.registry import invariant
-from conformance.models.assignment import Partition
+from conformance.models.assignment import Partition, listed
 from conformance.models.group.words import Join
 from conformance.models.member.client import Open
 from conformance.models.member.words import (
@@ -62,10 +62,6 @@ def said(action: object) -> str:
             named = "" if member is None else f" as {member or 'nobody'}"
             generation = getattr(action, "generation", None)
             return f"{type(action).__name__}{named}{'' if generation is None else f' of generation {generation}'}"
-
-
-def listed(partitions: Iterable[Partition]) -> str:
-    return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions)) or "nothing"
 
 
 def before_join(actions: Iterable[object]) -> Iterator[object]:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from conformance.core.case import Role
 from conformance.core.history import History
 from conformance.core.verdict import Violation
-from conformance.invariants.member import breach, every, joins, listed, on
+from conformance.invariants.member import breach, every, joins, on
 from conformance.invariants.member_reading import Moment, moments
 from conformance.invariants.member_view import NOBODY, Round, Who
 from conformance.invariants.registry import invariant
+from conformance.models.assignment import listed
 from conformance.models.group.words import (
     EMPTY,
     NO_GENERATION,

@@ -12,8 +12,8 @@ from conformance.core.case import Role
 from conformance.core.history import History
 from conformance.core.verdict import Violation
 from conformance.invariants.registry import invariant
-from conformance.invariants.rounds import Round, listed, named, of_assignors, rounds
-from conformance.models.assignment import Member, Partition
+from conformance.invariants.rounds import Round, of_assignors, rounds
+from conformance.models.assignment import Member, Partition, listed, named
 from conformance.models.membership import V0
 from conformance.models.mixed_group import DRAFT
 

@@ -7,12 +7,12 @@ state to, and the searches that go through what was seen of a group and say who 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from conformance.apis.bounce import Moment, listed, moments
+from conformance.apis.bounce import Moment, moments
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Violation
 from conformance.invariants.registry import invariant
-from conformance.models.assignment import Partition
+from conformance.models.assignment import Partition, listed
 from conformance.models.happenings import Assigned, Ended, Formed, Gave, PutOut, Rests, Took
 from conformance.models.membership import V0
 from conformance.models.operations import TOPICS

@@ -1,6 +1,6 @@
 """Answers of a leader, as what they say about each member and each partition."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -104,15 +104,6 @@ def _shares(op: Op) -> tuple[Share, ...] | None:
         return tuple(shares(op.observation))
     except ValueError:
         return None
-
-
-def named(partition: Partition) -> str:
-    """``t0-1``, as Kafka writes it."""
-    return f"{partition[0]}-{partition[1]}"
-
-
-def listed(partitions: Iterable[Partition]) -> str:
-    return ", ".join(map(named, sorted(partitions))) or "nothing"
 
 
 def giveable(each: Round, sizes: Mapping[str, int], held: Mapping[str, frozenset[Partition]]) -> Iterator[

@@ -11,8 +11,8 @@ from conformance.core.case import Case, Role, Step
 from conformance.core.history import History, Op, Replied
 from conformance.core.verdict import Grade, Violation
 from conformance.invariants.registry import invariant
-from conformance.invariants.rounds import STICKIES, Round, is_balanced, listed, named, of_assignors, rounds
-from conformance.models.assignment import COOPERATIVE, STICKY, Member, Partition
+from conformance.invariants.rounds import STICKIES, Round, is_balanced, of_assignors, rounds
+from conformance.models.assignment import COOPERATIVE, STICKY, Member, Partition, listed, named
 from conformance.models.sticky import agreed
 
 

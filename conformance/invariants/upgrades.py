@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from conformance.apis.bounce import Moment, event_of, listed
+from conformance.apis.bounce import Moment, event_of
 from conformance.core.case import Role
 from conformance.core.edition import KIP_429
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Violation
 from conformance.invariants.ownership import Books, every_step, is_mixed, told
 from conformance.invariants.registry import invariant
-from conformance.models.assignment import Partition
+from conformance.models.assignment import Partition, listed
 from conformance.models.happenings import (
     Assigned,
     Counted,
@@ -160,13 +160,13 @@ def mixed(history: History) -> Iterator[Violation]:
                 where = f"{at_a_glance(books.generation)}: {member}"
                 at = (books.formed_at, moment.step)
                 if version == V0 and (partitions or not error):
-                    what = f"gets {listed(partitions) or 'nothing'}" + ("" if error else " and no error")
+                    what = f"gets {listed(partitions)}" + ("" if error else " and no error")
                     yield Violation(f"{where}, which speaks 0, {what}", at, "nothing, and an error", what,
                                     shape=("mixed", "partitions" if partitions else "no error"))  # fmt: skip
                 if version > V0 and set(partitions) != had:
                     more, less = sorted(set(partitions) - had), sorted(had - set(partitions))
                     what = f"is given {listed(more)}" if more else f"loses {listed(less)}"
-                    yield Violation(f"{where}, which had {listed(sorted(had)) or 'nothing'}, {what}", at,
+                    yield Violation(f"{where}, which had {listed(had)}, {what}", at,
                                     "what it had", what, shape=("mixed", "given" if more else "taken"))  # fmt: skip
 
 

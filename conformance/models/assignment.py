@@ -85,6 +85,15 @@ class Group:
         return {partition: tuple(members) for partition, members in found.items()}
 
 
+def named(partition: Partition) -> str:
+    """``t0-1``, as Kafka writes it."""
+    return f"{partition[0]}-{partition[1]}"
+
+
+def listed(partitions: Iterable[Partition]) -> str:
+    return ", ".join(map(named, sorted(partitions))) or "nothing"
+
+
 def partitions_of(topics: Iterable[Topic]) -> list[Partition]:
     return [
         (each.name, number)
