@@ -1,0 +1,136 @@
+"""Which shards a campaign has: a function of what is asked for, never of workers, cores or executors."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from typing import Any, Final, Literal, TypeAlias
+
+from conformance.campaign.rows import Found, Key, Stage
+
+Engine: TypeAlias = Literal["mixed", "hypothesis", "compiled"]
+ENGINES: Final[tuple[Engine, ...]] = ("mixed", "hypothesis", "compiled")
+USUAL_CASES: Final = 20_000
+"""Of a target, where nothing else is asked for."""
+USUAL_ROUNDS: Final = 4
+SHARDS_A_ROUND: Final = 8
+"""Of a target, as long as that makes shards of a reasonable size."""
+LEAST_SHARD: Final = 250
+MOST_SHARD: Final = 5_000
+REDUCED_TOGETHER: Final = 6
+"""So many failures are reduced by one shard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the child of a shard may take: far more than a shard that is well ever takes."""
+
+    wall_s: float
+    cpu_s: float
+    """Of the child itself; what its testees take they account for."""
+    memory: int = 4 << 30
+    """Bytes of address space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """All that ``run_shard`` is given, besides the snapshot of the corpus: plain data."""
+
+    campaign: str
+    round: int
+    shard: int
+    stage: Stage
+    target: str
+    target_version: str
+    edition: str
+    checks: tuple[str, ...]
+    engine: Engine
+    seed: int
+    """Of the campaign."""
+    cases: int
+    corpus: str
+    """Digest of the snapshot; empty: there is none."""
+    reduces: tuple[Found, ...] = ()
+    deterministic: bool = True
+
+    @property
+    def key(self) -> Key:
+        return Key(self.campaign, self.round, self.shard)
+
+    @property
+    def own_seed(self) -> int:
+        """Of all that is drawn in this shard: 63 bits, the same in every process."""
+        text = "/".join(map(str, (self.campaign, self.seed, self.round, self.shard, self.target)))
+        return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1
+
+    @property
+    def bounds(self) -> Bounds:
+        number = self.cases if self.stage == "hold" else 300 * len(self.reduces)
+        return Bounds(wall_s=120 + 2.0 * number, cpu_s=60 + 0.5 * number)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """A target of a campaign."""
+
+    name: str
+    version: str
+    deterministic: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """As the manifest has it: all that decides what is drawn."""
+
+    campaign: str
+    aims: tuple[Aim, ...]
+    edition: str
+    checks: tuple[str, ...]
+    engine: Engine
+    seed: int
+    cases: int | None
+    """Of each target over all rounds; None: as many as there is time for."""
+    rounds: int | None
+    """None: as many as there is time for."""
+    shard_cases: int
+
+    def shards(self, round_: int, corpus: str) -> Iterator[Shard]:
+        """Those of the first stage. ``corpus``: the digest of the snapshot that the round begins with."""
+        number = 0
+        for aim in self.aims:
+            for cases in self.sizes(round_):
+                yield self._shard(aim, round_, number, "hold", cases, corpus)
+                number += 1
+
+    def sizes(self, round_: int) -> Iterator[int]:
+        """Cases of each shard of a target in that round."""
+        if self.cases is None:
+            yield from [self.shard_cases] * SHARDS_A_ROUND
+            return
+        assert self.rounds is not None
+        left = self.cases // self.rounds + (round_ < self.cases % self.rounds)
+        while left:
+            yield min(left, self.shard_cases)
+            left -= min(left, self.shard_cases)
+
+    def reductions(self, round_: int, after: int, aim: Aim, found: tuple[Found, ...]) -> Iterator[Shard]:
+        """Those of the second stage, numbered from ``after`` on."""
+        for at in range(0, len(found), REDUCED_TOGETHER):
+            some = found[at : at + REDUCED_TOGETHER]
+            yield self._shard(aim, round_, after + at // REDUCED_TOGETHER, "reduce", 0, "", some)
+
+    def _shard(
+        self, aim: Aim, round_: int, number: int, stage: Stage, cases: int, corpus: str, found: tuple[Found, ...] = ()
+    ) -> Shard:
+        return Shard(
+            self.campaign, round_, number, stage, aim.name, aim.version, self.edition, self.checks, self.engine,
+            self.seed, cases, corpus, found, aim.deterministic,
+        )  # fmt: skip
+
+
+def shard_size(cases: int, rounds: int) -> int:
+    """Of a plan with so many cases for each target."""
+    return min(max(-(-cases // (rounds * SHARDS_A_ROUND)), LEAST_SHARD), MOST_SHARD)
