@@ -12,10 +12,10 @@ from conformance.targets.java import JavaCodec, java_judge
 from conformance.targets.protocol import Unavailable as Missing
 
 REQUIRE = "KIPCHECK_REQUIRE"
-"""Words with commas between them, ``jars``, ``index``, ``go``, ``node``: a test that cannot have what it needs of it
-fails. ``index``: earlier releases of Python clients, in environments of their own.
+"""Words with commas between them, ``jars``, ``index``, ``go``, ``node``, ``spark``: a test that cannot have what it
+needs of it fails. ``index``: earlier releases of Python clients, in environments of their own.
 """
-NEEDS = {"jars": "jars", "all_jars": "jars", "go": "go", "node": "node"}
+NEEDS = {"jars": "jars", "all_jars": "jars", "go": "go", "node": "node", "spark": "spark"}
 """Marker -> the word for what it needs."""
 ORACLES = {
     "3.9.2": ("streams", "metadata", "group-coordinator", "transaction-coordinator"),
@@ -27,12 +27,12 @@ ORACLES = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-jars", action="store_true", help="run the tests on every release line too")
+    parser.addoption("--faults", action="store_true", help="run the slow drills of campaigns too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--all-jars"):
-        return
-    left = [item for item in items if item.get_closest_marker("all_jars")]
+    unasked = [marker for marker in ("all_jars", "faults") if not config.getoption(f"--{marker.replace('_', '-')}")]
+    left = [item for item in items if any(item.get_closest_marker(marker) for marker in unasked)]
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
