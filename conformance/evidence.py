@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from conformance.checks import CHECKS
 from conformance.core.case import Case, Step
 from conformance.core.history import Died
-from conformance.core.ledger import spans
+from conformance.core.ledger import Line, spans
 from conformance.core.requirement import requirements
 from conformance.core.tags import tags_of
+from conformance.failures import file
 from conformance.invariants.registry import all_invariants
 from conformance.targets.protocol import TargetInfo
 
@@ -24,13 +24,20 @@ SHORT = 4096
 
 
 def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[str, Any]:
-    """The ledger's line, and ``failures/ID.json`` beside it. Of ``members`` the least that was shrunk is shown."""
+    """The ledger's line, and ``failures/ID.json`` beside it."""
+    return file(*told(info, members), out)
+
+
+def told(info: TargetInfo, members: Sequence["Finding"]) -> tuple[Line, Line]:
+    """What the ledger says of the failure, and what its file holds. Of ``members`` the least that was shrunk is shown.
+
+    How to reproduce it is left empty in both: that depends on where the file will be.
+    """
     shown = min(members, key=lambda each: (-len(each.shape), _size(each.case)))
     check = CHECKS[shown.unit.check]
     invariant = next(each for each in all_invariants(check.role) if each.id == shown.invariant)
-    path = (out / "failures" / f"{_id(info, shown)}.json").absolute()
     line = {
-        "id": path.stem,
+        "id": _id(info, shown),
         "target": info.name,
         "version": info.version,
         "check": check.id,
@@ -59,15 +66,12 @@ def failure(info: TargetInfo, members: Sequence["Finding"], out: Path) -> dict[s
         "guilty_step": shown.violation.at[-1],
         "exhibits": check.family.exhibits(shown.history, shown.violation),
         "case_id": shown.case.id,
-        "reproduce": f"kipcheck replay {shlex.quote(str(path))}",
+        "reproduce": "",
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    filed = {"format": 1, **line, "case": shown.case.plain, **_told(shown)}
-    path.write_text(json.dumps(filed, indent=1, ensure_ascii=False) + "\n", "utf-8", errors="backslashreplace")
-    return line
+    return line, {"format": 1, **line, "case": shown.case.plain, **_stderr(shown)}
 
 
-def _told(shown: "Finding") -> dict[str, str]:
+def _stderr(shown: "Finding") -> dict[str, str]:
     """What a target that went down wrote to stderr: where it hung, if it told that."""
     observation = shown.history.ops[shown.violation.at[-1]].observation
     return {"stderr": observation.evidence} if isinstance(observation, Died) and observation.evidence else {}

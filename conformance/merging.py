@@ -1,16 +1,16 @@
 """One ledger of many: the parts of a run, or runs of different targets or checks, made alike."""
 
 import json
-import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from conformance.core import exits
-from conformance.core.ledger import NAME, Ledger, Line, Place, Writer, numbers, read, spans
+from conformance.core.ledger import NAME, Ledger, Line, Place, Writer, read, spans
 from conformance.core.part import Part
+from conformance.failures import Members, file, filed, gathered, united
 
 ALIKE: Mapping[str, str] = {"edition": "--edition", "seed": "--seed", "cases": "--cases"}
 """What has to be the same in all that is merged, and the option that says it."""
@@ -286,86 +286,9 @@ def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]
 
 
 def _failures(sources: Sequence[Source], out: Path) -> Iterator[Line]:
-    by_id: dict[str, list[tuple[Line, Line | None]]] = {}
+    by_id: dict[str, Members] = {}
     for source in sources:
         for line in source.ledger.failures:
-            by_id.setdefault(line["id"], []).append((line, _filed(source.folder, line["id"])))
-    merged = _gathered(by_id)
-    for members in merged:
-        line, filed = min(members, key=lambda each: _least(*each))
-        lines = [each for each, _ in members]
-        line = {**line, **_together(lines)}
-        path = (out / "failures" / f"{line['id']}.json").absolute()
-        line["reproduce"] = f"kipcheck replay {shlex.quote(str(path))}"
-        if filed is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(
-                {**filed, **{key: each for key, each in line.items() if key != "type"}}, indent=1, ensure_ascii=False
-            )
-            path.write_text(text + "\n", "utf-8", errors="backslashreplace")
-        yield line
-
-
-def _filed(folder: Path, id: str) -> Line | None:
-    """The file with the case; None where it is not there any more."""
-    try:
-        found = json.loads((folder / "failures" / f"{id}.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-Members = list[tuple[Line, Line | None]]
-
-
-def _gathered(by_id: Mapping[str, Members]) -> list[Members]:
-    """What was not shrunk goes, as in one run, to what was and breaks the same invariant as far as it tells."""
-    whole = {id: members for id, members in by_id.items() if any(line.get("shrunk", True) for line, _ in members)}
-    found = {id: list(members) for id, members in whole.items()}
-    for id, members in by_id.items():
-        if id in whole:
-            continue
-        line = members[0][0]
-        alike = [(other[0][0]["shape"], key) for key, other in whole.items() if _goes_to(line, other[0][0])]
-        found.setdefault(min(alike)[1] if alike else id, []).extend(members)
-    return list(found.values())
-
-
-def _goes_to(line: Line, other: Line) -> bool:
-    same = (line["target"], line["invariant"]) == (other["target"], other["invariant"])
-    return same and other["shape"][: len(line["shape"])] == line["shape"]
-
-
-def _least(line: Line, filed: Line | None) -> tuple[int, int, str]:
-    """The one with the least case, as ``evidence`` has it; of what was not shrunk the one that a run meets first."""
-    if not line.get("shrunk", True):
-        return -len(line["shape"]), 0, line["subject"]
-    steps = filed["case"]["steps"] if filed is not None else []
-    size = sum(len(json.dumps(step["body"])) for step in steps) if steps else 1 << 40
-    return -len(line["shape"]), size, line["case_id"]
-
-
-def _together(lines: Sequence[Line]) -> Line:
-    """What a failure is in all: cases and places of all, and whether all of it is expected."""
-    found: Line = {
-        "cases": sum(each["cases"] for each in lines),
-        "checks": sorted({check for each in lines for check in each["checks"]}),
-        "shrunk": any(each.get("shrunk", True) for each in lines),
-        "where": _where(each["where"] for each in lines),
-    }
-    expected = [each.get("known") or each.get("beyond") for each in lines]
-    if any(expected) and not all(each.get("known") for each in lines):
-        beyond = [
-            each["beyond"]["where"] if each.get("beyond") else each["where"] for each in lines if not each.get("known")
-        ]
-        reason = next(each for each in expected if each)
-        found |= {"known": None, "beyond": {**reason, "where": _where(beyond)}}
-    return found
-
-
-def _where(each: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    found: dict[str, set[int]] = {}
-    for where in each:
-        for subject, versions in where.items():
-            found.setdefault(subject, set()).update(numbers(versions))
-    return {subject: spans(versions) for subject, versions in sorted(found.items())}
+            by_id.setdefault(line["id"], []).append((line, filed(source.folder, line["id"])))
+    for members in gathered(by_id):
+        yield file(*united(members), out)

@@ -1,0 +1,99 @@
+"""Distinct failures: their files, and what those of several runs or shards are together.
+
+``Line`` is what a ledger says of one; ``filed`` is what ``failures/ID.json`` holds: the same, and the case.
+"""
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from conformance.core.ledger import Line, numbers, spans
+
+FOLDER = "failures"
+Members: TypeAlias = list[tuple[Line, Line | None]]
+"""Lines that tell of one failure, each with what its file holds; None where that is not there any more."""
+
+
+def file(line: Line, filed: Line | None, out: Path) -> Line:
+    """Write ``failures/ID.json`` under ``out``, as the line has it; gives the line with how to reproduce it.
+
+    Errors: OSError.
+    """
+    path = (out / FOLDER / f"{line['id']}.json").absolute()
+    line = {**line, "reproduce": f"kipcheck replay {shlex.quote(str(path))}"}
+    if filed is not None:
+        told = {**filed, **{key: each for key, each in line.items() if key != "type"}}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+        path.write_text(text, "utf-8", errors="backslashreplace")
+    return line
+
+
+def filed(folder: Path, id: str) -> Line | None:
+    """What the file under ``folder`` holds; None where it is not there any more."""
+    try:
+        found = json.loads((folder / FOLDER / f"{id}.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def gathered(by_id: Mapping[str, Members]) -> list[Members]:
+    """What was not shrunk goes, as in one run, to what was and breaks the same invariant as far as it tells."""
+    whole = {id: members for id, members in by_id.items() if any(line.get("shrunk", True) for line, _ in members)}
+    found = {id: list(members) for id, members in whole.items()}
+    for id, members in by_id.items():
+        if id in whole:
+            continue
+        line = members[0][0]
+        alike = [(other[0][0]["shape"], key) for key, other in whole.items() if _goes_to(line, other[0][0])]
+        found.setdefault(min(alike)[1] if alike else id, []).extend(members)
+    return list(found.values())
+
+
+def united(members: Members) -> tuple[Line, Line | None]:
+    """One failure of all that tell of it, with the least case of theirs."""
+    line, filed = min(members, key=lambda each: _least(*each))
+    return {**line, **_together([each for each, _ in members])}, filed
+
+
+def _goes_to(line: Line, other: Line) -> bool:
+    same = (line["target"], line["invariant"]) == (other["target"], other["invariant"])
+    return same and other["shape"][: len(line["shape"])] == line["shape"]
+
+
+def _least(line: Line, filed: Line | None) -> tuple[int, int, str]:
+    """The one with the least case, as ``evidence`` has it; of what was not shrunk the one that a run meets first."""
+    if not line.get("shrunk", True):
+        return -len(line["shape"]), 0, line["subject"]
+    steps = filed["case"]["steps"] if filed is not None else []
+    size = sum(len(json.dumps(step["body"])) for step in steps) if steps else 1 << 40
+    return -len(line["shape"]), size, line["case_id"]
+
+
+def _together(lines: Sequence[Line]) -> Line:
+    """What a failure is in all: cases and places of all, and whether all of it is expected."""
+    found: Line = {
+        "cases": sum(each["cases"] for each in lines),
+        "checks": sorted({check for each in lines for check in each["checks"]}),
+        "shrunk": any(each.get("shrunk", True) for each in lines),
+        "where": _where(each["where"] for each in lines),
+    }
+    expected = [each.get("known") or each.get("beyond") for each in lines]
+    if any(expected) and not all(each.get("known") for each in lines):
+        beyond = [
+            each["beyond"]["where"] if each.get("beyond") else each["where"] for each in lines if not each.get("known")
+        ]
+        reason = next(each for each in expected if each)
+        found |= {"known": None, "beyond": {**reason, "where": _where(beyond)}}
+    return found
+
+
+def _where(each: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    found: dict[str, set[int]] = {}
+    for where in each:
+        for subject, versions in where.items():
+            found.setdefault(subject, set()).update(numbers(versions))
+    return {subject: spans(versions) for subject, versions in sorted(found.items())}
