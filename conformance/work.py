@@ -137,26 +137,11 @@ class Worker:
 
     def _held(self, unit: Unit, session: Session) -> UnitResult:
         samples = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
-        result = UnitResult(unit)
         troubles, breaches = len(session.troubles), len(session.breaches)
-        histories = converse([each.case for each in samples], session)
-        for sample, history in zip(samples, histories, strict=True):
-            self._judge(result, sample, history)
-            if unit.compared:
-                result.answers.append(gist(history))
+        result = judged(unit, samples, converse([each.case for each in samples], session))
         result.troubles.extend(session.troubles[troubles:])
         result.breaches.extend(session.breaches[breaches:])
         return result
-
-    def _judge(self, result: UnitResult, sample: Sample, history: History) -> None:
-        check = CHECKS[result.unit.check]
-        verdicts = list(judge(history, invariants_of(check)))
-        by = {each.invariant: each.result.name for each in verdicts}
-        result.cases.append((sample.case.id, _word(verdicts, check.role), by))
-        for verdict in verdicts:
-            if verdict.result is Result.FAIL:
-                about = result.unit, history, sample.value, sample.number, sample.kind
-                result.findings.append(Finding(*about, verdict.invariant, verdict.violations[0]))
 
     def first(self, unit: Unit, invariant: Invariant) -> Finding | None:
         """The first of its cases that breaks the invariant; none after it is drawn."""
@@ -179,6 +164,22 @@ class Worker:
             for verdict in judge(history, (invariant,)):
                 if verdict.violations:
                     yield history, verdict.violations[0]
+
+
+def judged(unit: Unit, samples: Iterable[Sample], histories: Iterable[History]) -> UnitResult:
+    """What came of the cases of a unit, and what they break."""
+    result, check = UnitResult(unit), CHECKS[unit.check]
+    for sample, history in zip(samples, histories, strict=True):
+        verdicts = list(judge(history, invariants_of(check)))
+        by = {each.invariant: each.result.name for each in verdicts}
+        result.cases.append((sample.case.id, _word(verdicts, check.role), by))
+        for verdict in verdicts:
+            if verdict.result is Result.FAIL:
+                about = result.unit, history, sample.value, sample.number, sample.kind
+                result.findings.append(Finding(*about, verdict.invariant, verdict.violations[0]))
+        if unit.compared:
+            result.answers.append(gist(history))
+    return result
 
 
 @lru_cache(8)

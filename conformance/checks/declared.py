@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -12,6 +13,7 @@ from conformance.targets.protocol import Claims
 from strategies.nodes import Node
 
 Value: TypeAlias = Any
+Drawing: TypeAlias = Callable[[Random], Value]
 Exhibit: TypeAlias = dict[str, Any]
 """Plain data of one ``kind`` that a report knows how to show: ``bytes``, ``table`` or ``sequence``."""
 
@@ -55,6 +57,8 @@ class Family(Generic[S]):
     """What shows a failure, besides its sentences."""
     remains: Callable[[S, Value, tuple[str, ...]], tuple[str, ...]] = nothing_remains
     """What sort of things are left in a shrunk value, to tell failures apart whose violations look alike."""
+    batch: "Callable[[S, Random], Drawing] | None" = None
+    """How values are drawn that have something in common, which is drawn here; None: they have nothing in common."""
 
 
 class Conversation(NamedTuple):
@@ -125,10 +129,21 @@ class Check(Generic[S]):
         for number in range(self.values if values is None else values):
             known = number < len(self.first)
             random = self._random(subject, seed, number)
-            value = self.first[number](subject) if known else draw(subject, random)
-            random = self._random(subject, seed, number, "conversations")
-            for steps, kind in self.conversations(subject, value, random):
-                yield Sample(Case(self.id, subject.edition, self.role, steps), value, number, kind)
+            yield from self.about_value(
+                subject, self.first[number](subject) if known else draw(subject, random), seed, number
+            )
+
+    def about_value(self, subject: S, value: Value, seed: int, number: int) -> Iterator[Sample]:
+        """All samples of one value, whoever drew it: ``cases`` makes the same ones of a smaller value."""
+        random = self._random(subject, seed, number, "conversations")
+        for steps, kind in self.conversations(subject, value, random):
+            yield Sample(Case(self.id, subject.edition, self.role, steps), value, number, kind)
+
+    def drawing(self, subject: S, random: Random) -> Drawing:
+        """How a batch of values is drawn. ``random`` has a say in what they have in common."""
+        if self.draw is None and self.family.batch is not None:
+            return self.family.batch(subject, random)
+        return partial(self.draw or self.family.draw, subject)
 
     def cases(self, subject: S, value: Value, seed: int, number: int, kind: str) -> Iterator[Case]:
         """The same choices for another value: what a shrinker makes of a smaller one."""
