@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from conformance.checks.declared import Conversation, Exhibit, Family
+from conformance.checks.declared import Conversation, Drawing, Exhibit, Family
 from conformance.core.case import Role, Step, steps_from
 from conformance.core.history import Died, History, Lost, Observation, Refused, Replied, Silent, Unsupported
 from conformance.core.verdict import Violation
@@ -56,11 +56,18 @@ def machine_family(
         return Subject(edition, name)
 
     def drawn(subject: Subject, random: Random) -> Value:
+        return batch(subject, random)(random)
+
+    def batch(subject: Subject, random: Random) -> Drawing:
+        """Under one swarm."""
         found = conversations(subject.edition)
-        return [
-            {"actor": each.actor, "verb": each.verb, "body": dict(each.body)}
-            for each in found.draw(random, found.swarm(random))
-        ]
+        swarm = found.swarm(random)
+
+        def one(random: Random) -> Value:
+            steps = found.draw(random, swarm)
+            return [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
+
+        return one
 
     return Family(
         role,
@@ -70,6 +77,7 @@ def machine_family(
         node=lambda subject: conversations(subject.edition).declaration,
         draw=drawn,
         exhibits=lambda history, violation: sequence(history, violation, wording),
+        batch=batch,
     )
 
 
