@@ -1,0 +1,98 @@
+"""What a campaign keeps: values that showed what had not been seen, and the coverage keys of all that was.
+
+A snapshot is what all shards of a round begin with. What they bring back makes the next one: ``grown``.
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Final, Self
+
+from conformance.campaign.cover import cover
+from conformance.campaign.rows import Kept, Row, digest_of
+from conformance.campaign.values import plain_text, value_of
+
+__all__ = ["Damaged", "Snapshot", "grown", "plain_text", "value_of"]
+
+FORMAT: Final = 1
+
+
+class Damaged(ValueError):
+    """Bytes that were a snapshot once, or never were."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    entries: tuple[Kept, ...] = ()
+    """In the order in which they came: the newest last."""
+    keys: frozenset[int] = frozenset()
+    """All that were ever seen, also in values that are not kept."""
+
+    @classmethod
+    def empty(cls) -> Self:
+        return cls()
+
+    @cached_property
+    def digest(self) -> str:
+        """Of what it holds, not of its bytes; empty where it holds nothing."""
+        if not self.entries and not self.keys:
+            return ""
+        return digest_of([[[each.id, each.keys, each.steps] for each in self.entries], sorted(self.keys)])
+
+    def dump(self) -> bytes:
+        """JSON Lines in gzip: a header with all keys, then an entry a line."""
+        header = {"format": FORMAT, "digest": self.digest, "entries": len(self.entries), "keys": sorted(self.keys)}
+        lines = (json.dumps(each, separators=(",", ":")) for each in (header, *map(asdict, self.entries)))
+        return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0, compresslevel=6)
+
+    @classmethod
+    def load(cls, data: bytes) -> Self:
+        """What ``dump`` gave. Errors: ``Damaged`` that says in which way."""
+        try:
+            header, *entries = map(json.loads, gzip.decompress(data).splitlines())
+            if header["format"] != FORMAT:
+                raise Damaged(f"format {FORMAT} of a corpus is read, not {header['format']}")
+            found = cls(tuple(map(_entry, entries)), frozenset(header["keys"]))
+            told = header["digest"]
+        except Damaged:
+            raise
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as wrong:
+            raise Damaged(f"no corpus: {wrong}") from None
+        if found.digest != told:
+            raise Damaged(f"it has the digest {found.digest or 'of nothing'}, and says {told or 'nothing'}")
+        return found
+
+
+def _entry(plain: dict[str, Any]) -> Kept:
+    return Kept(**{**plain, "keys": tuple(plain["keys"])})
+
+
+def grown(snapshot: Snapshot, rows: Iterable[Row]) -> Snapshot:
+    """With what the rows bring, less what is then needed no more: the same for the same rows in any order.
+
+    Where a target has threads of its own, what it shows is another thing every time. Other targets are to begin their
+    next round with the same corpus all the same, so its rows give nothing as long as there are rows of such others.
+    """
+    found = sorted(rows, key=lambda row: row.key)
+    if any(row.deterministic for row in found):
+        found = [row for row in found if row.deterministic]
+    entries = list(_united([*snapshot.entries, *(each for row in found for each in row.kept)]))
+    keys = snapshot.keys.union(*(row.coverage for row in found), *(each.keys for each in entries))
+    return Snapshot(tuple(entries[index] for index in cover(entries)), keys)
+
+
+def _united(entries: Iterable[Kept]) -> Iterator[Kept]:
+    """Each value once, where it came first, with the keys that it showed to anybody."""
+    by_id: dict[str, Kept] = {}
+    for each in entries:
+        first = by_id.setdefault(each.id, each)
+        if first.keys != each.keys:
+            keys = tuple(sorted({*first.keys, *each.keys}))
+            by_id[each.id] = Kept(
+                first.check, first.edition, first.subject, first.version, first.value, keys,
+                max(first.steps, each.steps),
+            )  # fmt: skip
+    yield from by_id.values()
