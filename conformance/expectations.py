@@ -13,7 +13,7 @@ from conformance.core.known_files import Wrong
 from conformance.core.ledger import Line, spans
 from conformance.known_lists import load, stranger
 from conformance.profile import Profile
-from conformance.selection import Misused, Options
+from conformance.selection import Misused, Options, subjects
 from conformance.targets.protocol import Broken, TargetInfo, Unstable
 from conformance.work import Finding, UnitResult, Worker, invariants_of
 
@@ -148,11 +148,16 @@ class Account:
 
     def flaky(self, finding: Finding) -> Entry | None:
         """The entry that says that this comes and goes."""
-        unit, place = finding.unit, (finding.unit.subject, finding.unit.version)
+        unit, violation = finding.unit, finding.violation
+        place = unit.subject, unit.version
+        return self.listed_flaky(unit.check, finding.invariant, place, violation.shape, violation.why)
+
+    def listed_flaky(
+        self, check: str, invariant: str, place: Place, shape: Sequence[str], why: str
+    ) -> Entry | None:
         for entry in self._listed("flaky"):
-            about = unit.check in entry.checks and entry.invariant == finding.invariant
-            violation = finding.violation
-            if about and entry.names(place) and entry.alike(violation.shape, violation.why, whole=False):
+            about = check in entry.checks and entry.invariant == invariant
+            if about and entry.names(place) and entry.alike(shape, why, whole=False):
                 self._held.shown.setdefault(entry, set()).add(place)
                 return entry
         return None
@@ -265,9 +270,7 @@ class Account:
             return {place for other, invariant, place in self._held.looked if other == id and invariant is None}
         if id not in self._held.places:
             self._held.places[id] = {
-                (subject.name, subject.version)
-                for subject in check.family.subjects(self._draw.edition)
-                if check.family.claimed(subject, self._held.info.claims) and check.about(subject)
+                (subject.name, subject.version) for subject in subjects(check, self._draw.edition, self._held.info)
             }
         return self._held.places[id]
 

@@ -85,8 +85,8 @@ class Selection:
 
     def units(self, name: str, info: TargetInfo, check: Check[Any]) -> Iterator[Unit]:
         """One for each subject that the edition has and the target claims."""
-        for subject in check.family.subjects(str(self.edition)):
-            if self._wanted(subject) and check.family.claimed(subject, info.claims) and check.about(subject):
+        for subject in subjects(check, str(self.edition), info):
+            if self._wanted(subject):
                 yield Unit(
                     name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
                     check.number(self.options.cases), compared=len(self.options.targets) > 1,
@@ -122,6 +122,13 @@ class Selection:
             "versions": [unit.version for unit in units if unit.version is not None],
             "cases": sum(sum(1 for _ in _samples(check, unit)) for unit in units),
         }
+
+
+def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]:
+    """Those that the check is about and the target claims."""
+    for subject in check.family.subjects(edition):
+        if check.family.claimed(subject, info.claims) and check.about(subject):
+            yield subject
 
 
 def _samples(check: Check[Any], unit: Unit) -> Iterator[object]:

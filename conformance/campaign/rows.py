@@ -66,21 +66,23 @@ class Kept:
 class Found:
     """Failures of one shard that are likely one, by the first of them.
 
-    Of the stage ``reduce``: one of them with its least case, and the line of the ledger that tells of it.
+    Of the stage ``reduce``: the same again, as the stage ``hold`` had it, with what came of looking for the least case.
     """
 
     check: str
     invariant: str
     edition: str
     subject: str
-    version: int | None
+    """Of the group: see there."""
     shape: tuple[str, ...]
     why: str
     case_id: str
     case: str
     """JSON of ``Case.plain``."""
+    place: tuple[str, int | None]
+    """Subject and version of the first of them."""
     value: str
-    """``plain_text`` of the declared value behind it."""
+    """``plain_text`` of the declared value behind it; empty where its conversation is given, and not drawn."""
     seed: int
     number: int
     """With the seed: what draws the conversations about the value (``Check.cases``)."""
@@ -92,7 +94,23 @@ class Found:
     where: tuple[tuple[str, int | None], ...] = ()
     """Subjects and versions in which it was seen, sorted."""
     line: str = ""
-    """Stage ``reduce``: JSON of what ``failures/ID.json`` holds; empty where it did not come again when run alone."""
+    """Stage ``reduce``: JSON of what ``failures/ID.json`` holds, with the least case, its shape and the id of them;
+    empty where it did not come again when it was run alone.
+    """
+
+    @property
+    def group(self) -> "Group":
+        return Group(self.check, self.invariant, self.subject, self.shape)
+
+
+class Group(NamedTuple):
+    """What failures of one target have in common that are reduced once: a campaign counts by it."""
+
+    check: str
+    invariant: str
+    subject: str
+    """Of the first of them; empty where cases of the check are not made smaller, and subjects make no difference."""
+    shape: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +206,8 @@ class Row:
 
 def _found_of(plain: Mapping[str, Any]) -> Found:
     where = tuple((str(subject), version) for subject, version in map(_pair, plain["where"]))
-    return Found(**{**plain, "shape": tuple(plain["shape"]), "where": where})
+    place = _pair(plain["place"])
+    return Found(**{**plain, "shape": tuple(plain["shape"]), "where": where, "place": place})
 
 
 def _pair(each: Any) -> tuple[Any, Any]:

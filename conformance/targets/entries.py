@@ -1,10 +1,13 @@
 """What ``targets.toml`` says of a target."""
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+
+from conformance.targets.session import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,16 @@ class Entry:
     memory_mib: int = 1024
     before: Mapping[str, str] = field(default_factory=dict)
     """Major release -> the adapter of what came before it."""
+    steady: bool = True
+    """Does it do the same each time? Not where threads, or the order of hash tables, have a say."""
+
+    def memory(self, limits: Limits | None) -> int:
+        """Bytes of address space."""
+        usual = self.memory_mib << 20
+        if limits is None or limits.memory_times <= 1:
+            return usual
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(usual, min(int(usual * limits.memory_times), there // 2))
 
 
 @cache

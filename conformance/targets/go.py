@@ -33,7 +33,7 @@ def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Targ
     # Rather than to let it grow: past a soft limit the collector works harder, past a hard one the process is gone.
     soft = {"GOMEMLIMIT": f"{entry.memory_mib // 4}MiB", "GOTRACEBACK": "single"}
     argv = (str(program), toolchains.definitions())
-    command = Command(argv, env=toolchains.environment(soft), memory=entry.memory_mib << 20)
+    command = Command(argv, env=toolchains.environment(soft), memory=entry.memory(limits))
     return Testee(name, command, limits or Limits(cpu_s=CPU_SECONDS))
 
 

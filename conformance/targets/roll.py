@@ -39,6 +39,13 @@ def is_shared(name: str) -> bool:
     return name.partition(":")[0] not in UNSHARED
 
 
+def is_steady(name: str) -> bool:
+    """Does it do the same each time, as far as we know? Others stay out of the hash of a campaign."""
+    prefix, colon, _ = name.partition(":")
+    entry = roll().get(name.partition("@")[0])
+    return not (colon and prefix in UNSHARED) and (entry is None or entry.steady)
+
+
 def target(name: str, limits: Limits | None = None) -> Target:
     """Errors: LookupError that names the roll; ``Unavailable`` where what it needs cannot be had."""
     prefix, colon, rest = name.partition(":")
@@ -64,7 +71,7 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
             installed(entry.distribution)
         argv = tuple(own_python("conformance.targets.child", base))
         env = {**os.environ, **environments.SAME}
-    return Testee(name, Command(argv, env, memory=entry.memory_mib << 20), limits)
+    return Testee(name, Command(argv, env, memory=entry.memory(limits)), limits)
 
 
 def adapter(name: str) -> Adapter:

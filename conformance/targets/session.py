@@ -55,6 +55,8 @@ class Limits:
     """Over a session, of a testee that watches itself and needs no restart."""
     together: int = BATCH
     """Cases in one batch."""
+    memory_times: float = 1.0
+    """So many times what its entry says may it take, where it has a limit at all; half of the machine's at most."""
     grace_s: float = 5.0
     """To answer bye; to end after it; to end after SIGTERM."""
 

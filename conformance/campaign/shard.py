@@ -1,0 +1,298 @@
+"""One shard: values are drawn, held, judged and counted; or failures are made smaller.
+
+``run_shard`` is a function of what it is given: the same row on any machine, in any process, whatever ran before. So
+its budget is a number of cases and never a time, and all luck comes from the shard's own seed.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from conformance import evidence
+from conformance.campaign import behaviour
+from conformance.campaign.corpus import Snapshot, plain_text, value_of
+from conformance.campaign.engines import Batch, batches
+from conformance.campaign.plan import Shard
+from conformance.campaign.rows import Count, Found, Group, Kept, Row
+from conformance.checks import CHECKS, Check
+from conformance.checks.declared import Sample
+from conformance.core.case import Case
+from conformance.core.history import Died, History
+from conformance.core.verdict import Violation
+from conformance.runner import converse
+from conformance.selection import subjects
+from conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
+from conformance.targets.roll import target as target_of
+from conformance.targets.session import Limits
+from conformance.work import Finding, Unit, UnitResult, Worker, judged, shrunk
+
+Note: TypeAlias = Callable[[int, Sequence[Case]], None]
+"""Told before cases are held: the number of the first of them in the shard, and the cases."""
+Find: TypeAlias = Callable[[str, Limits | None], Target]
+
+PATIENT: Final = Limits(batch_s=300.0, cpu_s=20.0, memory_times=10.0)
+"""Ten times what a case may usually take: what goes down under it too is not merely slow, or late."""
+ASKED_AGAIN: Final = 3
+"""So many deaths of one sort are held once more, alone and with patience; those after them are taken as the same."""
+
+
+def silent(number: int, cases: Sequence[Case]) -> None:
+    """To note nothing."""
+
+
+def run_shard(shard: Shard, snapshot: Snapshot, note: Note = silent, find: Find = target_of) -> Row:
+    """Raises nothing that a target does; what is raised is a bug of ours."""
+    row = begun(shard)
+    try:
+        made = find(shard.target, None)
+    except (Unavailable, LookupError) as missing:
+        return replace(row, unreached=str(missing)).sealed()
+    with ExitStack() as stack:
+        worker = stack.enter_context(Worker(shard.target, made))
+        patient = stack.enter_context(Worker(shard.target, _patient(shard.target, find)))
+        try:
+            if shard.stage == "reduce":
+                return _reduced(row, shard, worker).sealed()
+            return _Held(shard, snapshot, note, worker, patient).row(row).sealed()
+        except (Unavailable, Broken, Unstable) as why:
+            return replace(row, unreached=str(why)).sealed()
+
+
+def begun(shard: Shard) -> Row:
+    """The row of a shard that has held nothing yet."""
+    planned = shard.cases if shard.stage == "hold" else len(shard.reduces)
+    return Row(
+        shard.campaign, shard.round, shard.shard, shard.stage, shard.target, shard.target_version, shard.engine,
+        shard.seed, planned, shard.corpus, "done", shard.deterministic,
+    )  # fmt: skip
+
+
+def _patient(name: str, find: Find) -> Target | Unavailable:
+    try:
+        return find(name, PATIENT)
+    except Unavailable as missing:
+        return missing
+
+
+# ---- hold
+
+
+@dataclass(slots=True)
+class _Held:
+    shard: Shard
+    snapshot: Snapshot
+    note: Note
+    worker: Worker
+    patient: Worker
+    cases: int = 0
+    steps: int = 0
+    values: int = 0
+    counts: dict[tuple[str, str, int | None, str, str], int] = field(default_factory=dict)
+    coverage: set[int] = field(default_factory=set)
+    kept: list[Kept] = field(default_factory=list)
+    groups: dict[Group, Found] = field(default_factory=dict)
+    asked_again: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    sessions: list[Session] = field(default_factory=list)
+    unreached: str = ""
+
+    def row(self, row: Row) -> Row:
+        try:
+            units = self._units()
+            for batch in batches(self.shard, units, self.snapshot) if units else ():
+                self._batch(batch)
+                if self.cases >= self.shard.cases:
+                    break
+        except (Broken, Unstable) as why:
+            self.unreached = str(why)
+        counts = (Count(*place, cases) for place, cases in sorted(self.counts.items(), key=repr))
+        return replace(
+            row,
+            cases=self.cases,
+            steps=self.steps,
+            counts=tuple(counts),
+            coverage=tuple(sorted(self.coverage)),
+            kept=tuple(self.kept),
+            found=tuple(self.groups.values()),
+            troubles=tuple(each for session in self.sessions for each in session.troubles),
+            breaches=tuple(each for session in self.sessions for each in session.breaches),
+            unreached=self.unreached,
+        )
+
+    def _units(self) -> Mapping[str, Sequence[Any]]:
+        """Check -> what of it the target claims. Errors: ``Unavailable``, ``Broken``."""
+        found: dict[str, Sequence[Any]] = {}
+        for id in self.shard.checks:
+            check = CHECKS[id]
+            try:
+                info = self.worker.session(self.shard.edition, check.role).info
+            except NotPlayed:
+                continue
+            if claimed := tuple(subjects(check, self.shard.edition, info)):
+                found[id] = claimed
+        return found
+
+    def _batch(self, batch: Batch) -> None:
+        check, subject = CHECKS[batch.check], batch.subject
+        session = self.worker.session(subject.edition, check.role)
+        if session not in self.sessions:
+            self.sessions.append(session)
+        unit = Unit(
+            self.shard.target, subject.edition, check.id, subject.name, subject.version, self.shard.own_seed, None
+        )
+        for samples in self._samples(batch, check):
+            samples = samples[: self.shard.cases - self.cases]
+            if not samples:
+                return
+            histories = self._hold(check, unit, samples, session)
+            new = self._new(check, subject, histories)
+            if new and not batch.given:
+                self._keep(check, subject, unit, samples, histories, new)
+
+    def _samples(self, batch: Batch, check: Check[Any]) -> Iterator[list[Sample]]:
+        """Value by value."""
+        for steps, kind in batch.given:
+            self.values += 1
+            yield [Sample(Case(check.id, batch.subject.edition, check.role, steps), {}, self.values, kind)]
+        for value in batch.values:
+            self.values += 1
+            yield list(check.about_value(batch.subject, value, self.shard.own_seed, self.values))
+
+    def _hold(
+        self, check: Check[Any], unit: Unit, samples: Sequence[Sample], session: Session
+    ) -> Sequence[History]:
+        cases = [each.case for each in samples]
+        self.note(self.cases, cases)
+        histories = [self._confirmed(history) for history in converse(cases, session)]
+        result = judged(unit, samples, histories)
+        for finding in result.findings:
+            self._found(check, finding)
+        self._count(unit, result)
+        self.cases += len(cases)
+        self.steps += sum(len(each.steps) for each in cases)
+        return histories
+
+    def _confirmed(self, history: History) -> History:
+        """What went down for lack of time or memory may have been unlucky: once more, alone, with ten times as much.
+
+        Whichever way that goes, it is what counts.
+        """
+        died = next((op for op in history.ops if isinstance(op.observation, Died)), None)
+        if died is None:
+            return history
+        assert isinstance(died.observation, Died)
+        if died.observation.cause not in ("timeout", "memory"):
+            return history
+        sort = history.case.check, died.step.verb, died.observation.cause
+        if self.asked_again.get(sort, 0) >= ASKED_AGAIN:
+            return history
+        try:
+            (again,) = converse([history.case], self.patient.session(history.case.edition, history.case.role))
+        except (Broken, Unstable):
+            self.patient.close()
+            return history
+        if any(isinstance(op.observation, Died) for op in again.ops):
+            self.asked_again[sort] = self.asked_again.get(sort, 0) + 1
+        return again
+
+    def _count(self, unit: Unit, result: UnitResult) -> None:
+        place = unit.check, unit.subject, unit.version
+        for _, word, by in result.cases:
+            for invariant, came in (("", word), *by.items()):
+                key = (*place, invariant, came)
+                self.counts[key] = self.counts.get(key, 0) + 1
+
+    def _new(self, check: Check[Any], subject: Any, histories: Sequence[History]) -> set[int]:
+        """Coverage keys that nothing before had."""
+        shown = {key for each in histories for keys in behaviour.keys(check, subject, each) for key in keys}
+        new = shown - self.snapshot.keys - self.coverage
+        self.coverage |= new
+        return new
+
+    def _keep(
+        self,
+        check: Check[Any],
+        subject: Any,
+        unit: Unit,
+        samples: Sequence[Sample],
+        histories: Sequence[History],
+        new: set[int],
+    ) -> None:
+        """The value that showed it; of a conversation as much as it takes."""
+        value = samples[0].value
+        shown = [behaviour.keys(check, subject, each) for each in histories]
+        if len(shown) == 1 and value == samples[0].case.data:
+            last = max(number for number, keys in enumerate(shown[0]) if new.intersection(keys))
+            value, shown = value[: last + 1], [shown[0][: last + 1]]
+        keys = tuple(sorted({key for steps in shown for keys in steps for key in keys}))
+        place = unit.check, unit.edition, unit.subject, unit.version
+        self.kept.append(Kept(*place, plain_text(check.declaration(subject), value), keys, sum(len(each) for each in shown)))
+
+    def _found(self, check: Check[Any], finding: Finding) -> None:
+        unit = finding.unit
+        group = Group(unit.check, finding.invariant, unit.subject if check.shrinks else "", finding.violation.shape)
+        place = unit.subject, unit.version
+        first = self.groups.get(group)
+        if first is not None:
+            where = first.where if place in first.where else tuple(sorted({*first.where, place}, key=repr))
+            self.groups[group] = replace(first, cases=first.cases + 1, where=where)
+            return
+        case = finding.case
+        self.groups[group] = Found(
+            check=group.check,
+            invariant=group.invariant,
+            edition=unit.edition,
+            subject=group.subject,
+            shape=group.shape,
+            why=finding.violation.why,
+            case_id=case.id,
+            case=json.dumps(case.plain),
+            place=place,
+            value="" if finding.value == {} else _text(check, finding),
+            seed=unit.seed,
+            number=finding.number,
+            kind=finding.kind,
+            cases=1,
+            at_case=self.cases,
+            where=(place,),
+        )
+
+
+def _text(check: Check[Any], finding: Finding) -> str:
+    unit = finding.unit
+    return plain_text(check.declaration(check.family.subject(unit.edition, unit.subject, unit.version)), finding.value)
+
+
+# ---- reduce
+
+
+def _reduced(row: Row, shard: Shard, worker: Worker) -> Row:
+    done = [_least(shard, each, worker) for each in shard.reduces]
+    return replace(row, cases=len(done), found=tuple(done))
+
+
+def _least(shard: Shard, found: Found, worker: Worker) -> Found:
+    worker.close()  # a session of its own: what came before has no say in it
+    check = CHECKS[found.check]
+    name, version = found.place
+    subject = check.family.subject(found.edition, name, version)
+    case = Case.of(json.loads(found.case))
+    unit = Unit(shard.target, found.edition, found.check, name, version, found.seed, None)
+    value = value_of(check.declaration(subject), found.value) if found.value else {}
+    history = History(case, shard.target, ())
+    finding = Finding(
+        unit, history, value, found.number, found.kind, found.invariant, Violation(found.why, (), shape=found.shape)
+    )
+    try:
+        least = shrunk(worker, finding)
+    except (Broken, Unstable):
+        least = None
+    if least is None:
+        return found
+    _, filed = evidence.told(_info(worker, shard, check), [least])
+    return replace(found, line=json.dumps(filed))
+
+
+def _info(worker: Worker, shard: Shard, check: Check[Any]) -> TargetInfo:
+    return worker.session(shard.edition, check.role).info
