@@ -227,7 +227,8 @@ class _Held:
             value, shown = value[: last + 1], [shown[0][: last + 1]]
         keys = tuple(sorted({key for steps in shown for keys in steps for key in keys}))
         place = unit.check, unit.edition, unit.subject, unit.version
-        self.kept.append(Kept(*place, plain_text(check.declaration(subject), value), keys, sum(len(each) for each in shown)))
+        text = plain_text(check.declaration(subject), value)
+        self.kept.append(Kept(*place, text, keys, sum(len(each) for each in shown)))
 
     def _found(self, check: Check[Any], finding: Finding) -> None:
         unit = finding.unit
