@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias
 
-from conformance.campaign.rows import Found, Key, Stage
+from conformance.campaign.rows import Found, Key, Row, Stage
 
 Engine: TypeAlias = Literal["mixed", "hypothesis", "compiled"]
 ENGINES: Final[tuple[Engine, ...]] = ("mixed", "hypothesis", "compiled")
@@ -27,6 +27,9 @@ class Bounds:
     wall_s: float
     cpu_s: float
     """Of the child itself; what its testees take they account for."""
+    case_cpu_s: float = 20.0
+    """Of ``cpu_s``, for the cases of one value, from when they are noted: so a hang is not waited for as long as for a
+    whole shard, and is known to be of that case."""
     memory: int = 4 << 30
     """Bytes of address space."""
 
@@ -65,7 +68,16 @@ class Shard:
     @property
     def bounds(self) -> Bounds:
         number = self.cases if self.stage == "hold" else 300 * len(self.reduces)
-        return Bounds(wall_s=120 + 2.0 * number, cpu_s=60 + 0.5 * number)
+        # Testees that hang may take all the time that a session has for it, in each of two sessions.
+        return Bounds(wall_s=1500 + 2.0 * number, cpu_s=60 + 0.5 * number)
+
+    def begun(self) -> Row:
+        """The row of a shard that has held nothing yet."""
+        planned = self.cases if self.stage == "hold" else len(self.reduces)
+        return Row(
+            self.campaign, self.round, self.shard, self.stage, self.target, self.target_version, self.engine,
+            self.seed, planned, self.corpus, "done", self.deterministic,
+        )  # fmt: skip
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def silent(number: int, cases: Sequence[Case]) -> None:
 
 def run_shard(shard: Shard, snapshot: Snapshot, note: Note = silent, find: Find = target_of) -> Row:
     """Raises nothing that a target does; what is raised is a bug of ours."""
-    row = begun(shard)
+    row = shard.begun()
     try:
         made = find(shard.target, None)
     except (Unavailable, LookupError) as missing:
@@ -58,15 +58,6 @@ def run_shard(shard: Shard, snapshot: Snapshot, note: Note = silent, find: Find 
             return _Held(shard, snapshot, note, worker, patient).row(row).sealed()
         except (Unavailable, Broken, Unstable) as why:
             return replace(row, unreached=str(why)).sealed()
-
-
-def begun(shard: Shard) -> Row:
-    """The row of a shard that has held nothing yet."""
-    planned = shard.cases if shard.stage == "hold" else len(shard.reduces)
-    return Row(
-        shard.campaign, shard.round, shard.shard, shard.stage, shard.target, shard.target_version, shard.engine,
-        shard.seed, planned, shard.corpus, "done", shard.deterministic,
-    )  # fmt: skip
 
 
 def _patient(name: str, find: Find) -> Target | Unavailable:
