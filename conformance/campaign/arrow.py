@@ -1,7 +1,7 @@
 """Rows of a campaign in Arrow and Parquet. Only the extra ``spark`` brings pyarrow: import this where it is needed."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from conformance.campaign.rows import Row
 
-GROUP: Final = 64
+GROUP: Final = 16
 """Rows that are read or lost together where a file is damaged."""
 _PAIR: Final = ("subject", "version")
 """What Arrow calls the two of ``Found.where``: it knows no pairs."""
@@ -53,14 +53,39 @@ def rows_of(table: Any) -> list[Row]:
 
 
 def parquet_of(rows: Iterable[Row]) -> bytes:
+    """A file. Errors: see ``table_of``."""
     sink = io.BytesIO()
-    pq.write_table(table_of(rows), sink, compression="zstd", write_page_checksum=True, row_group_size=GROUP)
+    # Statistics of texts and keys tell a reader nothing, and of many groups they would be half of a small file.
+    told = {"compression": "zstd", "write_page_checksum": True, "write_statistics": ["shard", "status", "target"]}
+    pq.write_table(table_of(rows), sink, row_group_size=GROUP, **told)
     return sink.getvalue()
 
 
-def rows_in(data: bytes) -> list[Row]:
-    file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
-    return rows_of(file.read())
+def parts_in(data: bytes) -> Iterator[Row | str]:
+    """Rows of a file, and what is wrong where there are none. Errors: ValueError where nothing can be read of it."""
+    try:
+        file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
+        groups = range(file.num_row_groups)
+    except (OSError, pa.ArrowException) as broken:
+        raise ValueError(_line(broken)) from None
+    for number in groups:
+        try:
+            plain = file.read_row_group(number, use_threads=False).to_pylist()
+        except (OSError, ValueError, pa.ArrowException) as broken:
+            yield f"{file.metadata.row_group(number).num_rows} rows cannot be read: {_line(broken)}"
+        else:
+            yield from map(_row, plain)
+
+
+def _row(plain: dict[str, Any]) -> Row | str:
+    try:
+        return Row.of(plain)
+    except (ValueError, TypeError, KeyError) as broken:
+        return f"no row: {broken}"
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _plain(value: Any) -> Any:
