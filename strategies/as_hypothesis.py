@@ -1,8 +1,8 @@
 """Node -> Hypothesis strategy: how people write properties, and how the small gate runs.
 
-Public constructors only. No other module of the four packages builds a strategy from a node, and no campaign
-imports this one. What is interesting about an integer is left out: Hypothesis tries bounds and small numbers by
-itself, and a second way to the same number would stand in the way of its shrinker.
+Public constructors only. No other module of the four packages builds a strategy from a node, and of a campaign only
+``by_hypothesis`` imports this one. What is interesting about an integer is left out: Hypothesis tries bounds and small
+numbers by itself, and a second way to the same number would stand in the way of its shrinker.
 """
 
 from functools import cache

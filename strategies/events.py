@@ -3,7 +3,7 @@
 The events are written down as concrete steps. A case therefore needs no model to be replayed, mutated or reduced.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, cast
@@ -73,10 +73,14 @@ class Conversations(Generic[S, E]):
         shares = random.choice(self.enabled_shares), random.choice(self.near_shares)
         return Swarm(verbs, *shares, self.traits(random))
 
-    def draw(self, random: Random, swarm: Swarm) -> tuple[Step, ...]:
+    def draw(self, random: Random, swarm: Swarm, begun: Sequence[Step] = ()) -> tuple[Step, ...]:
+        """``begun``: the steps that it begins with; at least one more follows, where there is room."""
         state = self.machine.initial()
-        steps: list[Step] = []
-        for _ in range(random.randint(self.usual_steps, self.max_steps)):
+        steps = [*begun[: self.max_steps]]
+        for each in steps:
+            state, _ = self.machine.step(state, self.event_of(each))
+        least = min(max(self.usual_steps, len(steps) + 1), self.max_steps)
+        for _ in range(random.randint(least, self.max_steps) - len(steps)):
             steps.append(self._next(state, random, swarm))
             state, _ = self.machine.step(state, self.event_of(steps[-1]))
         return tuple(steps)

@@ -172,6 +172,7 @@ CODEC: Family[Subject] = Family(
     draw=drawn,
     exhibits=annotated,
     remains=remains,
+    trimmed=bare,
 )
 
 
@@ -198,5 +199,3 @@ def about_codecs(
 
 def _of_subject(make: Callable[[Layout], Value]) -> Callable[[Subject], Value]:
     return lambda subject: make(subject.layout)
-
-

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -13,7 +12,8 @@ from conformance.targets.protocol import Claims
 from strategies.nodes import Node
 
 Value: TypeAlias = Any
-Drawing: TypeAlias = Callable[[Random], Value]
+Drawing: TypeAlias = Callable[[Random, Value | None], Value]
+"""A value that begins as the one given does, if one is, and goes on by luck."""
 Exhibit: TypeAlias = dict[str, Any]
 """Plain data of one ``kind`` that a report knows how to show: ``bytes``, ``table`` or ``sequence``."""
 
@@ -33,6 +33,10 @@ class Subject(Protocol):
 
 S = TypeVar("S", bound=Subject)
 S_ = TypeVar("S_", bound=Subject)
+
+
+def as_it_is(value: Value) -> Value:
+    return value
 
 
 def nothing_remains(subject: Any, value: Value, shape: tuple[str, ...]) -> tuple[str, ...]:
@@ -57,8 +61,10 @@ class Family(Generic[S]):
     """What shows a failure, besides its sentences."""
     remains: Callable[[S, Value, tuple[str, ...]], tuple[str, ...]] = nothing_remains
     """What sort of things are left in a shrunk value, to tell failures apart whose violations look alike."""
-    batch: "Callable[[S, Random], Drawing] | None" = None
+    batch: Callable[[S, Random], Drawing] | None = None
     """How values are drawn that have something in common, which is drawn here; None: they have nothing in common."""
+    trimmed: Callable[[Value], Value] = as_it_is
+    """Without what the declaration allows and ``draw`` leaves out, for it has checks of its own."""
 
 
 class Conversation(NamedTuple):
@@ -140,10 +146,11 @@ class Check(Generic[S]):
             yield Sample(Case(self.id, subject.edition, self.role, steps), value, number, kind)
 
     def drawing(self, subject: S, random: Random) -> Drawing:
-        """How a batch of values is drawn. ``random`` has a say in what they have in common."""
+        """How the values of a batch are drawn. ``random`` has a say in what they have in common."""
         if self.draw is None and self.family.batch is not None:
             return self.family.batch(subject, random)
-        return partial(self.draw or self.family.draw, subject)
+        draw = self.draw or self.family.draw
+        return lambda random, begun: draw(subject, random)
 
     def cases(self, subject: S, value: Value, seed: int, number: int, kind: str) -> Iterator[Case]:
         """The same choices for another value: what a shrinker makes of a smaller one."""

@@ -56,15 +56,16 @@ def machine_family(
         return Subject(edition, name)
 
     def drawn(subject: Subject, random: Random) -> Value:
-        return batch(subject, random)(random)
+        value: Value = batch(subject, random)(random, None)
+        return value
 
     def batch(subject: Subject, random: Random) -> Drawing:
         """Under one swarm."""
         found = conversations(subject.edition)
         swarm = found.swarm(random)
 
-        def one(random: Random) -> Value:
-            steps = found.draw(random, swarm)
+        def one(random: Random, begun: Value | None) -> Value:
+            steps = found.draw(random, swarm, steps_from(begun or ()))
             return [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
 
         return one
