@@ -12,16 +12,18 @@ from typing import TypeAlias
 from conformance.core.ledger import Line, numbers, spans
 
 FOLDER = "failures"
+FLAKY = "flaky"
+"""Below it: what fails now and then."""
 Members: TypeAlias = list[tuple[Line, Line | None]]
 """Lines that tell of one failure, each with what its file holds; None where that is not there any more."""
 
 
-def file(line: Line, filed: Line | None, out: Path) -> Line:
+def file(line: Line, filed: Line | None, out: Path, below: str = "") -> Line:
     """Write ``failures/ID.json`` under ``out``, as the line has it; gives the line with how to reproduce it.
 
     Errors: OSError.
     """
-    path = (out / FOLDER / f"{line['id']}.json").absolute()
+    path = (out / FOLDER / below / f"{line['id']}.json").absolute()
     line = {**line, "reproduce": f"kipcheck replay {shlex.quote(str(path))}"}
     if filed is not None:
         told = {**filed, **{key: each for key, each in line.items() if key != "type"}}
@@ -40,6 +42,13 @@ def filed(folder: Path, id: str) -> Line | None:
     return found if isinstance(found, dict) else None
 
 
+def where_places(where: Mapping[str, str]) -> list[tuple[str, int | None]]:
+    """Subjects and versions, one by one, of what ``where`` of a line tells."""
+    return [
+        (subject, version) for subject, versions in where.items() for version in (sorted(numbers(versions)) or (None,))
+    ]
+
+
 def gathered(by_id: Mapping[str, Members]) -> list[Members]:
     """What was not shrunk goes, as in one run, to what was and breaks the same invariant as far as it tells."""
     whole = {id: members for id, members in by_id.items() if any(line.get("shrunk", True) for line, _ in members)}
@@ -48,7 +57,7 @@ def gathered(by_id: Mapping[str, Members]) -> list[Members]:
         if id in whole:
             continue
         line = members[0][0]
-        alike = [(other[0][0]["shape"], key) for key, other in whole.items() if _goes_to(line, other[0][0])]
+        alike = [(other[0][0]["shape"], key) for key, other in whole.items() if goes_to(line, other[0][0])]
         found.setdefault(min(alike)[1] if alike else id, []).extend(members)
     return list(found.values())
 
@@ -59,7 +68,8 @@ def united(members: Members) -> tuple[Line, Line | None]:
     return {**line, **_together([each for each, _ in members])}, filed
 
 
-def _goes_to(line: Line, other: Line) -> bool:
+def goes_to(line: Line, other: Line) -> bool:
+    """Does the other tell of the same failure, as far as the line goes, which nobody has shrunk?"""
     same = (line["target"], line["invariant"]) == (other["target"], other["invariant"])
     return same and other["shape"][: len(line["shape"])] == line["shape"]
 

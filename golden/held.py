@@ -14,6 +14,8 @@ from golden.outcomes import by_release, takes
 
 TEXT: Final = "text"
 """The origin of a vector that follows from a text and that no jar made."""
+REGRESSIONS: Final = "regressions"
+"""The folder of conversations in which something failed once: see ``golden.regressions``."""
 
 
 class Malformed(ValueError):
@@ -110,7 +112,7 @@ def vectors(message: str | None = None, root: Traversable | None = None) -> tupl
     wanted = None if message is None else f"{message}.json"
     return tuple(
         each
-        for edition in _sorted(folder)
+        for edition in _editions(folder)
         for file in _sorted(edition)
         if wanted in (None, file.name)
         for each in _of_file(edition.name, file)
@@ -126,7 +128,7 @@ def lock(root: Traversable | None = None) -> Lock:
 
 def jars(root: Traversable | None = None) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Of each file: its edition and message, and the digests of jars that it names."""
-    for edition in _sorted((root or files("golden")) / "vectors"):
+    for edition in _editions((root or files("golden")) / "vectors"):
         for file in _sorted(edition):
             held = json.loads(file.read_text("utf-8"))
             yield f"{edition.name}/{held['message']}", held["origin"].get("jars", {})
@@ -152,6 +154,11 @@ def _of_file(edition: str, file: Traversable) -> Iterator[Vector]:
         if isinstance(wrong, Malformed):
             raise
         raise Malformed(f"{edition}/{file.name}: {wrong!r}") from None
+
+
+def _editions(folder: Traversable) -> list[Traversable]:
+    """Their folders; beside them stands that of ``golden.regressions``, which holds no vectors."""
+    return [each for each in _sorted(folder) if each.name != REGRESSIONS]
 
 
 def _sorted(folder: Traversable) -> list[Traversable]:

@@ -1,5 +1,6 @@
 """The stream of all verdicts of a run, one JSON object a line: header, verdicts, failures, footer.
 
+A campaign holds too many cases to tell of each: it has tallies in the place of verdicts, and a line for each round.
 A ledger without a footer was cut off. Whatever a report shows stands in it, so that a report needs nothing else.
 ``reports/ledger.schema.json`` says what each line holds.
 """
@@ -94,6 +95,21 @@ class Ledger:
         return self.lines.get("difference", ())
 
     @property
+    def flaky(self) -> Sequence[Line]:
+        """What failed, and did not, or not always, when it was run alone."""
+        return self.lines.get("flaky", ())
+
+    @property
+    def campaigns(self) -> Sequence[Line]:
+        """What the header tells of each campaign that this is of; none where it is of runs alone."""
+        return tuple(self.header.get("campaigns") or ())
+
+    @property
+    def rounds(self) -> Sequence[Line]:
+        """Of all its campaigns."""
+        return self.lines.get("round", ())
+
+    @property
     def footer(self) -> Line | None:
         """None: the run was cut off."""
         return next(iter(self.lines.get("footer", ())), None)
@@ -127,8 +143,10 @@ def read(path: Path) -> Ledger:
     for line in following:
         if line["type"] != "verdict":
             by_type.setdefault(line["type"], []).append(line)
+            if line["type"] == "tally":
+                _tally(line, cases, held)
             continue
-        place = Place(line["target"], line["check"], line["subject"], line["version"])
+        place = place_of(line)
         if (counted := cases.get(place)) is None:
             counted = cases[place] = Counter()
         counted[line["result"]] += 1
@@ -140,6 +158,18 @@ def read(path: Path) -> Ledger:
                 counted = held[key] = Counter()
             counted[result] += 1
     return Ledger(path, header, by_type, cases, held, unreached)
+
+
+def place_of(line: Line) -> Place:
+    """Of a verdict, or of a tally."""
+    return Place(line["target"], line["check"], line["subject"], line["version"])
+
+
+def _tally(line: Line, cases: dict[Place, Counter[str]], held: dict[tuple[Place, str], Counter[str]]) -> None:
+    place = place_of(line)
+    cases.setdefault(place, Counter()).update(line["results"])
+    for invariant, results in line["by"].items():
+        held.setdefault((place, invariant), Counter()).update(results)
 
 
 def lines(path: Path) -> Iterator[Line]:

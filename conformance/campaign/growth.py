@@ -1,0 +1,79 @@
+"""What the rounds of a campaign brought, in numbers: a line of the ledger for each."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.campaign.rows import Row
+from conformance.core.ledger import Line
+
+POINTS: Final = 40
+"""At most so many of a round show how coverage grew with a target."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTold:
+    """What the rows of a round do not tell."""
+
+    round: int
+    planned: int
+    """Shards, of both stages."""
+    corpus: int
+    """Values kept when it was over."""
+    seconds: float
+    """From its beginning to its end, as far as it came."""
+
+
+def rounds_of(rows: Sequence[Row], rounds: Sequence[RoundTold], failures: Sequence[Line]) -> Iterator[Line]:
+    """``rows``: of one campaign, in the order of their keys; ``failures``: distinct ones, with where they were met."""
+    by_round: dict[int, list[Row]] = {}
+    for row in rows:
+        by_round.setdefault(row.round, []).append(row)
+    seen: set[int] = set()
+    targets: dict[str, _Target] = {}
+    for about in rounds:
+        here = by_round.get(about.round, [])
+        before = len(seen)
+        growth: dict[str, list[tuple[int, int]]] = {}
+        for row in here:
+            seen.update(row.coverage)
+            target = targets.setdefault(row.target, _Target(set()))
+            growth.setdefault(row.target, [target.point]).append(target.grown(row))
+        yield {
+            "campaign": here[0].campaign if here else "",
+            "round": about.round,
+            "planned": about.planned,
+            "shards": dict(Counter(row.status for row in here)),
+            "cases": sum(row.cases for row in here if row.stage == "hold"),
+            "steps": sum(row.steps for row in here),
+            "seconds": round(about.seconds, 1),
+            "cpu_seconds": round(sum(row.cpu_ms for row in here) / 1000, 1),
+            "coverage": len(seen),
+            "new": len(seen) - before,
+            "corpus": about.corpus,
+            "failures": [each["id"] for each in failures if each["first"]["round"] == about.round],
+            "growth": {name: [*map(list, _thinned(points))] for name, points in growth.items()},
+        }
+
+
+@dataclass(slots=True)
+class _Target:
+    keys: set[int]
+    cases: int = 0
+
+    @property
+    def point(self) -> tuple[int, int]:
+        return self.cases, len(self.keys)
+
+    def grown(self, row: Row) -> tuple[int, int]:
+        self.keys.update(row.coverage)
+        self.cases += row.cases if row.stage == "hold" else 0
+        return self.point
+
+
+def _thinned(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The first and the last, and as many between them as a drawing can show."""
+    some = list(dict.fromkeys(points))
+    every = -(-len(some) // POINTS)
+    return [each for number, each in enumerate(some) if number % every == 0 or number == len(some) - 1]
