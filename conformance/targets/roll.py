@@ -18,6 +18,7 @@ from conformance.targets.testee import Limits, Testee
 MINIATURE = "miniature/"
 PREFIXES: Mapping[str, str] = {
     "cmd": "conformance.targets.command",
+    "drill": "conformance.targets.drill",
     "java": "conformance.targets.java_target",
     "tcp": "conformance.targets.tcp",
 }

@@ -1,0 +1,350 @@
+"""A process that has imported everything and does nothing, so that the child of a shard is a fork of it and clean.
+
+``python -m conformance.campaign.zygote RUN JOURNAL``: orders come on standard input, how their children ended goes to
+standard output. It ends with its input, and whatever it started ends with it.
+"""
+
+import faulthandler
+import gc
+import json
+import os
+import pickle
+import resource
+import select
+import signal
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Final, NoReturn
+
+from conformance.campaign.corpus import Damaged, Snapshot
+from conformance.campaign.journal import Entry, Journal
+from conformance.campaign.plan import Bounds
+from conformance.campaign.rows import Row
+from conformance.campaign.supervise import EVIDENCE, MEMORY, RAISED, End, Order, packed
+from conformance.core.case import Case, Role
+from conformance.core.history import Observation
+from conformance.targets import kin
+from conformance.targets.drill import SHARD
+from conformance.targets.inprocess import InProcess
+from conformance.targets.protocol import Session, Target, TargetInfo
+from conformance.targets.roll import target as target_of
+from conformance.targets.session import Limits
+
+LENGTH: Final = struct.Struct(">Q")
+"""Of what goes to and fro, before it."""
+READY: Final = "ready"
+MOST: Final = 512 << 20
+"""Bytes that a child may give back."""
+LAST_WORDS_S: Final = 1.0
+"""To tell where it hangs."""
+
+Run = Callable[..., Row]
+"""As ``run_shard``."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    entry, journal = arguments
+    module, _, name = entry.partition(":")
+    run: Run = getattr(import_module(module), name)
+    kin.adopt_orphans()
+    heard, said = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    zygote = _Zygote(run, Journal(int(journal)), heard, said)
+    gc.collect()
+    gc.freeze()  # what is here stays, and no collection in a child shall touch the pages that it shares
+    zygote.tell(READY)
+    zygote.serve()
+
+
+class _Gone(Exception):
+    """Whoever gave the orders is no more."""
+
+
+class _Zygote:
+    def __init__(self, run: Run, journal: Journal, heard: int, said: int) -> None:
+        self._run, self._journal, self._heard, self._said = run, journal, heard, said
+        self._snapshot = Snapshot.empty()
+        self._wakes, wakes = os.pipe()
+        for fd in (self._wakes, wakes):
+            os.set_blocking(fd, False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(wakes)
+
+    def serve(self) -> None:
+        while (order := self._next()) is not None:
+            try:
+                if order.snapshot is not None:
+                    self._snapshot = Snapshot.load(order.snapshot) if order.snapshot else Snapshot.empty()
+                self.tell(self._child(order))
+            except Damaged as wrong:
+                self.tell(wrong)
+            except (_Gone, BrokenPipeError):
+                return
+
+    def tell(self, what: object) -> None:
+        data = pickle.dumps(what)
+        with os.fdopen(self._said, "wb", closefd=False) as said:
+            said.write(LENGTH.pack(len(data)) + data)
+
+    def _next(self) -> Order | None:
+        with os.fdopen(self._heard, "rb", closefd=False) as heard:
+            head = heard.read(LENGTH.size)
+            data = heard.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
+        if not data:
+            return None
+        order = pickle.loads(data)
+        assert isinstance(order, Order)
+        return order
+
+    def _child(self, order: Order) -> End:
+        """Errors: ``_Gone``."""
+        self._journal.clear()
+        gives, given = os.pipe()
+        speaks, spoken = os.pipe()
+        begun, started = time.monotonic(), datetime.now(UTC)
+        zygote = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            for fd in (self._heard, self._said, self._wakes, signal.set_wakeup_fd(-1), gives, speaks):
+                os.close(fd)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _live(order, self._snapshot, self._run, self._journal, zygote, given, spoken)
+        os.close(given)
+        os.close(spoken)
+        watch = _Watch(pid, gives, speaks)
+        try:
+            code, stopped, cpu = watch.to_its_end(self._heard, self._wakes, begun + order.bounds.wall_s)
+        finally:
+            kin.end_children()  # its testees too, each of which has a session of its own
+            watch.close()
+        wall = time.monotonic() - begun
+        return End(
+            code, stopped, bytes(watch.given), watch.noise, int(wall * 1000), int(cpu * 1000),
+            started.isoformat(timespec="milliseconds"),
+        )  # fmt: skip
+
+
+@dataclass
+class _Watch:
+    """Over a child: what it gives and says, and how it ends."""
+
+    pid: int
+    gives: int
+    speaks: int
+
+    def __post_init__(self) -> None:
+        self.given = bytearray()
+        self.noise = b""
+        for fd in (self.gives, self.speaks):
+            os.set_blocking(fd, False)
+
+    def to_its_end(self, heard: int, wakes: int, until: float) -> tuple[int, str, float]:
+        """Exit code or minus a signal; why it was stopped; seconds of processor time. Errors: ``_Gone``."""
+        stopped = ""
+        open_ = {self.gives, self.speaks}
+        while True:
+            ended, status, used = os.wait4(self.pid, os.WNOHANG)
+            if ended:
+                self._take(self.gives)
+                self._take(self.speaks)
+                return os.waitstatus_to_exitcode(status), stopped, used.ru_utime + used.ru_stime
+            left = until - time.monotonic()
+            if left <= 0:
+                if stopped:
+                    self.kill()
+                    until += 3600  # it is as good as gone
+                else:
+                    stopped = "it did not come to an end"
+                    self._ask_where()
+                    until = time.monotonic() + LAST_WORDS_S
+                continue
+            ready = select.select([heard, wakes, *open_], [], [], left)[0]
+            if heard in ready:  # nothing is said while a child runs: that is the end of it
+                self.kill()
+                raise _Gone
+            if wakes in ready:
+                os.read(wakes, 4096)
+            for fd in open_.intersection(ready):
+                if not self._take(fd):
+                    open_.discard(fd)
+            if len(self.given) > MOST and not stopped:
+                stopped = f"it gave back more than {MOST >> 20} MiB"
+                until = 0.0
+
+    def _take(self, fd: int) -> bool:
+        """All that is there. Is there more to come?"""
+        with suppress(BlockingIOError):
+            while data := os.read(fd, 1 << 16):
+                if fd == self.gives:
+                    self.given += data
+                else:
+                    self.noise = (self.noise + data)[-EVIDENCE:]
+            return False
+        return True
+
+    def _ask_where(self) -> None:
+        """It tells by the handler that it has for the end of its processor time."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGXCPU)
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)  # it may not yet have begun its own group
+
+    def close(self) -> None:
+        os.close(self.gives)
+        os.close(self.speaks)
+
+
+# ---- in the child
+
+
+def _live(
+    order: Order, snapshot: Snapshot, run: Run, journal: Journal, zygote: int, given: int, spoken: int
+) -> NoReturn:
+    code = 1
+    try:
+        os.setsid()
+        kin.die_with(zygote)
+        os.environ[SHARD] = str(order.shard.shard)
+        for fd in (1, 2):
+            os.dup2(spoken, fd)
+        os.close(spoken)
+        _tell_where(signal.SIGXCPU)
+        _confine(order.bounds)
+        at = _At(journal, order.bounds)
+
+        def find(name: str, limits: Limits | None) -> Target:
+            found = target_of(name, limits)
+            return _Watched(found, at.case) if isinstance(found, InProcess) else found
+
+        try:
+            row = run(order.shard, snapshot, at.cases, find)
+            _give(given, packed(row))
+        except MemoryError:
+            traceback.print_exc()
+            _give(given, MEMORY)
+        code = 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1
+    except BaseException as raised:  # noqa: BLE001 - panics of native code are no Exception
+        traceback.print_exc()
+        with suppress(Exception):
+            _give(given, RAISED + f"{type(raised).__name__}: {raised}".encode())
+    finally:
+        with suppress(Exception):
+            sys.stderr.flush()
+            sys.stdout.flush()
+        os._exit(code)
+
+
+def _tell_where(number: signal.Signals) -> None:
+    """In which line of Python, when it is killed by that signal or by one that says that it crashed."""
+    faulthandler.enable(file=2, all_threads=True)
+    faulthandler.register(number, file=2, all_threads=True, chain=True)
+
+
+def _confine(bounds: Bounds) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_AS, bounds.memory)
+    _limit(resource.RLIMIT_CPU, max(1, int(bounds.cpu_s)))
+
+
+def _limit(what: int, most: int) -> None:
+    """Softly: testees have limits of their own, and must be able to leave ours."""
+    hard = resource.getrlimit(what)[1]
+    resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _give(fd: int, data: bytes) -> None:
+    with os.fdopen(fd, "wb") as given:
+        given.write(data)
+
+
+class _At:
+    """Where the shard is: told to the journal, and to the limit of processor time that goes along with it."""
+
+    def __init__(self, journal: Journal, bounds: Bounds) -> None:
+        self._journal, self._bounds = journal, bounds
+        self._first, self._at, self._limit = 0, 0, 0
+        self._cases: Sequence[Case] = ()
+
+    def cases(self, first: int, cases: Sequence[Case]) -> None:
+        """As ``Note``."""
+        self._first, self._cases = first, cases
+        if cases:
+            self._write(0)
+
+    def case(self, case: Case) -> None:
+        """One of those, of which perhaps no more than some steps are asked for now."""
+        number = len(self._cases)
+        for at in (*range(self._at, number), *range(self._at)):
+            if self._cases[at].steps[: len(case.steps)] == case.steps:
+                if at != self._at:
+                    self._write(at)
+                return
+
+    def _write(self, at: int) -> None:
+        self._at = at
+        most = self._most()
+        if most != self._limit:
+            self._limit = most
+            _limit(resource.RLIMIT_CPU, most)
+        text = json.dumps(self._cases[at].plain)
+        self._journal.write(Entry(self._first + at, time.monotonic(), most < int(self._bounds.cpu_s), text))
+
+    def _most(self) -> int:
+        """Seconds of processor time: the limit of the kernel has no fractions."""
+        return min(int(self._bounds.cpu_s), int(time.process_time() + self._bounds.case_cpu_s) + 1)
+
+
+class _Watched:
+    """A target in this very process, which each of its cases may take down: they are told one by one."""
+
+    def __init__(self, target: Target, told: Callable[[Case], None]) -> None:
+        self.name = target.name
+        self._target, self._told = target, told
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        with self._target.open(edition, role) as session:
+            yield _OneByOne(session, self._told)
+
+
+class _OneByOne:
+    def __init__(self, session: Session, told: Callable[[Case], None]) -> None:
+        self._session, self._told = session, told
+
+    @property
+    def info(self) -> TargetInfo:
+        return self._session.info
+
+    @property
+    def troubles(self) -> Sequence[str]:
+        return self._session.troubles
+
+    @property
+    def breaches(self) -> Sequence[str]:
+        return self._session.breaches
+
+    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        held: list[tuple[Observation, ...]] = []
+        for case in cases:
+            self._told(case)
+            held += self._session.hold([case])
+        return held
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
