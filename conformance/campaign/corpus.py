@@ -6,8 +6,8 @@ A snapshot is what all shards of a round begin with. What they bring back makes 
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -15,7 +15,7 @@ from conformance.campaign.cover import cover
 from conformance.campaign.rows import Kept, Row, digest_of
 from conformance.campaign.values import plain_text, value_of
 
-__all__ = ["Damaged", "Snapshot", "grown", "plain_text", "value_of"]
+__all__ = ["Damaged", "Snapshot", "grown", "plain_text", "united", "value_of"]
 
 FORMAT: Final = 1
 
@@ -79,20 +79,27 @@ def grown(snapshot: Snapshot, rows: Iterable[Row]) -> Snapshot:
     found = sorted(rows, key=lambda row: row.key)
     if any(row.deterministic for row in found):
         found = [row for row in found if row.deterministic]
-    entries = list(_united([*snapshot.entries, *(each for row in found for each in row.kept)]))
-    keys = snapshot.keys.union(*(row.coverage for row in found), *(each.keys for each in entries))
-    return Snapshot(tuple(entries[index] for index in cover(entries)), keys)
+    brought = [each for row in found for each in row.kept]
+    return _least([*snapshot.entries, *brought], snapshot.keys.union(*(row.coverage for row in found)))
 
 
-def _united(entries: Iterable[Kept]) -> Iterator[Kept]:
+def united(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """All that they hold, less what is needed no more."""
+    found = list(snapshots)
+    return _least([each for one in found for each in one.entries], frozenset().union(*(one.keys for one in found)))
+
+
+def _least(entries: Iterable[Kept], keys: frozenset[int]) -> Snapshot:
+    once = _once(entries)
+    return Snapshot(tuple(once[index] for index in cover(once)), keys.union(*(each.keys for each in once)))
+
+
+def _once(entries: Iterable[Kept]) -> list[Kept]:
     """Each value once, where it came first, with the keys that it showed to anybody."""
-    by_id: dict[str, Kept] = {}
+    found: dict[str, Kept] = {}
     for each in entries:
-        first = by_id.setdefault(each.id, each)
+        first = found.setdefault(each.id, each)
         if first.keys != each.keys:
             keys = tuple(sorted({*first.keys, *each.keys}))
-            by_id[each.id] = Kept(
-                first.check, first.edition, first.subject, first.version, first.value, keys,
-                max(first.steps, each.steps),
-            )  # fmt: skip
-    yield from by_id.values()
+            found[each.id] = replace(first, keys=keys, steps=max(first.steps, each.steps))
+    return list(found.values())

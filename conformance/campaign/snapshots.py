@@ -1,0 +1,114 @@
+"""Snapshots of a corpus in files: ``corpus/DIGEST.jsonl.gz`` below the folder of a campaign, one for each round.
+
+The ledger can do without them: from the rows of a round follows the snapshot of the next, so that one that is damaged
+or gone is made again, and is the same again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from conformance.campaign import ledger
+from conformance.campaign.corpus import Damaged, Snapshot, grown, united
+from conformance.campaign.files import SetAside, put, set_aside
+from conformance.campaign.rows import Row
+
+NAME: Final = "corpus"
+SUFFIX: Final = ".jsonl.gz"
+
+
+class Lost(LookupError):
+    """A snapshot that is nowhere, and cannot be made again."""
+
+
+def place(folder: Path, digest: str) -> Path:
+    return folder / NAME / f"{digest}{SUFFIX}"
+
+
+def save(folder: Path, snapshot: Snapshot) -> Path | None:
+    """None where it holds nothing. Errors: ``Full``; OSError."""
+    return put(place(folder, snapshot.digest), snapshot.dump()) if snapshot.digest else None
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The snapshots of a campaign, read from its files or, where these fail, made from its rows."""
+
+    folder: Path
+    rows: Mapping[int, list[Row]] = field(default_factory=dict)
+    """By round."""
+    set_aside: list[SetAside] = field(default_factory=list)
+    """What was found to be damaged so far."""
+
+    @classmethod
+    def of(cls, folder: Path, rows: Iterable[Row]) -> "Shelf":
+        by_round: dict[int, list[Row]] = {}
+        for row in rows:
+            by_round.setdefault(row.round, []).append(row)
+        return cls(folder, by_round)
+
+    def snapshot(self, digest: str) -> Snapshot:
+        """The one of that digest; of an empty one, that of nothing. Errors: ``Lost``."""
+        if not digest:
+            return Snapshot.empty()
+        found = self._read(place(self.folder, digest))
+        return found if found is not None and found.digest == digest else self._made_again(digest)
+
+    def latest(self) -> Snapshot:
+        """What the next round would begin with. Errors: ``Lost``.
+
+        Where there are no rows yet, that is whatever an earlier campaign left there.
+        """
+        if not self.rows:
+            return self.all()
+        last = max(self.rows)
+        return grown(self.snapshot(self._begun(last)), self.rows[last])
+
+    def all(self) -> Snapshot:
+        """What the files hold together. It is taken from no rows."""
+        found = [self._read(path) for path in sorted((self.folder / NAME).glob(f"*{SUFFIX}"))]
+        return united(each for each in found if each is not None)
+
+    def _begun(self, round_: int) -> str:
+        """The digest that a round began with, as all of its rows say."""
+        return next((row.corpus for row in self.rows.get(round_, ()) if row.stage == "hold"), "")
+
+    def _made_again(self, digest: str) -> Snapshot:
+        round_ = next((each for each in sorted(self.rows) if self._begun(each) == digest), None)
+        if round_ is None or round_ - 1 not in self.rows:
+            raise Lost(f"{place(self.folder, digest)} is gone, and no rows are there to make it again")
+        found = grown(self.snapshot(self._begun(round_ - 1)), self.rows[round_ - 1])
+        if found.digest != digest:
+            raise Lost(f"{place(self.folder, digest)} is gone, and of the rows comes another, {found.digest}")
+        with suppress(OSError):
+            save(self.folder, found)  # for the next time
+        return found
+
+    def _read(self, path: Path) -> Snapshot | None:
+        try:
+            return Snapshot.load(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except Damaged as why:
+            self.set_aside.append(set_aside(path, str(why)))
+            return None
+
+
+def shelf(folder: Path) -> Shelf:
+    """Of a campaign, with its ledger, or of a folder that holds nothing but a corpus.
+
+    Errors: LookupError where there is neither; ``ledger.Unread``; OSError.
+    """
+    if not any((folder / name).is_dir() for name in (NAME, ledger.NAME)):
+        raise LookupError(f"{folder} has neither a corpus nor a ledger of a campaign")
+    held = ledger.read(folder)
+    found = Shelf.of(folder, held.rows.values())
+    found.set_aside.extend(held.set_aside)
+    return found
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """Of all snapshots, whatever they hold."""
+    yield from sorted((folder / NAME).glob(f"*{SUFFIX}"))
