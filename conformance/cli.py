@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from conformance.commands import (
     assign,
+    campaign,
     corpus,
     doctor,
     explore,
@@ -17,13 +18,15 @@ from conformance.commands import (
     reports as telling,
     run as running,
     testee,
+    triage,
     vices,
     workbench,
 )
 from conformance.commands.declared import EXIT_CODES, OK, Commands
 
 GROUPS = (
-    running, known, telling, workbench, assign, play, explore, golden, looking, vices, doctor, testee, export, corpus,
+    running, campaign, triage, known, telling, workbench, assign, play, explore, golden, looking, vices, doctor, testee,
+    export, corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

@@ -24,6 +24,11 @@ class Progress:
         self._total = 0
         self._begun = self._told = 0.0
 
+    @property
+    def live(self) -> bool:
+        """Is there one line that changes, on a terminal?"""
+        return self._live
+
     def begin(self, target: str, check: str, total: int) -> None:
         """``total``: how many units of work the check has."""
         self._name, self._total = f"{target}  {check:<22}", total
@@ -48,6 +53,11 @@ class Progress:
     def say(self, line: str) -> None:
         """What is going on besides checks."""
         (self._show if self._live else self._print)(line)
+
+    def note(self, line: str) -> None:
+        """A line that stays."""
+        self.close()
+        self._print(line)
 
     def close(self) -> None:
         """Before anything else is written: the live line leaves."""

@@ -108,6 +108,10 @@ class Plan:
     rounds: int | None
     """None: as many as there is time for."""
     shard_cases: int
+    round_shards: int = SHARDS_A_ROUND
+    """Of a target, where there is no number of cases to be divided."""
+    corpus: str = ""
+    """Digest of what the first round begins with; empty: nothing."""
 
     def shards(self, round_: int, corpus: str) -> Iterator[Shard]:
         """Those of the first stage. ``corpus``: the digest of the snapshot that the round begins with."""
@@ -120,7 +124,7 @@ class Plan:
     def sizes(self, round_: int) -> Iterator[int]:
         """Cases of each shard of a target in that round."""
         if self.cases is None:
-            yield from [self.shard_cases] * SHARDS_A_ROUND
+            yield from [self.shard_cases] * self.round_shards
             return
         assert self.rounds is not None
         left = self.cases // self.rounds + (round_ < self.cases % self.rounds)

@@ -1,0 +1,388 @@
+"""A campaign from its first round to its last: plan, shards, waves, union, and once more.
+
+The driver alone writes files. What is in the ledger is not run again, so a campaign that was cut off anywhere goes on
+from there and comes to the same end.
+"""
+
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.campaign import keeping, ledger, sizing, telling
+from conformance.campaign.corpus import Snapshot, grown
+from conformance.campaign.executors import Chosen, ExecutorName, ready
+from conformance.campaign.files import Full, SetAside
+from conformance.campaign.growth import RoundTold
+from conformance.campaign.local import Executor
+from conformance.campaign.manifest import Manifest, Unfit, named
+from conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, Engine, Plan, Shard, shard_size
+from conformance.campaign.preflight import Unready
+from conformance.campaign.rows import ENDED, Found, Group, Key, Row, hash_of
+from conformance.campaign.watching import Watch
+from conformance.core import exits
+from conformance.gate import NOTHING, info_of
+from conformance.selection import WORKERS, Misused, Options, Selection, subjects
+from conformance.targets.protocol import Broken, TargetInfo, Unavailable
+from conformance.targets.roll import is_steady, target as target_of
+from conformance.work import Worker
+
+WAVE: Final = 8
+"""At most so many shards for each slot make a wave: what is lost with the driver, and how long one waits for news."""
+TELLING: Final = 0.1
+"""Of the time that has passed, at most so much goes into reports between rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """For a campaign, by whoever begins it or goes on with it."""
+
+    targets: tuple[str, ...] = ("kafka-python",)
+    edition: str = "apache"
+    checks: tuple[str, ...] = ("*",)
+    """Globs over the ids of checks."""
+    cases: int | None = None
+    """Of each target, over all rounds."""
+    budget: float | None = None
+    """Seconds. Between waves it is asked whether there is time for another."""
+    rounds: int | None = None
+    seed: int = 0
+    engine: Engine = "mixed"
+    known: tuple[str, ...] = ()
+    executor: ExecutorName = "auto"
+    workers: int = WORKERS
+    master: str | None = None
+    remote: str | None = None
+    out: Path = Path("kipcheck-out")
+    resume: bool = False
+    """Go on with the campaign in ``out``, whatever else is asked for."""
+    corpus: Path | None = None
+    """Of an earlier campaign, to begin with: its folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    exit_code: int
+    text: str = ""
+    """The report for a terminal; the others stand in the folder."""
+    why: str = ""
+    """One line where the campaign was cut short, or never began."""
+
+
+class Stopped(Exception):
+    """The campaign ends before its plan does. Says why."""
+
+    def __init__(self, why: str, code: int) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+def campaign(asked: Asked) -> Outcome:
+    """Raises nothing: what goes wrong is an exit code and a line."""
+    try:
+        with ExitStack() as stack:
+            chosen = stack.enter_context(ready(asked.executor, asked.workers, asked.master, asked.remote))
+            watch = Watch()
+            stack.callback(watch.close)
+            watch.say(chosen.why)
+            manifest = _resumed(asked) if asked.resume else _begun(asked, chosen, watch)
+            return _Campaign(asked, manifest, chosen.executor, watch).outcome()
+    except (Misused, Unfit, Unready) as why:
+        return Outcome(exits.USAGE, why=str(why))
+    except OSError as denied:
+        return Outcome(exits.USAGE, why=f"{denied.filename or asked.out} cannot be written: {denied.strerror}")
+    except (Unavailable, Broken) as why:
+        return Outcome(exits.BROKEN, why=str(why))
+    except KeyboardInterrupt:
+        return Outcome(exits.UNDECIDED, why="interrupted before it began")
+    except Exception as ours:  # noqa: BLE001 - what goes wrong is an exit code
+        traceback.print_exc()
+        return Outcome(exits.OURS, why=f"{type(ours).__name__}: {ours}")
+
+
+# ---- the plan
+
+
+def _begun(asked: Asked, chosen: Chosen, watch: Watch) -> Manifest:
+    """Errors: ``Misused``, ``Unavailable``, ``Broken``, ``Unfit``, OSError."""
+    options = Options(targets=asked.targets, edition=asked.edition, checks=asked.checks)
+    selection = Selection.of(options)
+    keeping.cleared(asked.out)
+    aims, skipped = _aims(selection, asked.targets)
+    corpus = keeping.begun_with(asked.out, asked.corpus)
+    by_time = asked.cases is None and asked.budget is not None
+    cases = None if by_time else asked.cases or USUAL_CASES
+    rounds = asked.rounds if by_time else asked.rounds or min(USUAL_ROUNDS, cases or USUAL_ROUNDS)
+    plan = Plan(
+        "", aims, asked.edition, tuple(each.id for each in selection.checks), asked.engine, asked.seed, cases,
+        rounds, shard_size(cases or 1, rounds or 1), corpus=corpus.digest,
+    )  # fmt: skip
+    if by_time:
+        assert asked.budget is not None
+        watch.say("measuring how many cases make a shard")
+        plan = sizing.sized(named(plan), asked.budget, chosen.executor.slots)
+    settings = {
+        "executor": chosen.executor.name, "slots": chosen.executor.slots, "budget_s": asked.budget, **chosen.settings,
+    }  # fmt: skip
+    manifest = Manifest.of(named(plan), settings, asked.known, skipped)
+    manifest.write(asked.out)
+    return manifest
+
+
+def _aims(selection: Selection, targets: Sequence[str]) -> tuple[tuple[Aim, ...], Mapping[str, str]]:
+    """And those that are not there, with the reason, where there are others."""
+    found: list[Aim] = []
+    skipped: dict[str, str] = {}
+    for name in dict.fromkeys(targets):
+        try:
+            found.append(_aim(selection, name))
+        except LookupError as unknown:
+            raise Misused(str(unknown)) from None
+        except Unavailable as missing:
+            if len(targets) == 1:
+                raise
+            skipped[name] = str(missing)
+    if not found:
+        raise Unavailable("; ".join(skipped.values()))
+    return tuple(found), skipped
+
+
+def _aim(selection: Selection, name: str) -> Aim:
+    with Worker(name, target_of(name)) as worker:
+        info = info_of(worker, selection)
+    if not any(_has_subjects(selection, check, info) for check in selection.checks if check.role in info.roles):
+        raise Misused(f"{name}: {NOTHING}")
+    return Aim(info.name, info.version, is_steady(name))
+
+
+def _has_subjects(selection: Selection, check: Any, info: TargetInfo) -> bool:
+    return next(subjects(check, str(selection.edition), info), None) is not None
+
+
+def _resumed(asked: Asked) -> Manifest:
+    """Errors: ``Unfit``."""
+    manifest = Manifest.read(asked.out).fitting()
+    for aim in manifest.plan.aims:
+        with Worker(aim.name, target_of(aim.name)) as worker:
+            version = info_of(worker, Selection.of(Options(edition=manifest.plan.edition))).version
+        if version != aim.version:
+            raise Unfit(f"{aim.name} was {aim.version} and is {version} now: go on with that, or begin anew")
+    return manifest
+
+
+# ---- the rounds
+
+
+@dataclass(slots=True)
+class _Campaign:
+    asked: Asked
+    manifest: Manifest
+    executor: Executor
+    watch: Watch
+    digests: dict[Key, str] = field(default_factory=dict)
+    """Of all rows that count."""
+    reduced: set[tuple[str, Group]] = field(default_factory=set)
+    """Target and failures whose least case has been looked for."""
+    loose: list[Row] = field(default_factory=list)
+    """Reductions of a round that did not come to its end: told and not kept, for others will take their places."""
+    told: list[RoundTold] = field(default_factory=list)
+    before: Mapping[Key, Row] = field(default_factory=dict)
+    """What an earlier driver wrote."""
+    set_aside: list[SetAside] = field(default_factory=list)
+    begun: float = field(default_factory=time.monotonic)
+    telling_s: float = 0.0
+
+    @property
+    def plan(self) -> Plan:
+        return self.manifest.plan
+
+    def outcome(self) -> Outcome:
+        stopped: Stopped | None = None
+        try:
+            self._rounds()
+        except Stopped as why:
+            stopped = why
+        except KeyboardInterrupt:
+            stopped = Stopped("interrupted", exits.UNDECIDED)
+        except Full as why:
+            stopped = Stopped(f"{why}; make room, and go on with --resume {self.asked.out}", exits.UNDECIDED)
+        except Exception as ours:  # noqa: BLE001 - what was done is told on every path
+            self.watch.close()
+            traceback.print_exc()
+            stopped = Stopped(f"{type(ours).__name__}: {ours}", exits.OURS)
+        self.watch.close()
+        return self._end(stopped)
+
+    def _end(self, stopped: Stopped | None) -> Outcome:
+        planned = stopped is not None and stopped.code == exits.CONFORMANT
+        why = None if stopped is None or planned else str(stopped)
+        self.manifest = self.manifest.ended(why is None, str(stopped or "the plan"), hash_of(self.digests))
+        try:
+            self.manifest.write(self.asked.out)
+            found = self._tell(complete=why is None, stopped_by=why)
+        except OSError as denied:
+            return Outcome(exits.USAGE, why=f"no report: {denied}")
+        codes = {found.exit_code} if stopped is None else {found.exit_code, stopped.code}
+        return Outcome(exits.first(codes), found.text, why or "")
+
+    def _rounds(self) -> None:
+        holdings = ledger.read(self.asked.out)
+        self.set_aside += holdings.set_aside
+        for each in holdings.set_aside:
+            self.watch.say(str(each))
+        self.before = holdings.rows
+        snapshot = keeping.first(self.asked.out, self.plan.corpus)
+        if self.asked.budget is not None:
+            self.watch.ends = self.begun + self.asked.budget
+        if self.plan.cases is not None:
+            self.watch.total = self.plan.cases * len(self.plan.aims)
+        for round_ in self._numbers():
+            snapshot = self._round(round_, snapshot)
+            self._between()
+
+    def _numbers(self) -> Iterator[int]:
+        round_ = 0
+        while self.plan.rounds is None or round_ < self.plan.rounds:
+            yield round_
+            round_ += 1
+
+    def _round(self, round_: int, snapshot: Snapshot) -> Snapshot:
+        """What the next one begins with."""
+        begun = time.monotonic()
+        rows = self._kept(round_)
+        wanted = list(self.plan.shards(round_, snapshot.digest))
+        try:
+            self._run(round_, "hold", wanted, rows, snapshot)
+        except Stopped:
+            self._reduce_loose(round_, wanted, rows)
+            self._told(round_, snapshot, rows, begun)
+            raise
+        except BaseException:
+            self._told(round_, snapshot, rows, begun)
+            raise
+        self._run(round_, "reduce", self._reductions(round_, len(wanted), wanted, rows), rows, Snapshot.empty())
+        after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
+        keeping.keep(self.asked.out, after)
+        self.watch.keys = len(after.keys)
+        self._told(round_, after, rows, begun)
+        return after
+
+    def _kept(self, round_: int) -> dict[Key, Row]:
+        """Rows of that round that an earlier driver wrote."""
+        rows = {key: row for key, row in self.before.items() if key.round == round_ and row.status in ENDED}
+        self.watch.cases += sum(row.cases for row in rows.values() if row.stage == "hold")
+        self._note(rows.values())
+        return rows
+
+    def _run(
+        self, round_: int, stage: str, shards: Sequence[Shard], rows: dict[Key, Row], snapshot: Snapshot
+    ) -> None:
+        """Adds to ``rows`` those of all shards, wave by wave. Errors: ``Stopped``, ``Full``."""
+        left = [shard for shard in shards if shard.key not in rows]
+        size = self._wave()
+        dump = snapshot.dump()
+        for at in range(0, len(left), size):
+            if stage == "hold" and self._late():
+                raise self._out_of_time(round_)
+            wave = left[at : at + size]
+            of = "" if self.plan.rounds is None else f"/{self.plan.rounds}"
+            self.watch.stage(f"round {round_ + 1}{of} {stage}", len(wave))
+            rows.update(self._waved(round_, wave, dump, keep=True))
+
+    def _wave(self) -> int:
+        slots = self.executor.slots
+        if self.plan.cases is None and self.asked.budget is not None:
+            return slots * max(1, min(WAVE, int(self.asked.budget / (10 * sizing.shard_s(self.asked.budget)))))
+        return slots * WAVE
+
+    def _waved(self, round_: int, wave: Sequence[Shard], dump: bytes, keep: bool) -> dict[Key, Row]:
+        """What came back; what came before an interruption is kept too."""
+        rows: list[Row] = []
+        try:
+            with closing(self.executor.run(wave, dump, self.watch.tick)) as running:
+                for row in running:
+                    rows.append(row)
+                    if row.stage == "hold":
+                        self.watch.held(row.cases)
+                    if row.status == "unlike":
+                        raise Stopped(row.detail, exits.BROKEN)
+        finally:
+            ended = [row for row in rows if row.status in ENDED]
+            if keep and ended:
+                ledger.write(self.asked.out, round_, ledger.next_wave(self.asked.out, round_), ended)
+                self._note(ended)
+        return {row.key: row for row in ended}
+
+    def _note(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if row.deterministic:
+                self.digests[row.key] = row.digest
+            if row.stage == "reduce":
+                self.reduced.update((row.target, each.group) for each in row.found)
+        self.watch.failures = len(self.reduced)
+
+    def _late(self) -> bool:
+        return self.watch.ends is not None and time.monotonic() >= self.watch.ends
+
+    def _out_of_time(self, round_: int) -> Stopped:
+        """Where there is nothing but time to go by, its end is the plan's."""
+        code = exits.CONFORMANT if self.plan.cases is None else exits.UNDECIDED
+        return Stopped(f"the budget ran out in round {round_ + 1}", code)
+
+    # ---- least cases
+
+    def _reductions(
+        self, round_: int, after: int, wanted: Sequence[Shard], rows: Mapping[Key, Row]
+    ) -> list[Shard]:
+        """Of what was never reduced before, in the order of the shards that found it."""
+        found: dict[str, dict[Group, Found]] = {}
+        for shard in wanted:
+            row = rows.get(shard.key)
+            for each in row.found if row is not None else ():
+                if (shard.target, each.group) not in self._before(round_, rows):
+                    found.setdefault(shard.target, {}).setdefault(each.group, each)
+        shards: list[Shard] = []
+        for aim in self.plan.aims:
+            new = tuple(found.get(aim.name, {}).values())
+            shards += self.plan.reductions(round_, after + len(shards), aim, new)
+        return shards
+
+    def _before(self, round_: int, rows: Mapping[Key, Row]) -> set[tuple[str, Group]]:
+        """Reduced in earlier rounds: what this one has reduced already belongs to its own plan."""
+        mine = {
+            (row.target, each.group) for row in rows.values() if row.stage == "reduce" for each in row.found
+        }
+        return self.reduced - mine
+
+    def _reduce_loose(self, round_: int, wanted: Sequence[Shard], rows: Mapping[Key, Row]) -> None:
+        shards = self._reductions(round_, len(wanted), wanted, rows)
+        if shards:
+            self.watch.stage(f"round {round_ + 1} reduce", len(shards))
+            self.loose = list(self._waved(round_, shards, Snapshot.empty().dump(), keep=False).values())
+
+    # ---- what there is to tell
+
+    def _told(self, round_: int, snapshot: Snapshot, rows: Mapping[Key, Row], begun: float) -> None:
+        planned = sum(1 for _ in self.plan.shards(round_, "")) + sum(row.stage == "reduce" for row in rows.values())
+        seconds = self.manifest.seconds.get(round_, 0.0) + time.monotonic() - begun
+        self.told.append(RoundTold(round_, planned, len(snapshot.entries), round(seconds, 1)))
+        self.manifest = replace(self.manifest, seconds={each.round: each.seconds for each in self.told})
+
+    def _between(self) -> None:
+        """A report after each round, as long as that takes little of the time."""
+        now = time.monotonic()
+        if self.telling_s <= TELLING * (now - self.begun):
+            self.manifest.write(self.asked.out)
+            self._tell(complete=False, stopped_by=None)
+            self.telling_s += time.monotonic() - now
+
+    def _tell(self, complete: bool, stopped_by: str | None) -> telling.Told:
+        holdings = ledger.read(self.asked.out)
+        rows = [*holdings.rows.values(), *self.loose]
+        return telling.tell(
+            self.asked.out, asdict(self.manifest), rows, self.told, complete, stopped_by, self.manifest.known,
+            holdings.clashes, self.set_aside,
+        )  # fmt: skip

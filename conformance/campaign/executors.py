@@ -1,0 +1,55 @@
+"""Which executor runs the shards, and why."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from conformance.campaign import local, preflight
+from conformance.campaign.local import Executor
+from conformance.campaign.preflight import Unready
+
+ExecutorName: TypeAlias = Literal["auto", "inline", "pool", "spark"]
+EXECUTORS: tuple[ExecutorName, ...] = ("auto", "inline", "pool", "spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    executor: Executor
+    why: str
+    """A line for people."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """For the manifest."""
+
+
+@contextmanager
+def ready(name: ExecutorName, workers: int, master: str | None, remote: str | None) -> Iterator[Chosen]:
+    """Errors: ``Unready``."""
+    settings = {key: url for key, url in (("master", master), ("remote", remote)) if url is not None}
+    if settings and name in ("inline", "pool"):
+        raise Unready(f"--{next(iter(settings))} is for Spark, and --executor {name} asks for another one")
+    why = "as asked for"
+    if name == "auto":
+        name, why = ("spark", "a cluster is named") if settings else _automatic()
+    if name == "spark":
+        # Nobody who does without Spark shall need what it needs.
+        from conformance.campaign.spark import spark
+
+        with spark(master, remote, workers) as executor:
+            where = master or remote or f"local[{workers}]"
+            yield Chosen(executor, f"Spark runs the shards at {where}: {why}", {"workers": workers, **settings})
+    elif name == "inline":
+        with local.inline() as executor:
+            yield Chosen(executor, f"one shard after the other: {why}")
+    else:
+        with local.pool(workers) as executor:
+            yield Chosen(executor, f"{workers} processes run the shards: {why}", {"workers": workers})
+
+
+def _automatic() -> tuple[ExecutorName, str]:
+    try:
+        preflight.libraries(remote=False)
+        home = preflight.java()
+    except Unready as missing:
+        return "pool", str(missing).partition(": pip")[0].partition(". Install")[0]
+    return "spark", f"the extra is installed, and Java is in {home}"
