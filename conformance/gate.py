@@ -23,7 +23,7 @@ from conformance.heading import header
 from conformance.invariants.readings import Disagreement
 from conformance.progress import Progress
 from conformance.selection import Misused, Options, Selection
-from conformance.targets.protocol import Broken, NotPlayed, Target, TargetInfo, Unavailable, Unstable
+from conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import is_shared, target as target_of
 from conformance.work import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
 
@@ -96,7 +96,7 @@ def _planned(options: Options) -> Outcome:
         selection = Selection.of(options)
         for name, made in _targets(options, target_of).items():
             with Worker(name, made) as worker:
-                rows += selection.plan(name, info_of(worker, selection))
+                rows += selection.plan(name, worker.info(str(selection.edition), selection.checks[0].role))
     except Misused as why:
         return Outcome(USAGE, None, why=str(why))
     except (Broken, Unavailable) as why:
@@ -107,14 +107,6 @@ def _planned(options: Options) -> Outcome:
 
 
 NOTHING = "nothing is selected: no check with anything in it that a target claims is left"
-
-
-def info_of(worker: Worker, selection: Selection) -> TargetInfo:
-    """By its first session, in a role that it plays if it plays one at all."""
-    try:
-        return worker.session(str(selection.edition), selection.checks[0].role).info
-    except NotPlayed as other:
-        return other.info
 
 
 def _targets(options: Options, find: Find) -> dict[str, Target | Unavailable]:
@@ -218,7 +210,7 @@ class _Run:
 
     def _hold(self, worker: Worker, selection: Selection) -> bool:
         """Was there anything to hold?"""
-        info = info_of(worker, selection)
+        info = worker.info(str(selection.edition), selection.checks[0].role)
         about = {"version": info.version, "language": info.language, "issues": info.issues}
         self.writer.write("target", {"target": info.name, **about})
         self.unreported = info, []

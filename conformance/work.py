@@ -18,7 +18,7 @@ from conformance.core.verdict import Grade, Result, Verdict, Violation, worst
 from conformance.gist import gist
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
-from conformance.targets.protocol import Broken, Session, Target, Unavailable, Unstable
+from conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import target as target_of
 from strategies.reduce import reduce
 
@@ -110,6 +110,13 @@ class Worker:
                 self._broken = why  # to find that out may have taken a deadline
                 raise
         return self._open[edition, role][1]
+
+    def info(self, edition: str, role: Role) -> TargetInfo:
+        """By a session in that role, or in another one if it does not play that."""
+        try:
+            return self.session(edition, role).info
+        except NotPlayed as other:
+            return other.info
 
     def __enter__(self) -> Self:
         return self

@@ -23,8 +23,9 @@ from conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, Engine, Pl
 from conformance.campaign.preflight import Unready
 from conformance.campaign.rows import ENDED, Found, Group, Key, Row, hash_of
 from conformance.campaign.watching import Watch
+from conformance.checks import CHECKS
 from conformance.core import exits
-from conformance.gate import NOTHING, info_of
+from conformance.gate import NOTHING
 from conformance.selection import WORKERS, Misused, Options, Selection, subjects
 from conformance.targets.protocol import Broken, TargetInfo, Unavailable
 from conformance.targets.roll import is_steady, target as target_of
@@ -152,7 +153,7 @@ def _aims(selection: Selection, targets: Sequence[str]) -> tuple[tuple[Aim, ...]
 
 def _aim(selection: Selection, name: str) -> Aim:
     with Worker(name, target_of(name)) as worker:
-        info = info_of(worker, selection)
+        info = worker.info(str(selection.edition), selection.checks[0].role)
     if not any(_has_subjects(selection, check, info) for check in selection.checks if check.role in info.roles):
         raise Misused(f"{name}: {NOTHING}")
     return Aim(info.name, info.version, is_steady(name))
@@ -167,7 +168,7 @@ def _resumed(asked: Asked) -> Manifest:
     manifest = Manifest.read(asked.out).fitting()
     for aim in manifest.plan.aims:
         with Worker(aim.name, target_of(aim.name)) as worker:
-            version = info_of(worker, Selection.of(Options(edition=manifest.plan.edition))).version
+            version = worker.info(manifest.plan.edition, CHECKS[manifest.plan.checks[0]].role).version
         if version != aim.version:
             raise Unfit(f"{aim.name} was {aim.version} and is {version} now: go on with that, or begin anew")
     return manifest

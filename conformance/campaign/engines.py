@@ -66,15 +66,10 @@ class Batch:
 
 def batches(shard: Shard, units: Units, snapshot: Snapshot) -> Iterator[Batch]:
     """Without end. Errors: ValueError where there is nothing to hold."""
-    wanted = {id: subjects for id in units if (subjects := _with_something(CHECKS[id], units[id]))}
+    wanted = {id: subjects for id, subjects in units.items() if subjects}
     if not wanted:
         raise ValueError("there is nothing to hold")
     yield from _Engine.of(shard, wanted, snapshot).batches()
-
-
-def _with_something(check: Check[Any], subjects: Sequence[Any]) -> Sequence[Any]:
-    """Those of which there are conversations."""
-    return subjects if check.values else [each for each in subjects if any(True for _ in check.given(each))]
 
 
 Place: TypeAlias = tuple[str, str, str, int | None]

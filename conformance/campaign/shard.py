@@ -23,7 +23,7 @@ from conformance.core.history import Died, History
 from conformance.core.verdict import Violation
 from conformance.runner import converse
 from conformance.selection import subjects
-from conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
+from conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import target as target_of
 from conformance.targets.session import Limits
 from conformance.work import Finding, Unit, UnitResult, Worker, judged, shrunk
@@ -113,15 +113,15 @@ class _Held:
 
     def _units(self) -> Mapping[str, Sequence[Any]]:
         """Check -> what of it the target claims. Errors: ``Unavailable``, ``Broken``."""
+        checks = [CHECKS[id] for id in self.shard.checks]
+        info = self.worker.info(self.shard.edition, checks[0].role)
+        claims = {role: self.worker.session(self.shard.edition, role).info for role in info.roles}
         found: dict[str, Sequence[Any]] = {}
-        for id in self.shard.checks:
-            check = CHECKS[id]
-            try:
-                info = self.worker.session(self.shard.edition, check.role).info
-            except NotPlayed:
-                continue
-            if claimed := tuple(subjects(check, self.shard.edition, info)):
-                found[id] = claimed
+        for check in checks:
+            if check.role in claims:
+                claimed = tuple(subjects(check, self.shard.edition, claims[check.role]))
+                if claimed:
+                    found[check.id] = claimed
         return found
 
     def _batch(self, batch: Batch) -> None:

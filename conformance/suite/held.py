@@ -107,7 +107,7 @@ class Kept:
 
     def _of(self, name: str, selection: Selection) -> Iterator[Item]:
         try:
-            info = gate.info_of(Worker(name, self.find(name)), selection)
+            info = Worker(name, self.find(name)).info(str(selection.edition), selection.checks[0].role)
         except LookupError as unknown:
             raise pytest.UsageError(str(unknown)) from None
         except (Unavailable, Broken) as gone:
