@@ -1,12 +1,12 @@
 """A seed corpus for fuzzers that know nothing of Kafka: whole inputs as files, and the words they are made of."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from conformance import inputs
 from conformance.checks.codec import Subject, drawn
 from conformance.core.edition import edition
 from conformance.values import SYSTEMATIC
@@ -17,7 +17,6 @@ from golden.vectors import vectors
 from strategies.damage import USUAL, damages
 
 DICTIONARY = "kipcheck.dict"
-INDEX = "index.tsv"
 
 
 class Seed(NamedTuple):
@@ -28,9 +27,7 @@ class Seed(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Of its bytes alone: whatever they come from, the same input has the same name."""
-        name = hashlib.blake2b(self.data, digest_size=10).hexdigest()
-        return f"{self.message}/v{self.version}/{name}"
+        return inputs.named(f"{self.message}/v{self.version}", self.data)
 
 
 def write(out: Path, edition_name: str, globs: Sequence[str], seed: int, values: int) -> int:
@@ -38,17 +35,9 @@ def write(out: Path, edition_name: str, globs: Sequence[str], seed: int, values:
 
     Errors: LookupError where there is no such edition or message; OSError.
     """
-    found: dict[str, Seed] = {}
-    for each in seeds(edition_name, globs, seed, values):
-        found.setdefault(each.path, each)
-    for path, each in found.items():
-        file = out / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(each.data)
-    rows = (f"{path}\t{each.origin}\n" for path, each in sorted(found.items()))
-    (out / INDEX).write_text("".join(rows), "utf-8", newline="\n")
+    count = inputs.write(out, seeds(edition_name, globs, seed, values))
     (out / DICTIONARY).write_text(dictionary(edition_name, globs), "utf-8", newline="\n")
-    return len(found)
+    return count
 
 
 def seeds(edition_name: str, globs: Sequence[str], seed: int, values: int) -> Iterator[Seed]:

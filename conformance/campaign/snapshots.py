@@ -4,7 +4,7 @@ The ledger can do without them: from the rows of a round follows the snapshot of
 or gone is made again, and is the same again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,8 @@ from conformance.campaign.rows import Row
 
 NAME: Final = "corpus"
 SUFFIX: Final = ".jsonl.gz"
+LATEST: Final = "latest"
+"""Holds the name of the newest of them."""
 
 
 class Lost(LookupError):
@@ -24,12 +26,14 @@ class Lost(LookupError):
 
 
 def place(folder: Path, digest: str) -> Path:
-    return folder / NAME / f"{digest}{SUFFIX}"
+    return folder / NAME / f"{digest or 'empty'}{SUFFIX}"
 
 
-def save(folder: Path, snapshot: Snapshot) -> Path | None:
-    """None where it holds nothing. Errors: ``Full``; OSError."""
-    return put(place(folder, snapshot.digest), snapshot.dump()) if snapshot.digest else None
+def save(folder: Path, snapshot: Snapshot) -> Path:
+    """As the newest of them. Errors: ``Full``; OSError."""
+    path = put(place(folder, snapshot.digest), snapshot.dump())
+    put(path.with_name(LATEST), f"{path.name}\n".encode())
+    return path
 
 
 @dataclass(slots=True)
@@ -59,17 +63,21 @@ class Shelf:
     def latest(self) -> Snapshot:
         """What the next round would begin with. Errors: ``Lost``.
 
-        Where there are no rows yet, that is whatever an earlier campaign left there.
+        Where there are no rows that is the newest that was saved there; where it cannot be told which that is, all
+        that the files hold together.
         """
-        if not self.rows:
-            return self.all()
-        last = max(self.rows)
-        return grown(self.snapshot(self._begun(last)), self.rows[last])
+        if self.rows:
+            last = max(self.rows)
+            return grown(self.snapshot(self._begun(last)), self.rows[last])
+        with suppress(OSError, UnicodeDecodeError):
+            name = (self.folder / NAME / LATEST).read_text("utf-8").strip()
+            if newest := next((each for each in self.files() if each.name == name), None):
+                if (found := self._read(newest)) is not None:
+                    return found
+        return united(each for each in map(self._read, self.files()) if each is not None)
 
-    def all(self) -> Snapshot:
-        """What the files hold together. It is taken from no rows."""
-        found = [self._read(path) for path in sorted((self.folder / NAME).glob(f"*{SUFFIX}"))]
-        return united(each for each in found if each is not None)
+    def files(self) -> list[Path]:
+        return sorted((self.folder / NAME).glob(f"*{SUFFIX}"))
 
     def _begun(self, round_: int) -> str:
         """The digest that a round began with, as all of its rows say."""
@@ -83,7 +91,7 @@ class Shelf:
         if found.digest != digest:
             raise Lost(f"{place(self.folder, digest)} is gone, and of the rows comes another, {found.digest}")
         with suppress(OSError):
-            save(self.folder, found)  # for the next time
+            put(place(self.folder, digest), found.dump())  # for the next time
         return found
 
     def _read(self, path: Path) -> Snapshot | None:
@@ -107,8 +115,3 @@ def shelf(folder: Path) -> Shelf:
     found = Shelf.of(folder, held.rows.values())
     found.set_aside.extend(held.set_aside)
     return found
-
-
-def files(folder: Path) -> Iterator[Path]:
-    """Of all snapshots, whatever they hold."""
-    yield from sorted((folder / NAME).glob(f"*{SUFFIX}"))

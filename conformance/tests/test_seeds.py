@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from conformance import cli
-from conformance.seeds import DICTIONARY, INDEX, seeds
+from conformance.inputs import INDEX
+from conformance.seeds import DICTIONARY, seeds
 from conformance.wire import layout
 from golden.vectors import vectors
 
