@@ -115,7 +115,8 @@ class _Held:
         """Check -> what of it the target claims. Errors: ``Unavailable``, ``Broken``."""
         checks = [CHECKS[id] for id in self.shard.checks]
         info = self.worker.info(self.shard.edition, checks[0].role)
-        claims = {role: self.worker.session(self.shard.edition, role).info for role in info.roles}
+        roles = {check.role: None for check in checks if check.role in info.roles}  # a session may be a process
+        claims = {role: self.worker.session(self.shard.edition, role).info for role in roles}
         found: dict[str, Sequence[Any]] = {}
         for check in checks:
             if check.role in claims:
