@@ -3,7 +3,7 @@
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
@@ -39,7 +39,7 @@ class Executor(Protocol):
         """So many run at a time."""
         ...
 
-    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Iterator[Row]:
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
         """The row of each, in any order. Closing the iterator stops what runs. Errors: ``Barren``."""
         ...
 
@@ -70,7 +70,7 @@ class _Local:
         self.slots = len(nurseries)
         self._nurseries = nurseries
 
-    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Iterator[Row]:
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
         waiting, done, doubtful = deque(shards), 0, list[Shard]()
 
         def told() -> None:

@@ -6,7 +6,6 @@ import platform
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence

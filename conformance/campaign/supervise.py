@@ -1,4 +1,4 @@
-"""The end of a shard's child, and the row that is made of it: whatever a child does becomes a row, never an exception."""
+"""How the child of a shard ended, and the row that is made of it: whatever it does becomes a row, never an exception."""
 
 import json
 import os

@@ -16,23 +16,25 @@ import struct
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Final, NoReturn
 
 from conformance.campaign.corpus import Damaged, Snapshot
 from conformance.campaign.journal import Entry, Journal
-from conformance.campaign.plan import Bounds
+from conformance.campaign.plan import Bounds, Shard
 from conformance.campaign.rows import Row
 from conformance.campaign.supervise import EVIDENCE, MEMORY, RAISED, End, Order, packed
 from conformance.core.case import Case, Role
 from conformance.core.history import Observation
+from conformance.invariants.registry import all_invariants
 from conformance.targets import kin
 from conformance.targets.drill import SHARD
-from conformance.targets.inprocess import InProcess
+from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.protocol import Session, Target, TargetInfo
 from conformance.targets.roll import target as target_of
 from conformance.targets.session import Limits
@@ -42,6 +44,8 @@ LENGTH: Final = struct.Struct(">Q")
 READY: Final = "ready"
 MOST: Final = 512 << 20
 """Bytes that a child may give back."""
+WARM: Final = 400
+"""Cases that compile most of what there is to be compiled."""
 LAST_WORDS_S: Final = 1.0
 """To tell where it hangs."""
 
@@ -59,10 +63,17 @@ def main(arguments: Sequence[str]) -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     zygote = _Zygote(run, Journal(int(journal)), heard, said)
-    gc.collect()
-    gc.freeze()  # what is here stays, and no collection in a child shall touch the pages that it shares
+    for role in Role:
+        all_invariants(role)  # which imports them
+    _freeze()
     zygote.tell(READY)
     zygote.serve()
+
+
+def _freeze() -> None:
+    """What is here stays, and no collection in a child shall touch the pages that it shares."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Gone(Exception):
@@ -73,6 +84,8 @@ class _Zygote:
     def __init__(self, run: Run, journal: Journal, heard: int, said: int) -> None:
         self._run, self._journal, self._heard, self._said = run, journal, heard, said
         self._snapshot = Snapshot.empty()
+        self._asked: Counter[tuple[str, tuple[str, ...], str]] = Counter()
+        """Edition, checks and engine -> shards that were held with them."""
         self._wakes, wakes = os.pipe()
         for fd in (self._wakes, wakes):
             os.set_blocking(fd, False)
@@ -84,6 +97,7 @@ class _Zygote:
             try:
                 if order.snapshot is not None:
                     self._snapshot = Snapshot.load(order.snapshot) if order.snapshot else Snapshot.empty()
+                self._warm(order.shard)
                 self.tell(self._child(order))
             except Damaged as wrong:
                 self.tell(wrong)
@@ -104,6 +118,25 @@ class _Zygote:
         order = pickle.loads(data)
         assert isinstance(order, Order)
         return order
+
+    def _warm(self, shard: Shard) -> None:
+        """What is asked for twice is asked for often: then codecs and strategies are compiled here, and not by every
+        child for itself.
+
+        That is done by holding a shard with our reference, in this very process. It leaves nothing but caches.
+        """
+        if shard.stage != "hold":
+            return
+        about = shard.edition, shard.checks, shard.engine
+        self._asked[about] += 1
+        if self._asked[about] != 2:
+            return
+        small = replace(shard, campaign="", round=-1, target=Reference.name, cases=min(shard.cases, WARM), corpus="")
+        try:
+            self._run(small, Snapshot.empty(), lambda number, cases: None, lambda name, limits: InProcess(Reference()))
+        except Exception:  # noqa: BLE001 - a child will fall over it too, and that is told
+            traceback.print_exc()
+        _freeze()
 
     def _child(self, order: Order) -> End:
         """Errors: ``_Gone``."""

@@ -92,9 +92,9 @@ KINDS: Final[Mapping[str, Callable[[], None]]] = {
     "worker": _worker,
 }
 """``hang``: without end, with the lock of the interpreter held; ``sleep``: without end, and without taking processor
-time; ``segfault``; ``exit``: leaves with code 0; ``raise``: an exception; ``allocate``: memory without end; ``garbage``:
-writes it where the result of the shard goes; ``parent``: kills the process that started that of the shard; ``worker``:
-kills the one above it, which is the campaign itself where it is not run by Spark.
+time; ``segfault``; ``exit``: leaves with code 0; ``raise``: an exception; ``allocate``: memory without end;
+``garbage``: writes it where the result of the shard goes; ``parent``: kills the process that started that of the shard;
+``worker``: kills the one above it, which is the campaign itself where it is not run by Spark.
 """
 __doc__ += "".join(f"\n* {each}" for each in KINDS)
 
@@ -111,7 +111,8 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
     """Limits are for whoever can be stopped. Errors: LookupError with what would do."""
     found = re.fullmatch(r"(\w+)@([1-9][0-9]*)(?:,once=(.+))?", rest)
     if found is None or found[1] not in KINDS:
-        raise LookupError(f"{name!r} is no drill: drill:KIND@N or drill:KIND@N,once=PATH, with one of {', '.join(KINDS)}")
+        kinds = ", ".join(KINDS)
+        raise LookupError(f"{name!r} is no drill: drill:KIND@N or drill:KIND@N,once=PATH would be, KIND one of {kinds}")
     return Drill(name, Plan(found[1], int(found[2]), Path(found[3]) if found[3] else None))
 
 

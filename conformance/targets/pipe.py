@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from conformance.targets import kin
 from conformance.targets.framing import Framing
 from conformance.targets.talk import Ended, Ends, Life
 
@@ -47,7 +48,7 @@ class Pipe(Life):
     """One life of the child. Errors: OSError where it cannot be started at all."""
 
     def __init__(self, command: Command) -> None:
-        self._memory = command.memory
+        self._memory, self._parent = command.memory, os.getpid()
         self._process = subprocess.Popen(
             command.argv, env=command.env and dict(command.env), cwd=command.cwd, bufsize=0, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -63,7 +64,11 @@ class Pipe(Life):
         self._killed = False
 
     def _confine(self) -> None:
+        kin.die_with(self._parent)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for each in (resource.RLIMIT_AS, resource.RLIMIT_CPU):  # soft ones are of the process that starts it, and ours
+            hard = resource.getrlimit(each)[1]
+            resource.setrlimit(each, (hard, hard))
         if self._memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, (self._memory, self._memory))
 
