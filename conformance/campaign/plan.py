@@ -27,7 +27,7 @@ class Bounds:
     wall_s: float
     cpu_s: float
     """Of the child itself; what its testees take they account for."""
-    case_cpu_s: float = 20.0
+    case_cpu_s: float = 10.0
     """Of ``cpu_s``, for the cases of one value, from when they are noted: so a hang is not waited for as long as for a
     whole shard, and is known to be of that case."""
     memory: int = 4 << 30

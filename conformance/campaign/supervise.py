@@ -1,4 +1,4 @@
-"""How the child of a shard ended, and the row that is made of it: whatever it does becomes a row, never an exception."""
+"""How a shard's child ended, and the row that is made of it: whatever it does becomes a row, never an exception."""
 
 import json
 import os
