@@ -180,6 +180,8 @@ def goes_on_after_moves(history: History) -> Iterator[Violation]:
         if last is None or not _only_moved(talk, last, each):
             continue
         given = next(g for g in reversed(talk.given) if g.request.member == request.member and g.by <= (last.by or 0))
+        if not _says_as_before(request, given.request):
+            continue
         error = error_of(each)
         if error != Error.NONE:
             seen = "no answer" if error is None else error.name
@@ -195,6 +197,14 @@ def goes_on_after_moves(history: History) -> Iterator[Violation]:
         )
         wanted = "NONE" if isinstance(request, Heartbeat) else repr(given.answer.assignment)
         yield breach(why, (given.by, last.index, each.index), wanted, seen, kind, shape)
+
+
+def _says_as_before(now: Heartbeat | Sync, then: Sync) -> bool:
+    """Nothing of itself or its protocol that it did not say when it was given its assignment?"""
+    told = [(now.instance, then.instance)]
+    if isinstance(now, Sync):
+        told += [(now.protocol_type, then.protocol_type), (now.protocol, then.protocol)]
+    return all(said is None or said == before for said, before in told)
 
 
 def _only_moved(talk: Reading, last: Asked, now: Asked) -> bool:

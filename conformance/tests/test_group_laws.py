@@ -184,6 +184,13 @@ def test_what_is_lost_is_neither_failed_nor_done(text: str) -> None:
         assert isinstance(lost, Silent) or results == {Result.UNKNOWN}
 
 
+@pytest.mark.parametrize("text", ["move; beat a as j", "move; sync a as j", "move; sync a v5 type=other protocol=q"])
+def test_after_a_move_nobody_goes_on_as_somebody_else(text: str) -> None:
+    history = held(sound(), case(f"join a as i; elapse 3000; sync a as i a=x; {text}"))
+    assert "UNKNOWN" in str(history.ops[-1]) or "INCONSISTENT" in str(history.ops[-1])
+    assert not broken(history)
+
+
 def test_a_step_that_is_turned_away_is_no_answer() -> None:
     history = changed(held(sound(), case(ALONE)), 1, Refused("Nonsense"))
     assert broken(history) == {"group/answers-at-once"}
