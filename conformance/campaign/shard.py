@@ -34,6 +34,8 @@ Find: TypeAlias = Callable[[str, Limits | None], Target]
 
 PATIENT: Final = Limits(batch_s=300.0, cpu_s=20.0, memory_times=10.0)
 """Ten times what a case may usually take: what goes down under it too is not merely slow, or late."""
+IDLE: Final = 500
+"""So many batches without a case one after the other, and there is nothing to hold: of some subjects there are none."""
 ASKED_AGAIN: Final = 3
 """So many deaths of one sort are held once more, alone and with patience; those after them are taken as the same."""
 
@@ -91,9 +93,12 @@ class _Held:
     def row(self, row: Row) -> Row:
         try:
             units = self._units()
+            idle = 0
             for batch in batches(self.shard, units, self.snapshot) if units else ():
+                before = self.cases
                 self._batch(batch)
-                if self.cases >= self.shard.cases:
+                idle = 0 if self.cases > before else idle + 1
+                if self.cases >= self.shard.cases or idle == IDLE:
                     break
         except (Broken, Unstable) as why:
             self.unreached = str(why)
