@@ -111,9 +111,11 @@ def _begun(asked: Asked, chosen: Chosen, watch: Watch) -> Manifest:
     """Errors: ``Misused``, ``Unavailable``, ``Broken``, ``Unfit``, OSError."""
     options = Options(targets=asked.targets, edition=asked.edition, checks=asked.checks)
     selection = Selection.of(options)
-    keeping.cleared(asked.out)
+    corpus = keeping.begun_with(asked.corpus)  # which may lie in the folder that is cleared
     aims, skipped = _aims(selection, asked.targets)
-    corpus = keeping.begun_with(asked.out, asked.corpus)
+    keeping.cleared(asked.out)
+    if corpus.digest:
+        keeping.save(asked.out, corpus)
     by_time = asked.cases is None and asked.budget is not None
     cases = None if by_time else asked.cases or USUAL_CASES
     rounds = asked.rounds if by_time else asked.rounds or min(USUAL_ROUNDS, cases or USUAL_ROUNDS)
@@ -266,7 +268,7 @@ class _Campaign:
             raise
         self._run(round_, "reduce", self._reductions(round_, len(wanted), wanted, rows), rows, Snapshot.empty())
         after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
-        keeping.keep(self.asked.out, after)
+        keeping.save(self.asked.out, after)
         self.watch.keys = len(after.keys)
         self._told(round_, after, rows, begun)
         return after
