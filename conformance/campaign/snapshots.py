@@ -69,12 +69,15 @@ class Shelf:
         if self.rows:
             last = max(self.rows)
             return grown(self.snapshot(self._begun(last)), self.rows[last])
+        found = self._newest()
+        return united(each for each in map(self._read, self.files()) if each is not None) if found is None else found
+
+    def _newest(self) -> Snapshot | None:
+        """As whoever saved it said; None where that cannot be read."""
         with suppress(OSError, UnicodeDecodeError):
             name = (self.folder / NAME / LATEST).read_text("utf-8").strip()
-            if newest := next((each for each in self.files() if each.name == name), None):
-                if (found := self._read(newest)) is not None:
-                    return found
-        return united(each for each in map(self._read, self.files()) if each is not None)
+            return next((self._read(each) for each in self.files() if each.name == name), None)
+        return None
 
     def files(self) -> list[Path]:
         return sorted((self.folder / NAME).glob(f"*{SUFFIX}"))
