@@ -4,17 +4,20 @@ A key is the hash of a few bounded fields: what was asked, what came back, and w
 into a few buckets. A key that says too much makes every case new, and a corpus of everything is worth nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
+from conformance.apis.assignment import shares
 from conformance.checks import Check
 from conformance.core.case import Role
 from conformance.core.history import Died, History, Lost, Observation, Op, Refused, Replied, Silent, Unsupported
+from conformance.wire import Layout
 
 Fields: TypeAlias = tuple[Any, ...]
 """Texts, integers, flags, None, and tuples of these: their repr is the same in every process."""
+TAGS: Final = "_unknownTaggedFields"
 KNOWN: Final = 1 << 18
 """Keys that are kept to be looked up: to hash one takes longer."""
 
@@ -22,17 +25,12 @@ KNOWN: Final = 1 << 18
 def keys(check: Check[Any], subject: Any, history: History) -> tuple[tuple[int, ...], ...]:
     """Of each step, sorted."""
     told = _of_codecs if check.role is Role.CODEC else _of_leaders if check.role is Role.LEADER else _of_machines
-    return tuple(tuple(sorted({_number(each) for each in found})) for found in told(subject.name, history.ops))
-
-
-def new_until(found: Sequence[Sequence[int]], seen: frozenset[int] | set[int]) -> int:
-    """How many steps there are up to the last that shows a key not in ``seen``; 0: none does."""
-    return max((at for at, each in enumerate(found, 1) if not seen.issuperset(each)), default=0)
+    return tuple(tuple(sorted({_number(repr(each)) for each in found})) for found in told(subject, history.ops))
 
 
 @lru_cache(KNOWN)
-def _number(fields: Fields) -> int:
-    return int.from_bytes(blake2b(repr(fields).encode(), digest_size=8).digest()) >> 1  # signed where they are stored
+def _number(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1  # signed where they are stored
 
 
 def size(number: int) -> int:
@@ -57,48 +55,96 @@ def outcome(observation: Observation) -> str:
             return "silent"
 
 
-def _of_codecs(name: str, ops: Sequence[Op]) -> Iterator[list[Fields]]:
-    """Which version answered what in which way; and what was in the fields that were read or written."""
+def _of_codecs(subject: Any, ops: Sequence[Op]) -> Iterator[list[Fields]]:
+    """Which version answered what in which way; and what was in the fields that were read or written, at whatever
+    version.
+    """
+    layout: Layout = subject.layout
     for op in ops:
-        body = op.step.body
-        found: list[Fields] = [("codec", name, body.get("version"), op.step.verb, outcome(op.observation))]
+        about = ("codec", subject.name)
+        found: list[Fields] = [(*about, op.step.body.get("version"), op.step.verb, outcome(op.observation))]
         told = dict(op.observation.payload) if isinstance(op.observation, Replied) else {}
-        value = told.get("value") if "value" in told else body.get("value") if "hex" in told else None
-        found.extend(("codec", name, *each) for each in _places(value, ""))
+        value = told.get("value", op.step.body.get("value")) if told else None
+        if isinstance(value, dict):
+            top = (("." + name, _sort(value.get(name))) for name in layout.names)
+            found.extend((*about, *each) for each in (*top, *_inside(layout, value, "")))
         yield found
 
 
-def _places(value: Any, path: str) -> Iterator[Fields]:
+def _inside(layout: Layout, value: Mapping[str, Any], path: str) -> Iterator[Fields]:
+    """Along the layout, and not along what a target made of it."""
+    if TAGS in value:
+        yield path, TAGS
+    for slot in layout.slots:
+        inner, here = value.get(slot.name), f"{path}.{slot.name}"
+        for each in inner if isinstance(inner, list) else [inner]:
+            if slot.item is not None and isinstance(each, dict):
+                for name in slot.item.names:
+                    yield f"{here}.{name}", _sort(each.get(name))
+                yield from _inside(slot.item, each, here)
+
+
+def _sort(value: Any) -> Any:
+    """What sort of thing there is in a field."""
     match value:
-        case dict():
-            for key, each in value.items():
-                yield from _places(each, f"{path}.{key}")
-        case list():
-            yield path, "items", size(len(value))
-            for each in value:
-                yield from _places(each, f"{path}[]")
-        case str():
-            yield path, "text", size(len(value))
+        case list() | dict() | str():
+            return size(len(value))
         case bool() | None:
-            yield path, "is", value
+            return value
         case int():
-            yield path, "number", value < 0, min(abs(value).bit_length() // 8, 7)
+            return value < 0, min(abs(value).bit_length() // 8, 7)
+    return type(value).__name__
 
 
-def _of_leaders(name: str, ops: Sequence[Op]) -> Iterator[list[Fields]]:
-    """How large the group was, what was in it that is not in every group, and how even the shares are."""
+def _of_leaders(subject: Any, ops: Sequence[Op]) -> Iterator[list[Fields]]:
+    """What was in the group that is not in every group; how even the shares are and how much moved, also after what
+    had come of the round before.
+    """
+    before: Fields = ()
     for op in ops:
-        body = op.step.body
-        yield [("leader", name, op.step.verb, len(body.get("members", ())), outcome(op.observation))]
+        about = ("leader", subject.name, op.step.verb)
+        group, came = _group(op.step.body), _shares(op)
+        yield [(*about, group), (*about, len(op.step.body.get("members", ())), came), (*about, before, came)]
+        before = came
 
 
-def _of_machines(name: str, ops: Sequence[Op]) -> Iterator[list[Fields]]:
+def _group(body: Mapping[str, Any]) -> Fields:
+    members = body.get("members", ())
+    owned = sum(len(each.get("owned", ())) for each in members)
+    return (
+        min(len(members), 4),
+        min(len(body.get("topics", ())), 3),
+        len({tuple(sorted(each["subscription"])) for each in members}) > 1,
+        0 if not owned else 1 if owned < sum(each["partitions"] for each in body.get("topics", ())) else 2,
+        len({each.get("generation") for each in members}) > 1,
+        any(each.get("instance") is not None for each in members),
+        any(each.get("rack") is not None for each in members),
+    )
+
+
+def _shares(op: Op) -> Fields:
+    """Are all served, by how much do the shares differ, how much moved from one to another?"""
+    if not isinstance(op.observation, Replied):
+        return (outcome(op.observation),)
+    try:
+        given = {member: {*partitions} for member, partitions in shares(op.observation)}
+    except ValueError:  # no assignment was asked for, or it is none
+        return ("replied",)
+    sizes = sorted(map(len, given.values())) or [0]
+    owner = {
+        tuple(each): member["id"] for member in op.step.body.get("members", ()) for each in member.get("owned", ())
+    }
+    moved = sum(owner.get(each, member) != member for member, got in given.items() for each in got)
+    return not sizes[0], min(sizes[-1] - sizes[0], 3), size(moved)
+
+
+def _of_machines(subject: Any, ops: Sequence[Op]) -> Iterator[list[Fields]]:
     """What was said and what came of it, each by itself and after what the same actor had heard before."""
     before: dict[str, Fields] = {}
     for op in ops:
         now: Fields = (op.step.verb, *_heard(op.observation))
         actor = op.step.actor
-        yield [("machine", name, now), ("machine", name, before.get(actor, ()), now)]
+        yield [("machine", subject.name, now), ("machine", subject.name, before.get(actor, ()), now)]
         before[actor] = now
 
 
