@@ -10,7 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
@@ -29,6 +29,7 @@ LIBRARIES: Final = ("kipcheck", "hypothesis", "construct", "kafka-python")
 """A say in what is drawn, held and judged."""
 SHARED: Final = ("KIPCHECK_CACHE", "KIPCHECK_MAVEN_REPOSITORY")
 """Where workers find jars and adapters, unless their own environment says it."""
+CODE: Final = (".py", ".toml", ".json", ".java", ".go", ".mjs")
 OUTSIDE: Final = {"tests", "benchmarks", "docs", "__pycache__"}
 """Folders that decide nothing, and that a wheel may lack."""
 
@@ -92,7 +93,11 @@ def _travelled() -> list[str]:
 def likeness() -> Mapping[str, str]:
     """Of this process: what has to be the same wherever shards of one campaign run."""
     versions = {name: _version(name) for name in LIBRARIES}
-    return {"Python": f"{sys.version_info[0]}.{sys.version_info[1]}", **versions, "the code of kipcheck": _code()}
+    return {
+        "Python": f"{sys.version_info[0]}.{sys.version_info[1]}",
+        **versions,
+        "the code of kipcheck": _code(map(files, PACKAGES)),
+    }
 
 
 def unlike(there: Mapping[str, str]) -> str:
@@ -111,11 +116,11 @@ def _version(name: str) -> str:
         return "none"
 
 
-def _code() -> str:
+def _code(folders: Iterable[Traversable]) -> str:
     """Digest of our own modules and tables: two checkouts may bear one version."""
     digest = hashlib.blake2b(digest_size=6)
-    for package in PACKAGES:
-        _feed(digest, package, files(package))
+    for folder in folders:
+        _feed(digest, folder.name, folder)
     return digest.hexdigest()
 
 
@@ -125,5 +130,5 @@ def _feed(digest: "hashlib.blake2b", path: str, folder: Traversable) -> None:
         if each.is_dir():
             if each.name not in OUTSIDE and name != "reports/out":
                 _feed(digest, name, each)
-        elif each.name.endswith((".py", ".json", ".toml")):
+        elif each.name.endswith(CODE):
             digest.update(name.encode() + b"\0" + each.read_bytes())

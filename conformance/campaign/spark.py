@@ -70,11 +70,11 @@ class Spark:
 
     name = "spark"
 
-    def __init__(self, session: SparkSession, where: str, workers: int, answer: Answer = afar.answer) -> None:
+    def __init__(self, session: SparkSession, remote: bool, where: str, answer: Answer = afar.answer) -> None:
         self._session, self._where, self._answer = session, where, answer
-        self._way: _Way = _Remote(session) if where.startswith("sc://") else _Classic(session)
+        self._way: _Way = _Remote(session) if remote else _Classic(session)
         self._names = count()
-        self.slots = workers or 1
+        self.slots = 1
 
     def ready(self, workers: int) -> None:
         """Wait for the first executor, and see that its Python is like this one. Errors: ``Unready``."""
@@ -291,12 +291,12 @@ def _one_each(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 @contextmanager
-def spark(master: str | None, remote: str | None, workers: int) -> Iterator[Spark]:
+def spark(master: str | None, remote: str | None, workers: int, answer: Answer = afar.answer) -> Iterator[Spark]:
     """At ``master``, or at ``remote`` through Spark Connect; neither: on this machine. ``workers``: so many shards at a
     time; 0: as many as there are cores. Errors: ``Unready``.
     """
     with session(master, remote, workers) as (made, where):
-        executor = Spark(made, where, workers)
+        executor = Spark(made, remote is not None, where, answer)
         executor.ready(workers)
         yield executor
 
@@ -365,7 +365,7 @@ def _reason(why: Exception, where: str, said: str = "") -> str:
             f"Python {found[2]} here, and {found[1]} on the workers of {where}: have the same there, and name it in "
             f"PYSPARK_PYTHON"
         )
-    if found := re.search(r"No module named '?((?:conformance|strategies|golden|reports)\b[\w.]*)", text):
+    if found := re.search(r"No module named '?((?:conformance|strategies|golden|reports)\b[\w.]*'?)", text):
         return (
             f"the Python of the workers of {where} has no kipcheck, or another ({found[0]}): install the same one "
             f"there, or name a Python that has it in PYSPARK_PYTHON"
