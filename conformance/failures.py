@@ -33,10 +33,10 @@ def file(line: Line, filed: Line | None, out: Path, below: str = "") -> Line:
     return line
 
 
-def filed(folder: Path, id: str) -> Line | None:
+def filed(folder: Path, id: str, below: str = "") -> Line | None:
     """What the file under ``folder`` holds; None where it is not there any more."""
     try:
-        found = json.loads((folder / FOLDER / f"{id}.json").read_text("utf-8"))
+        found = json.loads((folder / FOLDER / below / f"{id}.json").read_text("utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

@@ -1,19 +1,23 @@
-"""One ledger of many: the parts of a run, or runs of different targets or checks, made alike."""
+"""One ledger of many: the parts of a run, runs of different targets or checks, made alike, or campaigns.
+
+Cases of a campaign are its own: it may have another seed, and the same places, as a run or another campaign.
+"""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from conformance.core import exits
-from conformance.core.ledger import NAME, Ledger, Line, Place, Writer, read, spans
+from conformance.core.ledger import NAME, Ledger, Line, Place, Writer, place_of, read, spans
 from conformance.core.part import Part
-from conformance.failures import Members, file, filed, gathered, united
+from conformance.failures import FLAKY, FOLDER, Members, file, filed, gathered, united
 
-ALIKE: Mapping[str, str] = {"edition": "--edition", "seed": "--seed", "cases": "--cases"}
-"""What has to be the same in all that is merged, and the option that says it."""
+ALIKE: Mapping[str, str] = {"seed": "--seed", "cases": "--cases"}
+"""What has to be the same in all runs that are merged, and the option that says it."""
 
 
 class Unlike(Exception):
@@ -40,6 +44,18 @@ class Source:
         return tuple(json.dumps(self.options[key]) for key in ("targets", "checks", "messages"))
 
     @property
+    def places(self) -> Collection[Place]:
+        """Where runs gave verdicts."""
+        if not self.ledger.campaigns:
+            return self.ledger.cases.keys()
+        return dict.fromkeys(map(place_of, self.ledger.verdicts()))
+
+    @property
+    def is_run(self) -> bool:
+        """Not of campaigns alone?"""
+        return not self.ledger.campaigns or bool(self.places)
+
+    @property
     def codes(self) -> set[int]:
         footer = self.ledger.footer
         return {exits.UNDECIDED} if footer is None else set(footer.get("exits", ())) | {int(footer["exit"])}
@@ -61,8 +77,9 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     _alike(sources)
     missing = tuple(_missing(sources))
     out.mkdir(parents=True, exist_ok=True)
-    for old in (out / "failures").glob("*.json"):
-        old.unlink()
+    for folder in (out / FOLDER, out / FOLDER / FLAKY):
+        for old in folder.glob("*.json"):
+            old.unlink()
     with Writer(out / NAME) as writer:
         code = _write(writer, sources, out, missing)
     return Merged(out / NAME, code, missing)
@@ -82,15 +99,14 @@ def _source(folder: Path) -> Source:
 
 
 def _alike(sources: Sequence[Source]) -> None:
-    one = sources[0]
-    for other in sources[1:]:
+    for one, other in pairwise(sources):
         pairs = [("kipcheck", one.ledger.header["kipcheck"], other.ledger.header["kipcheck"])]
-        pairs += [(name, one.options.get(key), other.options.get(key)) for key, name in ALIKE.items()]
-        for name, here, there in pairs:
-            if here != there:
-                raise Unlike(
-                    f"{name} is {here} in {one.folder} and {there} in {other.folder}: run them alike, or apart"
-                )
+        pairs.append(("--edition", one.options.get("edition"), other.options.get("edition")))
+        _same(one, other, pairs)
+    runs = [each for each in sources if each.is_run]
+    for one, other in pairwise(runs):
+        _same(one, other, [(name, one.options.get(key), other.options.get(key)) for key, name in ALIKE.items()])
+    campaigns: dict[str, Path] = {}
     versions: dict[str, tuple[str, Path]] = {}
     places: dict[Place, Path] = {}
     parts: dict[tuple[Any, ...], Source] = {}
@@ -106,11 +122,21 @@ def _alike(sources: Sequence[Source]) -> None:
             first = parts.setdefault((source.plan, source.part), source)
             if first is not source:
                 raise Unlike(f"part {source.part} is in {first.folder} and in {source.folder}: leave one out")
-        for place in source.ledger.cases:
+        for campaign in source.ledger.campaigns:
+            where = campaigns.setdefault(campaign["id"], source.folder)
+            if where != source.folder:
+                raise Unlike(f"campaign {campaign['id']} is in {where} and in {source.folder}: leave one out")
+        for place in source.places:
             if place in places:
                 what = f"{place.check} on {place.subject} with {place.target}"
                 raise Unlike(f"{what} is in {places[place]} and in {source.folder}: leave one out")
-        places.update(dict.fromkeys(source.ledger.cases, source.folder))
+            places[place] = source.folder
+
+
+def _same(one: Source, other: Source, pairs: Sequence[tuple[str, object, object]]) -> None:
+    for name, here, there in pairs:
+        if here != there:
+            raise Unlike(f"{name} is {here} in {one.folder} and {there} in {other.folder}: run them alike, or apart")
 
 
 def _missing(sources: Sequence[Source]) -> Iterator[str]:
@@ -142,7 +168,11 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
         words.add(line)
         counts.setdefault(line["target"], {}).setdefault(line["check"], Counter())[line["result"]] += 1
         writer.write("verdict", {key: each for key, each in line.items() if key != "type"})
+    for place, (results, by) in _tallies(sources).items():
+        counts.setdefault(place.target, {}).setdefault(place.check, Counter()).update(results)
+        writer.write("tally", {**place._asdict(), "results": results, "by": by})
     failures = list(_failures(sources, out))
+    _file_flaky(sources, out)
     differences = (("difference", each) for each in words.rows())
     for kind, line in (*_others(sources, counts), *(("failure", each) for each in failures), *differences):
         writer.write(kind, {key: each for key, each in line.items() if key != "type"})
@@ -192,11 +222,13 @@ def _header(sources: Sequence[Source], out: Path) -> Line:
         for id, about in source.ledger.header["requirements"].items():
             if len(about) > len(requirements.get(id, ())):
                 requirements[id] = about  # in full, where a run could break it
+    campaigns = [campaign for each in sources for campaign in each.ledger.campaigns]
     return {
         **{key: each for key, each in first.items() if key != "type"},
         "begun": min(str(each.ledger.header["begun"]) for each in sources),
         "options": {**options, "out": str(out), "part": None},
         "part": None,
+        **({"campaigns": campaigns} if campaigns else {}),
         "merged": [
             {"folder": str(each.folder), "part": each.part, "complete": each.ledger.complete} for each in sources
         ],
@@ -214,6 +246,18 @@ def _verdicts(sources: Sequence[Source]) -> Iterator[Line]:
         return targets[line["target"]], checks.get(line["check"], len(checks)), line["subject"]
 
     yield from sorted((line for each in sources for line in each.ledger.verdicts()), key=order)
+
+
+def _tallies(sources: Sequence[Source]) -> dict[Place, tuple[Counter[str], dict[str, Counter[str]]]]:
+    """Of all campaigns together."""
+    found: dict[Place, tuple[Counter[str], dict[str, Counter[str]]]] = {}
+    for source in sources:
+        for line in source.ledger.lines.get("tally", ()):
+            results, by = found.setdefault(place_of(line), (Counter(), {}))
+            results.update(line["results"])
+            for invariant, counted in line["by"].items():
+                by.setdefault(invariant, Counter()).update(counted)
+    return found
 
 
 JUDGED = frozenset({"PASS", "FAIL", "WARN", "NOTE"})
@@ -256,7 +300,7 @@ def _targets(sources: Sequence[Source]) -> list[str]:
     return list(dict.fromkeys([*asked, *held]))
 
 
-MINE = frozenset({"failure", "footer", "begin", "check", "skip"})
+MINE = frozenset({"failure", "footer", "begin", "check", "skip", "tally"})
 
 
 def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, Line]]:
@@ -292,3 +336,14 @@ def _failures(sources: Sequence[Source], out: Path) -> Iterator[Line]:
             by_id.setdefault(line["id"], []).append((line, filed(source.folder, line["id"])))
     for members in gathered(by_id):
         yield file(*united(members), out)
+
+
+def _file_flaky(sources: Sequence[Source], out: Path) -> None:
+    """The cases of what comes and goes: the first that tells of each."""
+    told: set[str] = set()
+    for source in sources:
+        for line in source.ledger.flaky:
+            found = filed(source.folder, line["id"], FLAKY) if line.get("id") else None
+            if found is not None and line["id"] not in told:
+                told.add(line["id"])
+                file(found, found, out, FLAKY)

@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Iterator
 
 from conformance.core.ledger import Line
+from reports.campaigns import executor, kind, of_campaigns, stopped
+from reports.html_campaign import campaigns, news
 from reports.html_failures import failures
 from reports.html_tables import by_subject, coverage, differences, overview
 from reports.markup import Safe, joined, link, tag
@@ -36,9 +38,8 @@ def _short(found: Summary) -> str:
 
 
 def _header(found: Summary) -> Iterator[Safe]:
-    yield tag(
-        "h1", tag("b", "kipcheck"), " held ", ", ".join(found.called(each) for each in found.targets) or "nothing"
-    )
+    names = ", ".join(found.called(each) for each in found.targets) or "nothing"
+    yield tag("h1", tag("b", "kipcheck"), " fuzzed " if of_campaigns(found) else " held ", names)
     tone = TONES.get(found.exit, "unknown") if found.exit is not None else "unknown"
     say = f"Exit {found.exit}: {found.meaning}" if found.exit is not None else "Cut off before there was an exit code"
     state = (
@@ -48,11 +49,16 @@ def _header(found: Summary) -> Iterator[Safe]:
         "div",
         tag("p", say, class_="say"),
         tag("p", found.counted, class_="plain"),
-        tag("p", "The run is complete." if found.complete else tag("strong", state), class_="plain"),
+        tag("p", _complete(found) if found.complete else tag("strong", state), class_="plain"),
         class_=f"outcome {tone}",
     )
     facts = [(name, value) for name, value in _facts(found) if value]
     yield tag("dl", (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
+
+
+def _complete(found: Summary) -> str:
+    why = "; ".join(dict.fromkeys(filter(None, map(stopped, found.ledger.campaigns))))
+    return f"The {kind(found)} is complete{f': {why}' if why else ''}."
 
 
 def _facts(found: Summary) -> Iterator[tuple[str, Safe | str]]:
@@ -61,7 +67,9 @@ def _facts(found: Summary) -> Iterator[tuple[str, Safe | str]]:
     yield "edition", str(options.get("edition", ""))
     yield "seed", str(options.get("seed", ""))
     if (cases := options.get("cases")) is not None:
-        yield "values for each check", str(cases)
+        yield "cases for each target" if of_campaigns(found) else "values for each check", f"{cases:,}"
+    for each in found.ledger.campaigns:
+        yield "engine", f"{each['engine']}, on {executor(each)}"
     yield "cases", f"{sum(each.cases for by in found.table.values() for each in by.values()):,}"
     if header.get("part"):
         yield "part", "{} of {}".format(*header["part"])
@@ -85,17 +93,20 @@ def _target(found: Summary, name: str) -> Safe:
     return link(issues, called) if issues else joined(called)
 
 
-def command(options: Line) -> str:
-    """The command line that runs the same again; empty where the options do not tell."""
+def command(options: Line, campaign: Line | None = None) -> str:
+    """The command line that runs the same again; empty where the options do not tell. ``campaign``: where it is one."""
     if not options.get("targets"):
         return ""
-    words = ["kipcheck", "run"]
+    words = ["kipcheck", "campaign" if campaign else "run"]
     several = {"--target": "targets", "--check": "checks", "--message": "messages"}
     for name, key in {**several, "--known": "known", "--profile": "profiles"}.items():
         words += [word for each in options.get(key, ()) if each != "*" for word in (name, each)]
     for name, default in (("edition", "apache"), ("seed", 0), ("cases", None)):
         if options.get(name, default) != default:
             words += [f"--{name}", str(options[name])]
+    if campaign is not None:
+        words += ["--rounds", str(campaign["rounds"])] if campaign["rounds"] is not None else []
+        words += ["--engine", campaign["engine"]] if campaign["engine"] != "mixed" else []
     return shlex.join(words)
 
 
@@ -107,6 +118,9 @@ def _sections(found: Summary) -> Iterator[tuple[str, str, int, Safe]]:
     if found.ledger.troubles or found.open_ends:
         troubles = list(_troubles(found))
         yield "troubles", "Troubles", len(troubles), joined(tag("h2", "Troubles"), tag("ul", troubles, class_="list"))
+    if of_campaigns(found):
+        yield "new", "What is new", 0, news(found)
+        yield "campaign", "Campaign", 0, campaigns(found)
     if found.stale or found.flaky:
         yield "lists", "Lists", len(found.stale) + len(found.flaky), _lists(found)
     yield "results", "Results", 0, overview(found)
@@ -138,20 +152,21 @@ def _troubles(found: Summary) -> Iterator[Safe]:
 
 
 def _lists(found: Summary) -> Safe:
+    listed = (*found.stale, *found.flaky)
     stale = (tag("li", tag("b", each["entry"]), ": ", each["why"]) for each in found.stale)
     flaky = (
         tag(
             "li",
             tag("b", f"{each['target']}, {each['check']}"),
             f": {each['why']}; alone it {each['alone']}. ",
-            reason(each),
+            reason(each) if each["entry"] else "No list names it.",
         )
         for each in found.flaky
     )
     return joined(
-        tag("h2", "Lists of known deviations"),
+        tag("h2", "Lists of known deviations" if any(each["entry"] for each in listed) else "What comes and goes"),
         (tag("h3", "Stale entries"), tag("ul", stale, class_="list")) if found.stale else None,
-        (tag("h3", "What comes and goes"), tag("ul", flaky, class_="list")) if found.flaky else None,
+        (tag("h3", "Cases that fail now and then"), tag("ul", flaky, class_="list")) if found.flaky else None,
     )
 
 
@@ -174,6 +189,7 @@ def _skips(found: Summary) -> Safe:
 
 
 def _footer(found: Summary) -> Iterator[Safe | None]:
-    again = command(found.options)
+    every = found.ledger.campaigns
+    again = command(found.options, every[0] if every else None) if len(every) < 2 else ""
     yield tag("p", "The same again: ", tag("code", again)) if again else None
     yield tag("p", "Made from ", tag("code", str(found.ledger.path)), ". Every verdict of every case stands there.")

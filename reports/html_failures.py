@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from conformance.core.ledger import Line
+from reports.campaigns import first
 from reports.diagram import sequence
 from reports.html_tables import word
 from reports.markup import Child, Safe, joined, link, tag
@@ -121,7 +122,8 @@ def _where(failure: Line) -> Child:
     if not failure["case_id"]:
         return f"About {where(failure)}."
     filed = f"failures/{failure['id']}.json"
-    seen = f"Seen in {_cases(failure)}: {where(failure)}. The least of them is case "
+    met = f" First met in {first(failure)}." if first(failure) else ""
+    seen = f"Seen in {_cases(failure)}: {where(failure)}.{met} The least of them is case "
     return seen, tag("code", failure["case_id"]), ", in ", tag("a", filed, href=filed), "."
 
 

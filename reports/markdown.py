@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from conformance.core.ledger import Line
+from reports.campaigns import brief, stands, stopped, troubles
 from reports.markup import clean
 from reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary
 from reports.text import block
@@ -25,7 +26,7 @@ ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;",
 
 
 def render(found: Summary) -> str:
-    parts = [_head(found), _table(found), *_known(found), *_troubles(found)]
+    parts = [_head(found), *_campaigns(found), _table(found), *_known(found), *_troubles(found)]
     if found.coverage_line:
         parts.append(f"{plain(found.coverage_line)}\n")
     blocks = [_block(each) for each in found.failures if not each.get("known")]
@@ -60,6 +61,22 @@ def _head(found: Summary) -> str:
     mark = "❔" if found.exit is None else "✅" if found.exit == 0 and found.complete else "❌"
     part = " (part {} of {})".format(*found.header["part"]) if found.header.get("part") else ""
     return f"## {mark} kipcheck: {plain(names)}{part}\n\n{plain(found.verdict)}\n"
+
+
+def _campaigns(found: Summary) -> Iterator[str]:
+    for each in found.ledger.campaigns:
+        yield f"Campaign {plain(each['id'])}: {plain(brief(each))}. {plain(stopped(each))}\n"
+        rounds = [line for line in found.ledger.rounds if line["campaign"] == each["id"]]
+        if rounds:
+            rows = ["| round | cases | new kinds of behaviour | in all | failures first met |", "|---|---|---|---|---|"]
+            for line in rounds:
+                cells = line["round"] + 1, line["cases"], line["new"], line["coverage"], len(line["failures"])
+                rows.append(f"| {' | '.join(map(str, cells))} |")
+            yield "\n".join(rows) + "\n"
+        for trouble in troubles(each):
+            yield f"**trouble** {plain(trouble)}\n"
+    if found.ledger.campaigns:
+        yield f"Failures: {stands(found)}\n"
 
 
 def _table(found: Summary) -> str:

@@ -31,6 +31,8 @@ def render(found: Summary) -> str:
             "troubles": [_untyped(each) for each in found.ledger.troubles],
             "stale": [_untyped(each) for each in found.stale],
             "flaky": [_untyped(each) for each in found.flaky],
+            "campaigns": list(found.ledger.campaigns),
+            "rounds": [_untyped(each) for each in found.ledger.rounds],
             "footer": {
                 "complete": found.complete,
                 "stopped_by": None if found.complete else found.state,

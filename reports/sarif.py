@@ -15,6 +15,7 @@ LEVELS = {"MUST": "error", "SHOULD": "warning", "INFO": "note"}
 def render(found: Summary) -> str:
     rules = list(_rules(found))
     places = {each["id"]: number for number, each in enumerate(rules)}
+    campaigns = found.ledger.campaigns
     return dumped(
         {
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -42,6 +43,7 @@ def render(found: Summary) -> str:
                         "complete": found.complete,
                         "seed": found.options.get("seed"),
                         "part": found.header.get("part"),
+                        **({"campaigns": [each["id"] for each in campaigns]} if campaigns else {}),
                     },
                 }
             ],

@@ -180,8 +180,8 @@ class Summary:
 
     @property
     def flaky(self) -> Sequence[Line]:
-        """What is listed as coming and going, and did."""
-        return self.ledger.lines.get("flaky", ())
+        """What failed, and did not, or not always, when it was run alone."""
+        return self.ledger.flaky
 
     @property
     def elsewhere(self) -> Iterable[Line]:
@@ -285,7 +285,8 @@ class Summary:
     def state(self) -> str:
         """``complete``, or INCOMPLETE and why."""
         if self.ledger.footer is None:
-            return "INCOMPLETE: the ledger ends before its footer; the run was cut off"
+            what = "the campaign goes on, or was cut off" if self.ledger.campaigns else "the run was cut off"
+            return f"INCOMPLETE: the ledger ends before its footer; {what}"
         return "complete" if self.complete else f"INCOMPLETE ({self.ledger.footer['stopped_by']})"
 
     @property

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from conformance.core.ledger import Line
+from reports.campaigns import brief, first, stands, stopped, troubles
 from reports.markup import clean
 from reports.summary import RESULTS, WORDS, Summary, ways_to_differ
 from reports.words import asked, expected, named, reason, some, where
@@ -34,6 +35,7 @@ def render(found: Summary) -> str:
     lines += [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
     if found.coverage_line:
         lines.append(found.coverage_line)
+    lines += _campaigns(found)
     page = found.ledger.path.with_name("report.html")
     lines.append(f"{found.verdict}; {page if page.is_file() else found.ledger.path}")
     return COMMAND.sub(r"\g<0> ", clean("\n".join(lines))) + "\n"
@@ -59,7 +61,8 @@ def block(failure: Line, told: set[str]) -> Iterator[str]:
         yield from _wrapped(f"step {number + 1} {mark}".rstrip(), f"{what}: {given}")
     for exhibit in failure["exhibits"]:
         yield from _exhibit(exhibit)
-    yield from _wrapped("seen", f"{some(failure['cases'], 'case')}: {where(failure)}")
+    met = f"; first met in {first(failure)}" if first(failure) else ""
+    yield from _wrapped("seen", f"{some(failure['cases'], 'case')}: {where(failure)}{met}")
     if expected(failure):
         yield from _wrapped("listed", expected(failure))
     if failure.get("tags"):
@@ -90,7 +93,8 @@ def _lists(found: Summary) -> Iterator[str]:
         yield f"stale: {each['entry']}: {each['why']}"
     for each in found.flaky:
         what = f"{each['target']}: {each['check']} on {named(each['subject'], each['version'])}"
-        yield f"flaky: {what}: {each['why']}; alone it {each['alone']} ({reason(each)})"
+        listed = f" ({reason(each)})" if each["entry"] else ""
+        yield f"flaky: {what}: {each['why']}; alone it {each['alone']}{listed}"
 
 
 def _skips(found: Summary) -> Iterator[str]:
@@ -180,6 +184,15 @@ def _table(found: Summary) -> Iterator[str]:
             yield target
             head = (" check", *(f" {each}" for each in RESULTS))
             yield from (f" {line}" for line in _aligned([head, *rows], range(1, len(head))))
+
+
+def _campaigns(found: Summary) -> Iterator[str]:
+    for each in found.ledger.campaigns:
+        ended = f"; stopped by: {stopped(each)}" if stopped(each) else ""
+        yield from textwrap.wrap(f"campaign {each['id']}: {brief(each)}{ended}", WIDTH, subsequent_indent="  ")
+        yield from (f"  {line}" for line in troubles(each))
+    if found.ledger.campaigns:
+        yield f"failures: {stands(found)}"
 
 
 def _differences(found: Summary) -> Iterator[str]:

@@ -144,7 +144,7 @@ class _Telling:
             "rounds": plan["rounds"],
             "shard_cases": plan["shard_cases"],
             "complete": self.complete,
-            "stopped_by": self.stopped_by,
+            "stopped_by": self.manifest["stopped_by"] if self.complete else self.stopped_by,
             "planned": sum(each.planned for each in self.rounds),
             "shards": dict(Counter(row.status for row in self.rows)),
             "held": sum(each["cases"] for each in rounds),
@@ -185,7 +185,7 @@ class _Telling:
             listed.look(place.check, (place.subject, place.version), verdicts)
         for each in found.flaky:
             if each.line["target"] == name:
-                self._flaky(writer, each, _flaky_in(listed, each.line), "it did not fail every time")
+                self._flaky(writer, each, _flaky_in(listed, each.line), "did not fail every time")
         steady: list[Failed] = []
         for each in found.failures:
             if each.line["target"] == name:
@@ -193,7 +193,7 @@ class _Telling:
                 if entry is None:
                     steady.append(each)
                 else:
-                    self._flaky(writer, each, entry, "it failed")
+                    self._flaky(writer, each, entry, "failed")
         lines = listed.judged([each.line for each in steady])
         for each, line in zip(steady, lines, strict=True):
             self._failure(writer, Failed(line, each.filed))

@@ -16,7 +16,7 @@ import reports
 from conformance.core.ledger import lines, read
 from conformance.core.requirement import requirements
 from conformance.gate import Options, run
-from conformance.tests.told import FAILURE, FOOTER, REASON, SEEN, everything, verdicts, write
+from conformance.tests.told import FAILURE, FOOTER, REASON, SEEN, campaign, campaigned, everything, verdicts, write
 from reports.markdown import MOST
 
 HERE = Path(__file__).parent
@@ -65,10 +65,12 @@ def test_the_schemas_are_schemas() -> None:
         jsonschema.Draft202012Validator.check_schema(schema(name))
 
 
-def test_every_line_of_a_run_is_as_the_schema_of_the_ledger_has_it(real: Path, made: Path) -> None:
+def test_every_line_of_a_run_is_as_the_schema_of_the_ledger_has_it(real: Path, made: Path, tmp_path: Path) -> None:
+    fuzzed = write(tmp_path, *campaign(), header=campaigned())
     assert wrong_lines(real / "ledger.jsonl") == []
     assert wrong_lines(made / "ledger.jsonl") == []
-    told = {line["type"] for line in lines(made / "ledger.jsonl")}
+    assert wrong_lines(fuzzed) == []
+    told = {line["type"] for path in (made / "ledger.jsonl", fuzzed) for line in lines(path)}
     assert told == {each["$ref"].rpartition("/")[2] for each in schema("ledger")["oneOf"]}
 
 

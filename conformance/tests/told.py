@@ -199,3 +199,56 @@ def everything() -> list[tuple[str, Line]]:
                    "version": None, "case": "cc", "why": "now and then", "alone": "failed 2 of 5 times",
                    "entry": "known.toml:12", **REASON}),
     ]  # fmt: skip
+
+
+CAMPAIGN: Line = {
+    "id": "c0ffee00c0ffee00", "targets": {"somebody": True, "another": False}, "engine": "mixed",
+    "settings": {"executor": "pool", "slots": 2}, "host": {"name": "here"}, "seed": 7, "cases": 100, "rounds": 2,
+    "shard_cases": 25, "complete": True, "stopped_by": "the plan", "planned": 9, "shards": {"done": 8, "crashed": 1},
+    "held": 200, "seconds": 10.0, "cpu_seconds": 18.0, "coverage": 60, "corpus": 12, "hash": "0123456789abcdef",
+    "clashes": [], "set_aside": [],
+}  # fmt: skip
+TALLY: Line = {
+    "target": "somebody", "check": "wire/two-readings", "subject": "HeartbeatResponse", "version": 1,
+    "results": {"PASS": 88, "FAIL": 12}, "by": {"wire/decodes": {"PASS": 88, "FAIL": 12}},
+}  # fmt: skip
+FLAKY: Line = {
+    "id": "abcdef012345", "target": "another", "check": "assignment/owners", "invariant": "one-owner",
+    "requirements": ["429-07"], "subject": "sticky", "version": None, "case": "dd", "cases": 2,
+    "why": "t-0 has two owners", "alone": "did not fail every time", "entry": "",
+}  # fmt: skip
+
+
+def round_(number: int, *failures: str, **about: Any) -> Line:
+    growth = {name: [[50 * number, 20 * number], [50 * number + 50, 40 + 20 * number]] for name in CAMPAIGN["targets"]}
+    return {
+        "campaign": CAMPAIGN["id"], "round": number, "planned": 5, "shards": {"done": 4}, "cases": 100, "steps": 200,
+        "seconds": 5.0, "cpu_seconds": 9.0, "coverage": 40 + 20 * number, "new": 20, "corpus": 6 + 6 * number,
+        "failures": list(failures), "growth": growth, **about,
+    }  # fmt: skip
+
+
+def campaigned(**about: Any) -> Line:
+    """The header of a campaign."""
+    return {**HEADER, "campaigns": [{**CAMPAIGN, **about}]}
+
+
+def met(failure: Line, cases: int = 33, **about: Any) -> Line:
+    """The failure, as a campaign met it."""
+    first = {"campaign": CAMPAIGN["id"], "round": 0, "shard": 1, "cases": cases}
+    return {**failure, "first": first, **about}
+
+
+def campaign() -> list[tuple[str, Line]]:
+    """What a campaign tells with these lines, and no run."""
+    return [
+        ("tally", TALLY),
+        ("tally", {**TALLY, "target": "another", "check": "assignment/owners", "subject": "sticky", "version": None,
+                   "results": {"PASS": 97, "FAIL": 3}, "by": {"one-owner": {"PASS": 97, "FAIL": 3}}}),
+        *(("target", each) for each in TARGETS),
+        ("flaky", FLAKY),
+        ("failure", met(FAILURE)),
+        ("failure", met(SEEN, 77, target="another", version="2.0", known=REASON)),
+        ("round", round_(0, FAILURE["id"], SEEN["id"])),
+        ("round", round_(1)),
+    ]  # fmt: skip
