@@ -71,7 +71,7 @@ class Nursery:
         self._process: subprocess.Popen[bytes] | None = None
         self._read = b""
         self._ready = False
-        self._known: bytes = b""
+        self._known: bytes | None = None
         """The snapshot that the zygote has."""
         self._work: _Work | None = None
 
@@ -99,9 +99,9 @@ class Nursery:
                 select.select([self], [], [], max(0.0, self.until - time.monotonic()))
                 if (row := self.advance()) is not None:
                     return row
-        except BaseException:
-            self.stop()
-            raise
+        finally:
+            if self.busy:
+                self.stop()
 
     def begin(self, shard: Shard, snapshot: bytes, times: float = 1.0, attempt: int = 0) -> None:
         """Errors: ``Barren``."""
@@ -150,7 +150,7 @@ class Nursery:
     def stop(self) -> None:
         """At once: what is under way leaves no row, and no process."""
         self._work = None
-        self._known, self._read, self._ready = b"", b"", False
+        self._known, self._read, self._ready = None, b"", False
         process, self._process = self._process, None
         if process is None:
             return
@@ -212,7 +212,7 @@ class Nursery:
     def _row(self, work: _Work, told: object) -> Row:
         self._work = None
         if not isinstance(told, End):
-            self.stop()
+            self._known = None
             raise Barren(f"the corpus of shard {work.order.shard.shard} cannot be read: {told}")
         row = row_of(work.order.shard, work.order.bounds, told, self._journal.read())
         return replace(_here(row), attempt=work.attempt, wall_ms=told.wall_ms, cpu_ms=told.cpu_ms, started=told.started)
