@@ -122,7 +122,7 @@ def _info(options: argparse.Namespace) -> int:
     for each in latest.entries:
         by_check.setdefault(each.check, []).append(each)
     stale = sum(not readable(each) for each in latest.entries)
-    checks = [
+    checks: list[dict[str, Any]] = [
         {"check": check, **_size(entries), "subjects": len({(each.subject, each.version) for each in entries})}
         for check, entries in sorted(by_check.items())
     ]
