@@ -90,6 +90,21 @@ def test_what_checks_draw_goes_there_and_back(id: str) -> None:
         assert value_of(node, plain_text(node, value)) == value
 
 
+def test_what_a_check_begins_with_may_be_more_than_it_declares_and_is_kept_as_it_is() -> None:
+    check = CHECKS["bounce/upgrade"]
+    subject = next(each for each in check.family.subjects("apache") if check.about(each))
+    node, strange = check.declaration(subject), 0
+    for first in check.first:
+        value = first(subject)
+        text = plain_text(node, value)
+        assert loaded(text) == value
+        try:
+            value_of(node, text)
+        except ValueError:
+            strange += 1
+    assert strange, "then a failure needs no other way back than a corpus"
+
+
 # ---- what is enough
 
 
