@@ -111,7 +111,8 @@ class Summary:
     def targets(self) -> tuple[str, ...]:
         """In the order of the run; those that did not start too."""
         started = [each["target"] for each in self.ledger.targets]
-        others = [each["target"] for each in (*self.ledger.skips, *self.ledger.troubles) if "target" in each]
+        besides = (*self.ledger.skips, *self.ledger.troubles)
+        others = [each["target"] for each in besides if each.get("target", "*") != "*"]
         return tuple(dict.fromkeys([*started, *(place.target for place in self.ledger.cases), *others]))
 
     @cached_property

@@ -22,7 +22,7 @@ from conformance.core.verdict import Grade, Result
 from conformance.expectations import Account, account, told_of
 from conformance.failures import FLAKY, FOLDER, file, where_places
 from conformance.heading import header
-from conformance.selection import Options
+from conformance.selection import Misused, Options
 from conformance.targets.protocol import TargetInfo
 from golden.held import REGRESSIONS
 from golden.regressions import regression
@@ -62,7 +62,7 @@ def tell(
     ``complete``: all that was planned was held, or the time that was given is over. Not ``complete``, and stopped by
     nothing: it goes on, and the ledger has no footer.
 
-    Errors: ``Misused`` where a list of known deviations cannot be used; OSError.
+    Errors: OSError.
     """
     told = sorted(rows, key=lambda row: row.key)
     telling = _Telling(out, manifest, told, rounds, complete, stopped_by, known, clashes, set_aside)
@@ -117,7 +117,7 @@ class _Telling:
             counts.setdefault(place.target, {}).setdefault(place.check, Counter()).update(results)
         if any(each[Result.UNKNOWN.name] for by in counts.values() for each in by.values()):
             self.exits.add(exits.UNDECIDED)
-        listed = account(options)
+        listed = self._account(writer, options)
         self._stale(writer, listed.strangers())
         self._forget()
         for name, why in self.manifest["skipped"]:
@@ -128,6 +128,14 @@ class _Telling:
         for line in rounds:
             writer.write("round", line)
         self._end(writer, counts, listed)
+
+    def _account(self, writer: Writer, options: Options) -> Account:
+        try:
+            return account(options)
+        except Misused as why:  # the list was good when the campaign began: what was held since is told all the same
+            self.exits.add(exits.USAGE)
+            writer.write("trouble", {"target": "*", "why": f"the list of known deviations cannot be used: {why}"})
+            return Account()
 
     # ---- the head
 

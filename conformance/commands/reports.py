@@ -10,15 +10,22 @@ FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
 
 
 def add(commands: Commands) -> None:
-    told = commands.add("report", _report, "a run's ledger, rendered again; exits as the run did", EXIT_CODES)
-    told.add_argument("folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="a run's --out")
+    told = commands.add(
+        "report", _report, "the ledger of a run or a campaign, rendered again; exits as that did", EXIT_CODES
+    )
+    told.add_argument(
+        "folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="the --out of one"
+    )
     told.add_argument(
         "--form", choices=(*FORMS, "all"), default="text",
         help="to standard output; all: every file of the run, anew, beside its ledger (default text)",
     )  # fmt: skip
-    about = "one ledger and one report of several runs: the parts of one, or runs of different targets or checks"
+    about = (
+        "one ledger and one report of several: the parts of a run, runs of different targets or checks, campaigns with "
+        "other seeds"
+    )
     merged = commands.add("merge", _merge, about, EXIT_CODES)
-    merged.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="the --out of a run")
+    merged.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="the --out of one of them")
     merged.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="another folder, for what they are together"
     )
