@@ -20,6 +20,7 @@ from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
 from conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import target as target_of
+from strategies.parse import belongs
 from strategies.reduce import reduce
 
 TRIES = 300
@@ -252,7 +253,8 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
 
     if check.again is not None:
         fails(finding.value)  # the least place in the value itself
-    reduce(check.declaration(subject), finding.value, fails)
+    if belongs(node := check.declaration(subject), finding.value):  # what a check begins with may be more than that
+        reduce(node, finding.value, fails)
     best = _with_fewest_steps(worker, best, invariant)
     return replace(best, shape=(*wanted, *check.family.remains(subject, best.value, wanted)))
 

@@ -3,17 +3,23 @@
 from collections.abc import Callable, Iterator
 from itertools import islice
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import find, settings
 
+from conformance.checks import CHECKS
+from conformance.core.case import Case
+from conformance.core.history import History
+from conformance.core.verdict import Violation
 from conformance.wire import layout
+from conformance.work import Finding, Unit, Worker, shrunk
 from strategies.as_hypothesis import strategy
 from strategies.body import body_node
 from strategies.compiled import compiled
 from strategies.messages import from_layout, layouts
 from strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Seq, Text, record
+from strategies.parse import belongs
 from strategies.reduce import least, reduce
 from strategies.versions import version_mix
 
@@ -214,3 +220,26 @@ def test_the_predicate_decides_and_what_does_not_fail_is_kept() -> None:
     node = Seq(Integer(0, 9))
     assert reduce(node, [5, 7], lambda value: value == [5, 7]) == [5, 7]
     assert reduce(node, [5, 7, 1], lambda value: 7 in value) == [7]
+
+
+def test_of_what_is_more_than_declared_only_steps_are_left_out() -> None:
+    check = CHECKS["bounce/upgrade"]
+    subject = next(each for each in check.family.subjects("apache") if check.about(each))
+    value = next(value for first in check.first if not belongs(check.declaration(subject), value := first(subject)))
+    unit = Unit("t", subject.edition, check.id, subject.name, subject.version, 0, None)
+    (case,) = check.cases(subject, value, 0, 0, "")
+    violation = Violation("it fails", (0,), shape=("it",))
+
+    class Fails:
+        """Whatever it is asked."""
+
+        def violation(self, case: Case, invariant: Any) -> tuple[History, Violation]:
+            return History(case, "t", ()), violation
+
+        def close(self) -> None:
+            pass
+
+    finding = Finding(unit, History(case, "t", ()), value, 0, "", "bounce/rests", violation)
+    found = shrunk(cast(Worker, Fails()), finding)
+    assert found is not None
+    assert found.case.steps == case.steps[:1] and found.value == value
