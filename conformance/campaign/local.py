@@ -77,15 +77,14 @@ class _Local:
             tick(Progress(done, sum(each.busy for each in self._nurseries), len(shards)))
 
         try:
-            while waiting or any(each.busy for each in self._nurseries):
-                for free in [each for each in self._nurseries if not each.busy]:
-                    if waiting:
-                        free.begin(waiting.popleft(), snapshot)
+            self._begin(waiting, snapshot)
+            while any(each.busy for each in self._nurseries):
                 told()
-                for shard, row in self._ended():
-                    if is_doubtful(row):
-                        doubtful.append(shard)
-                    else:
+                ended = self._ended()
+                self._begin(waiting, snapshot)  # before others look at the rows, which may take them a while
+                doubtful += [shard for shard, row in ended if is_doubtful(row)]
+                for _, row in ended:
+                    if not is_doubtful(row):
                         done += 1
                         yield row
             for shard in doubtful:  # alone now, and so no busy neighbour is to blame
@@ -100,6 +99,11 @@ class _Local:
             for each in self._nurseries:
                 if each.busy:
                     each.stop()
+
+    def _begin(self, waiting: deque[Shard], snapshot: bytes) -> None:
+        for each in self._nurseries:
+            if waiting and not each.busy:
+                each.begin(waiting.popleft(), snapshot)
 
     def _ended(self) -> list[tuple[Shard, Row]]:
         """Those that ended, after a while at most."""

@@ -18,7 +18,7 @@ from conformance.campaign.supervise import AGAIN
 from conformance.targets import kin
 from conformance.tests.sharded import little, shard
 
-CHECKS = ("wire/round-trip", "group/generations")
+CHECKS = ("group/generations",)
 
 
 def silent(progress: Progress) -> None:
@@ -97,7 +97,7 @@ SLEEPING: list[Shard] = [
 @pytest.mark.skipif(not kin.LINUX, reason="there is no /proc")
 def test_ctrl_c_leaves_the_rows_so_far_and_no_process(two: Executor) -> None:
     before = processes(os.getpid())
-    rows = []
+    rows: list[Row] = []
 
     def interrupt(progress: Progress) -> None:
         if progress.done and progress.running == 2:
@@ -136,9 +136,10 @@ def test_no_process_outlives_a_driver_however_it_ends(number: signal.Signals) ->
     assert driver.stdout is not None
     while driver.stdout.readline().split() != [b"1", b"2"]:
         assert driver.poll() is None
-    time.sleep(0.5)
-    left = processes(driver.pid)
-    assert len(left) == 4  # two zygotes and their children
+    until = time.monotonic() + 20
+    while len(left := processes(driver.pid)) < 4 and time.monotonic() < until:  # two zygotes and their children
+        time.sleep(0.05)
+    assert len(left) == 4
     driver.send_signal(number)
     driver.wait(20)
     until = time.monotonic() + 20
