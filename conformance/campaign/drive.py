@@ -6,11 +6,11 @@ from there and comes to the same end.
 
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from conformance.campaign import keeping, ledger, sizing, telling
 from conformance.campaign.corpus import Snapshot, grown
@@ -81,7 +81,10 @@ class Stopped(Exception):
         self.code = code
 
 
-def campaign(asked: Asked) -> Outcome:
+Ready: TypeAlias = Callable[[ExecutorName, int, str | None, str | None], AbstractContextManager[Chosen]]
+
+
+def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
     """Raises nothing: what goes wrong is an exit code and a line."""
     try:
         with ExitStack() as stack:
