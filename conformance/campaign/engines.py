@@ -93,12 +93,12 @@ class _Engine:
 
     @classmethod
     def of(cls, shard: Shard, units: Units, snapshot: Snapshot) -> Self:
-        here = {(id, *_of(each)) for id, subjects in units.items() for each in subjects}
+        here = {_place(CHECKS[id], *_of(each)) for id, subjects in units.items() for each in subjects}
         kept: dict[Place, list[Kept]] = {}
         for entry in snapshot.entries:
-            place = entry.edition, entry.subject, entry.version
-            if (entry.check, *place) in here:
-                kept.setdefault(_place(CHECKS[entry.check], *place), []).append(entry)
+            place = _place(CHECKS[entry.check], entry.edition, entry.subject, entry.version)
+            if place in here:
+                kept.setdefault(place, []).append(entry)
         return cls(shard, units, kept)
 
     def batches(self) -> Iterator[Batch]:
@@ -155,9 +155,8 @@ class _Engine:
     def replayed(self, random: Random) -> Iterator[Batch]:
         """This shard's share of the corpus, and of that no more than its budget allows."""
         left = self.shard.cases * (REPLAYED if self.shard.round == 0 else REPLAYED_LATER)
-        entries = [entry for kept in self.kept.values() for entry in kept][
-            self.shard.shard % SHARDS_A_ROUND :: SHARDS_A_ROUND
-        ]
+        entries = [each for kept in self.kept.values() for each in kept if each.check in self.units]
+        entries = entries[self.shard.shard % SHARDS_A_ROUND :: SHARDS_A_ROUND]
         for entry in random.sample(entries, len(entries)):
             check = CHECKS[entry.check]
             left -= 1 if check.family.batch is not None else entry.steps
