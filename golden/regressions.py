@@ -13,6 +13,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 from conformance.core.case import Case
+from conformance.core.edition import edition
 from conformance.core.requirement import requirements
 from conformance.core.verdict import Result
 from conformance.invariants.registry import all_invariants
@@ -104,6 +105,7 @@ def check(one: Regression, target: Target | None = None) -> Iterator[str]:
         yield f"{one.id}: no invariant of a {one.case.role.value} is called {one.invariant!r}"
         return
     try:
+        edition(one.case.edition)
         with (target or InProcess(Reference())).open(one.case.edition, one.case.role) as session:
             (history,) = converse([one.case], session)
     except (LookupError, NotPlayed) as unknown:

@@ -9,7 +9,10 @@ from conformance.commands.declared import FAILED, OK, Commands
 def add(commands: Commands) -> None:
     golden = commands.add("golden", _golden_verify, "the golden vectors")
     vectors = golden.add_subparsers(metavar="verify|make", required=True)
-    about = "hold our codec and the second reading to every vector (no Java); with --target that target too"
+    about = (
+        "hold our codec and the second reading to every vector, and our models to every regression (no Java); with "
+        "--target that target too"
+    )
     verify = vectors.add_parser("verify", help=about, description=about)
     verify.add_argument("--target", action="append", metavar="T")
     verify.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
@@ -21,12 +24,16 @@ def add(commands: Commands) -> None:
 
 
 def _golden_verify(options: argparse.Namespace) -> int:
+    from golden import regressions
     from golden.vectors import report
 
     found = report()
     for line in found.lines():
         print(line)
-    code = FAILED if found.troubles else OK
+    failed = list(regressions.verify())
+    for line in failed:
+        print(line)
+    code = FAILED if found.troubles or failed else OK
     if options.target:
         import reports
         from conformance import gate
