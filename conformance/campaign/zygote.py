@@ -44,8 +44,8 @@ LENGTH: Final = struct.Struct(">Q")
 READY: Final = "ready"
 MOST: Final = 512 << 20
 """Bytes that a child may give back."""
-WARM: Final = 400
-"""Cases that compile most of what there is to be compiled."""
+WARM: Final = 200
+"""Cases that compile much of what there is to be compiled, and take no longer than that saves in a few shards."""
 LAST_WORDS_S: Final = 1.0
 """To tell where it hangs."""
 
