@@ -95,11 +95,18 @@ def storable(row: Row) -> Row:
     It is written as the escape that JSON has for it; where that makes another row of it, it is sealed again.
     """
     plain = row.plain
-    clean = _clean(plain)
-    if clean == plain:
+    if _has_utf_8(plain):
         return row
-    found = Row.of(clean)
+    found = Row.of(_clean(plain))
     return found.sealed() if row.sealed().digest == row.digest else found
+
+
+def _has_utf_8(plain: Any) -> bool:
+    try:
+        json.dumps(plain, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _clean(plain: Any) -> Any:

@@ -7,7 +7,8 @@ clock, a host or an executor has a say in enters a digest.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 Status: TypeAlias = Literal["done", "timeout", "memory", "crashed", "garbled", "lost", "infra", "unlike"]
@@ -173,7 +174,7 @@ class Row:
             "status": self.status,
             "at": [self.at_case, self.case],
             "cases": [self.cases, self.steps],
-            "counts": sorted(json.dumps(asdict(each), sort_keys=True) for each in self.counts),
+            "counts": sorted(_json_of(_plain(each)) for each in self.counts),
             "coverage": sorted(self.coverage),
             "kept": sorted(each.id for each in self.kept),
             "found": sorted([each.case_id, each.invariant, each.cases, each.at_case] for each in self.found),
@@ -183,7 +184,8 @@ class Row:
     @property
     def plain(self) -> dict[str, Any]:
         """Names to plain values, nested rows too: a line of JSON, or a row of Parquet. ``Row.of`` reads it back."""
-        return asdict(self)
+        found: dict[str, Any] = _plain(self)
+        return found
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
@@ -192,7 +194,7 @@ class Row:
         if strange := plain.keys() - names:
             raise ValueError(f"a row has no {', '.join(sorted(strange))}")
         nested: Mapping[str, Any] = {
-            "counts": lambda each: Count(**each),
+            "counts": lambda each: _count(**each),
             "kept": lambda each: Kept(**{**each, "keys": tuple(each["keys"])}),
             "found": _found_of,
         }
@@ -202,6 +204,23 @@ class Row:
         for name in ("coverage", "troubles", "breaches"):
             told[name] = tuple(plain.get(name) or ())
         return cls(**told)
+
+
+_json_of: Final = json.JSONEncoder(sort_keys=True).encode
+_NAMES: Final = {kind: tuple(each.name for each in fields(kind)) for kind in (Row, Count, Kept, Found)}
+
+
+def _plain(value: Any) -> Any:
+    """As ``asdict`` has it, which copies what cannot change and takes many times as long."""
+    if (names := _NAMES.get(type(value))) is not None:
+        return {name: _plain(getattr(value, name)) for name in names}
+    return tuple(map(_plain, value)) if type(value) is tuple else value
+
+
+@lru_cache(1 << 16, typed=True)
+def _count(**told: Any) -> Count:
+    """The same object for the same count: shard after shard has hundreds that hundreds of others have too."""
+    return Count(**told)
 
 
 def _found_of(plain: Mapping[str, Any]) -> Found:

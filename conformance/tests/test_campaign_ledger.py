@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -79,6 +79,12 @@ def test_rows_come_back_as_they_went(tmp_path: Path, form: str) -> None:
     assert held.rows == by_key(row(1), bare)
     assert (held.clashes, held.set_aside) == ([], [])
     assert sorted(tmp_path.rglob("*.*")) == [path], "something is left beside it"
+
+
+def test_a_row_is_plain_data_and_its_digest_the_same_in_every_process() -> None:
+    assert row(1).plain == asdict(row(1))
+    assert Row.of(json.loads(json.dumps(row(1).plain))) == row(1)
+    assert row(1).digest == "9d1d1db381da94e1"
 
 
 SAME = {"campaign", "round", "deterministic", "engine"}
