@@ -1,37 +1,47 @@
-"""How soon planted defects of machines are found, by who draws: ``python -m conformance.benchmarks.detection``.
+"""How soon planted defects are found, by who draws: ``python -m conformance.benchmarks.detection``.
 
-Three ways to draw conversations of the same declaration, each held and judged alike: with the machine at hand, as the
-checks do; by a plain ``@given``; by a ``RuleBasedStateMachine`` with one rule for each verb. One run, CPU time of the
-process, so many seeds each; a defect that is not found within the cap counts as the cap. Ratios count: the seconds
-are of this machine today. What was planted was planted by people who know the machines.
+Values of the same declaration, each held and judged alike: as the checks draw them (of machines: with the machine at
+hand); as campaigns do, round after round with a corpus, and the same without one; by a plain ``@given``; and
+conversations by a ``RuleBasedStateMachine`` with one rule for each verb. One run, CPU time of the process, so many
+seeds each; a defect that is not found within the cap counts as the cap. Ratios count: the seconds are of this machine
+today. What was planted was planted by people who know what is tested.
 
-``--check GLOB`` and ``--seeds N`` choose what is run; ``--cap S`` is the CPU time, in seconds, for a defect and seed.
+``--check GLOB``, ``--ways NAMES`` and ``--seeds N`` choose what is run, ``--every N`` takes each N-th defect; ``--cap
+S`` is the CPU time, in seconds, for a defect and seed.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import count
+from itertools import count, islice
 from statistics import median
 from time import process_time
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from conformance.checks import CHECKS
-from conformance.checks.machines import Subject
+from conformance.campaign import behaviour
+from conformance.campaign.corpus import Snapshot, grown, plain_text
+from conformance.campaign.engines import batches
+from conformance.campaign.plan import Shard
+from conformance.campaign.rows import Kept
+from conformance.checks import CHECKS, Check
+from conformance.checks.declared import Subject, Value
 from conformance.core.case import Case
+from conformance.core.history import History
 from conformance.invariants.registry import Invariant, all_invariants
+from conformance.runner import converse, judge
 from conformance.targets.inprocess import Afresh
 from conformance.targets.miniatures import VICES
-from conformance.targets.protocol import PLAYED
 from conformance.vices import subject_of
 from conformance.work import Worker
 from strategies.as_hypothesis import strategy
 from strategies.nodes import OneOf, Seq
 
+ROUND: Final = 200
+"""Cases after which a campaign goes on with a larger corpus."""
 QUIET = settings(
     max_examples=100,
     database=None,
@@ -52,7 +62,7 @@ class Late(BaseException):
     """The cap is reached: nothing may take it for a failure of a case."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hunt:
     """One defect, and what is asked of each way to draw."""
 
@@ -63,39 +73,91 @@ class Hunt:
     seed: int
     cap_s: float
     begun: float
+    cases: int = 0
 
-    def show(self, value: list[dict[str, Any]], number: int) -> None:
+    @property
+    def check(self) -> Check[Any]:
+        return CHECKS[VICES[self.name].check]
+
+    def show(self, value: Value, number: int) -> list[History]:
+        """Errors: ``Found``, ``Late``."""
+        return self.hold([each.case for each in self.check.about_value(self.subject, value, self.seed, number)])
+
+    def hold(self, cases: list[Case]) -> list[History]:
         """Errors: ``Found``, ``Late``."""
         if process_time() - self.begun > self.cap_s:
             raise Late
-        check = CHECKS[VICES[self.name].check]
-        cases: Iterator[Case] = check.cases(self.subject, value, self.seed, number, "")
-        if next(self.worker.violations([*cases], self.invariant), None) is not None:
-            raise Found
+        session = self.worker.session(self.subject.edition, self.check.role)
+        histories = []
+        for history in converse(cases, session):
+            self.cases += 1
+            if any(verdict.violations for verdict in judge(history, (self.invariant,))):
+                raise Found
+            histories.append(history)
+        return histories
 
 
-def with_the_machine(hunt: Hunt) -> None:
-    check = CHECKS[VICES[hunt.name].check]
+def as_checks(hunt: Hunt) -> None:
     for seed in count(hunt.seed * 1_000):
-        for sample in check.samples(hunt.subject, seed):
-            hunt.show(sample.value, sample.number)
+        for sample in hunt.check.samples(hunt.subject, seed):
+            hunt.hold([sample.case])
+
+
+def as_campaigns(hunt: Hunt, remember: bool = True) -> None:
+    check, snapshot = hunt.check, Snapshot()
+    for round_ in count():
+        shard = Shard(
+            "benchmark", round_, 0, "hold", hunt.name, "", hunt.subject.edition, (check.id,), "mixed", hunt.seed, ROUND,
+            snapshot.digest,
+        )  # fmt: skip
+        kept: list[Kept] = []
+        seen: set[int] = set()
+        until = hunt.cases + ROUND
+        for batch in batches(shard, {check.id: (hunt.subject,)}, snapshot):
+            for conversation in batch.given:
+                hunt.hold([Case(check.id, hunt.subject.edition, check.role, conversation.steps)])
+            for value in batch.values:
+                shown = [behaviour.keys(check, hunt.subject, each) for each in hunt.show(value, hunt.cases)]
+                new = {key for each in shown for step in each for key in step} - snapshot.keys - seen
+                if new and remember:
+                    kept.append(_kept(hunt, value, shown, new))
+                    seen |= new
+            if hunt.cases >= until:
+                break
+        row = replace(shard.begun(), kept=tuple(kept), coverage=tuple(sorted(seen)))
+        snapshot = grown(snapshot, [row])
+
+
+def _kept(hunt: Hunt, value: Value, shown: list[tuple[tuple[int, ...], ...]], new: set[int]) -> Kept:
+    """Of a conversation as much as it takes."""
+    if isinstance(value, list):
+        last = max(number for number, keys in enumerate(shown[0], 1) if new.intersection(keys))
+        value, shown = value[:last], [shown[0][:last]]
+    keys = tuple(sorted({key for each in shown for step in each for key in step}))
+    text = plain_text(hunt.check.declaration(hunt.subject), value)
+    subject = hunt.subject
+    return Kept(hunt.check.id, subject.edition, subject.name, subject.version, text, keys, sum(map(len, shown)))
+
+
+def without_corpus(hunt: Hunt) -> None:
+    as_campaigns(hunt, remember=False)
 
 
 def by_given(hunt: Hunt) -> None:
-    node = CHECKS[VICES[hunt.name].check].declaration(hunt.subject)
+    node = hunt.check.declaration(hunt.subject)
     for round_ in count():
 
         @seeded(hunt.seed * 1_000 + round_)
         @QUIET
         @given(strategy(node))
-        def drawn(value: list[dict[str, Any]]) -> None:
-            hunt.show(value, 0)
+        def drawn(value: Value) -> None:
+            hunt.show(hunt.check.family.trimmed(value), 0)
 
         drawn()
 
 
 def by_rules(hunt: Hunt) -> None:
-    node = CHECKS[VICES[hunt.name].check].declaration(hunt.subject)
+    node = hunt.check.declaration(hunt.subject)
     assert isinstance(node, Seq)
     assert isinstance(node.item, OneOf)
 
@@ -119,56 +181,78 @@ def by_rules(hunt: Hunt) -> None:
 
 
 Way: TypeAlias = Callable[[Hunt], None]
-WAYS: Mapping[str, Way] = {"machine": with_the_machine, "@given": by_given, "rules": by_rules}
+WAYS: Final[Mapping[str, Way]] = {
+    "checks": as_checks,
+    "campaign": as_campaigns,
+    "no corpus": without_corpus,
+    "@given": by_given,
+    "rules": by_rules,
+}
 
 
-def seconds(way: Way, name: str, seed: int, cap_s: float) -> float | None:
-    """Of processor time until it is found; None: not within the cap."""
+def can(way: str, name: str) -> bool:
+    """Rules are for conversations, and what is given is drawn by nobody."""
+    check = CHECKS[VICES[name].check]
+    if way in ("@given", "rules") and not check.values:
+        return False
+    return way != "rules" or isinstance(check.declaration(subject_of(VICES[name])), Seq)
+
+
+def taken(way: Way, name: str, seed: int, cap_s: float) -> tuple[float | None, int]:
+    """Seconds of processor time until it is found, None: not within the cap; and the cases that it took."""
     vice = VICES[name]
-    subject = subject_of(vice)
     wanted = next(each for each in all_invariants(CHECKS[vice.check].role) if each.id == vice.invariant)
     with Worker(name, Afresh(name, vice.made)) as worker:
-        begun = process_time()
+        hunt = Hunt(name, subject_of(vice), wanted, worker, seed, cap_s, process_time())
         try:
-            way(Hunt(name, Subject(subject.edition, subject.name), wanted, worker, seed, cap_s, begun))
+            way(hunt)
         except Found:
-            return process_time() - begun
+            return process_time() - hunt.begun, hunt.cases
         except Late:
-            return None
+            return None, hunt.cases
     raise AssertionError("a way to draw never ends by itself")
 
 
 def main() -> None:
     options = _options()
-    names = [
-        name
-        for name, vice in VICES.items()
-        if CHECKS[vice.check].role in PLAYED and fnmatchcase(vice.check, options.check) and not vice.deadly
-    ]
-    print(f"{len(names)} defects, {options.seeds} seeds, cap {options.cap:g} s of CPU time; median s (found)")
-    print(f"{'defect':34}" + "".join(f"{way:>18}" for way in WAYS))
-    medians: dict[str, list[float]] = {way: [] for way in WAYS}
-    rates: dict[str, int] = dict.fromkeys(WAYS, 0)
+    ways = {way: WAYS[way] for way in options.ways.split(",")}
+    every = [name for name, vice in VICES.items() if fnmatchcase(vice.check, options.check) and not vice.deadly]
+    names = list(islice(every, 0, None, options.every))
+    print(f"{len(names)} defects, {options.seeds} seeds, cap {options.cap:g} s of CPU time; median s, cases (found)")
+    print(f"{'defect':34}" + "".join(f"{way:>25}" for way in ways))
+    medians: dict[str, dict[str, float]] = {way: {} for way in ways}
+    cases: dict[str, dict[str, float]] = {way: {} for way in ways}
+    rates: dict[str, int] = dict.fromkeys(ways, 0)
     for name in names:
         line = f"{name:34}"
-        for way, run in WAYS.items():
-            taken = [seconds(run, name, seed, options.cap) for seed in range(options.seeds)]
-            found = sum(each is not None for each in taken)
-            middle = median(options.cap if each is None else each for each in taken)
-            medians[way].append(middle)
+        for way, run in ways.items():
+            if not can(way, name):
+                line += f"{'-':>25}"
+                continue
+            each = [taken(run, name, seed, options.cap) for seed in range(options.seeds)]
+            found = sum(seconds is not None for seconds, _ in each)
+            medians[way][name] = median(options.cap if seconds is None else seconds for seconds, _ in each)
+            cases[way][name] = median(number for _, number in each)
             rates[way] += found
-            line += f"{middle:10.3f} ({found:2}/{len(taken):2})"
+            line += f"{medians[way][name]:10.3f} {cases[way][name]:6.0f} ({found:2}/{len(each):2})"
         print(line, flush=True)
-    total = len(names) * options.seeds
-    for way in WAYS:
-        times = sum(medians[way]) / max(sum(medians["machine"]), 1e-9)
-        print(f"{way:8} found {rates[way]:5} of {total}; sum of medians {sum(medians[way]):8.2f} s, {times:5.1f}x")
+    first = next(iter(ways))
+    for way in ways:
+        shared = [name for name in medians[way] if name in medians[first]]
+        total, of_first = (sum(medians[each][name] for name in shared) for each in (way, first))
+        held = sum(cases[way].values())
+        print(
+            f"{way:9} found {rates[way]:5} of {len(medians[way]) * options.seeds:5}; sums of medians {total:8.2f} s"
+            f" and {held:8.0f} cases; {total / max(of_first, 1e-9):5.1f}x the time of {first} on the same"
+        )
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", default="*", metavar="GLOB")
+    parser.add_argument("--ways", default="campaign,checks,@given,rules", metavar="NAMES", help=", ".join(WAYS))
     parser.add_argument("--seeds", type=int, default=10, metavar="N")
+    parser.add_argument("--every", type=int, default=1, metavar="N")
     parser.add_argument("--cap", type=float, default=5.0, metavar="S")
     return parser.parse_args()
 

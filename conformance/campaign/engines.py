@@ -4,7 +4,7 @@ A batch is about one check and one subject; conversations with a machine in one 
 Nothing here asks a clock, a hash or another process: same shard, same snapshot, same batches.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -59,7 +59,8 @@ class Batch:
     check: str
     subject: Any
     source: Source
-    values: Sequence[Value] = ()
+    values: Iterable[Value] = ()
+    """To be taken once, and drawn as they are taken."""
     given: Sequence[Conversation] = ()
     """Of a check that draws nothing, in the place of values."""
 
@@ -125,6 +126,7 @@ class _Engine:
         shares = SHARES[self.shard.engine]
         (source,) = random.choices([*shares], [*shares.values()])
         number = TOGETHER if check.family.batch is not None else random.randint(*FEW)
+        values: Iterable[Value]
         match source:
             case "hypothesis":
                 from conformance.campaign import by_hypothesis  # brings Hypothesis: only these batches need it
@@ -132,25 +134,26 @@ class _Engine:
                 values = by_hypothesis.values(check, subject, max(number, BY_HYPOTHESIS), random)
             case "uniform":
                 values = self._uniform(check, subject, number, random)
-            case "mutate" if changed := self._changed(check, number, random):
-                subject, values = changed
+            case "mutate" if known := [each for each in self.units[check.id] if self._known(check, each)]:
+                subject = random.choice(known)
+                values = self._changed(check, subject, number, random)
             case _:
                 source, values = "draw", self._drawn(check, subject, number, random)
         return Batch(check.id, subject, source, values)
 
-    def _drawn(self, check: Check[Any], subject: Any, number: int, random: Random) -> list[Value]:
+    def _drawn(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
         """As a run draws them, but that those to begin with come now and then."""
         draw, first = check.drawing(subject, random), check.first
-        return [
-            random.choice(first)(subject) if first and random.random() < FIRST_SHARE else draw(random, None)
-            for _ in range(number)
-        ]
+        for _ in range(number):
+            known = first and random.random() < FIRST_SHARE
+            yield random.choice(first)(subject) if known else draw(random, None)
 
-    def _uniform(self, check: Check[Any], subject: Any, number: int, random: Random) -> list[Value]:
+    def _uniform(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
         place = _place(check, *_of(subject))
         if place not in self.draws:  # to look it up among all that are compiled takes longer than to draw
             self.draws[place] = compiled(check.declaration(subject))
-        return [check.family.trimmed(self.draws[place](random)) for _ in range(number)]
+        for _ in range(number):
+            yield check.family.trimmed(self.draws[place](random))
 
     def replayed(self, random: Random) -> Iterator[Batch]:
         """This shard's share of the corpus, and of that no more than its budget allows."""
@@ -166,25 +169,22 @@ class _Engine:
             if value := self._value(entry):
                 yield Batch(check.id, subject, "replay", value)
 
-    def _changed(self, check: Check[Any], number: int, random: Random) -> tuple[Any, list[Value]] | None:
-        """Values next to those of the corpus, about one subject; None where it has none of this check."""
-        known = [each for each in self.units[check.id] if _place(check, *_of(each)) in self.kept]
-        if not known:
-            return None
-        subject = random.choice(known)
+    def _known(self, check: Check[Any], subject: Any) -> bool:
+        return any(map(self._value, self.kept.get(_place(check, *_of(subject)), ())))
+
+    def _changed(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
+        """Values next to those of the corpus."""
         node, kept = check.declaration(subject), self.kept[_place(check, *_of(subject))]
         draw = check.drawing(subject, random) if check.family.batch is not None and check.draw is None else None
-        found: list[Value] = []
         for _ in range(number):
             entry = kept[int(len(kept) * random.random() ** NEWER)]
             for value in self._value(entry):
                 if draw is not None and random.random() < GOES_ON:
-                    found.append(draw(random, value[: random.randint(1, len(value))]))
+                    yield draw(random, value[: random.randint(1, len(value))])
                     continue
                 for _ in range(random.choice(CHANGES)):
                     value = mutate(node, value, random)
-                found.append(check.family.trimmed(value))
-        return (subject, found) if found else None
+                yield check.family.trimmed(value)
 
     def _value(self, entry: Kept) -> list[Value]:
         if entry.id not in self.values:
