@@ -86,6 +86,9 @@ def grade(found: Summary, failure: Line) -> str:
 
 
 def stands(found: Summary) -> str:
-    """``3 new, 1 flaky, 2 known``"""
-    counted = Counter(word for word, _ in standing(found))
-    return ", ".join(f"{counted[word]} {word.lower()}" for word in ("NEW", "FLAKY", "KNOWN"))
+    """``3 new (1 of them notes, which decide nothing), 1 flaky, 2 known``"""
+    every = list(standing(found))
+    counted = Counter(word for word, _ in every)
+    notes = sum(word == "NEW" and grade(found, each) == "INFO" for word, each in every)
+    told = f" ({notes} of them notes, which decide nothing)" if notes else ""
+    return f"{counted['NEW']} new{told}, {counted['FLAKY']} flaky, {counted['KNOWN']} known"

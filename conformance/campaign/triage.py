@@ -20,7 +20,8 @@ STATUSES: Final[tuple[Status, ...]] = ("new", "flaky", "known", "fixed")
 is on a list of known deviations, or was there before. ``fixed``: it was there before, and where it was seen there were
 cases now, and all of them passed.
 """
-GRADES: Final = ("MUST", "SHOULD", "INFO")
+NOTE: Final = "INFO"
+GRADES: Final = ("MUST", "SHOULD", NOTE)
 
 
 class Unread(Exception):
@@ -60,6 +61,11 @@ class Triage:
 
     def count(self, status: Status) -> int:
         return sum(each.status == status for each in self.failures)
+
+    @property
+    def decides(self) -> bool:
+        """Is something new that breaks a MUST or a SHOULD? Notes decide nothing, here as everywhere."""
+        return any(each.status == "new" and each.grade != NOTE for each in self.failures)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -152,8 +158,8 @@ def _passes(ledger: Ledger, line: Line) -> bool:
 def lines(found: Triage) -> Iterator[str]:
     """For people: a few lines for each failure, then the sum."""
     for each in found.failures:
-        broken = f"({', '.join(each.requirements)})" if each.requirements else ""
-        yield clean(f"{each.status:<5} {each.id}  {each.target}  {each.check}  {broken}").rstrip()
+        broken = f"{each.grade} {', '.join(each.requirements)}".rstrip()
+        yield clean(f"{each.status:<5} {each.id}  {each.target}  {each.check}  ({broken})")
         yield clean(f"      {' '.join(each.why.split())}")
         if each.status != "fixed":
             again = f"; kipcheck replay {shlex.quote(str(each.case))}" if each.case is not None else ""

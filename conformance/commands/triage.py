@@ -12,7 +12,8 @@ flaky   it did not come again when it was run alone, or it comes and goes
 known   it is on the list of known deviations that the campaign was given, or also in --against
 fixed   it was there in --against, and its places were held now and passed
 
-exit codes: 0 done; with --against: 0 nothing is new, 1 something is new, 6 nothing is, as far as it came; 2 usage"""
+exit codes: 0 done; with --against: 0 nothing is new that breaks a MUST or a SHOULD, 1 something is, 6 nothing is, as far
+as it came; 2 usage"""
 UNDECIDED = 6
 
 
@@ -36,4 +37,4 @@ def _triage(options: argparse.Namespace) -> int:
         print("\n".join(lines(found)))
     if options.against is None:
         return OK
-    return FAILED if found.count("new") else OK if found.complete else UNDECIDED
+    return FAILED if found.decides else OK if found.complete else UNDECIDED

@@ -96,6 +96,11 @@ def test_other_forms_read_it_as_they_read_a_run(made: Path) -> None:
     assert "Failures: 1 new, 1 flaky, 1 known" in summary
 
 
+def test_of_what_is_new_notes_are_counted_apart(tmp_path: Path) -> None:
+    path = write(tmp_path, ("failure", met(FAILURE)), ("failure", met({**SEEN, "grade": "INFO"})), header=campaigned())
+    assert "failures: 2 new (1 of them notes, which decide nothing), 0 flaky, 0 known\n" in reports.render(path)
+
+
 def test_a_campaign_that_goes_on_is_no_run_that_was_cut_off(tmp_path: Path) -> None:
     header = campaigned(complete=False, stopped_by=None)
     path = write(tmp_path, *campaign(), footer=None, header=header)

@@ -163,7 +163,7 @@ def test_a_failure_without_a_case_has_none(tmp_path: Path, capsys: pytest.Captur
 def test_people_are_told_how_to_see_each_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = told(tmp_path / "a folder", ("failure", met({**FAILURE, "why": "two\nlines \x1b[31m"})))
     assert outcome(capsys, folder)[1].splitlines() == [
-        f"new   {FAILURE['id']}  somebody  wire/two-readings  (grp-05)",
+        f"new   {FAILURE['id']}  somebody  wire/two-readings  (MUST grp-05)",
         "      two lines \\x1b[31m",
         f"      12 cases; kipcheck replay '{folder}/failures/{FAILURE['id']}.json'",
         "1 new, 0 flaky, 0 known, 0 fixed; complete",
@@ -187,6 +187,8 @@ CUT_SHORT = {**FOOTER, "complete": False, "stopped_by": "interrupted", "exit": 6
         ([], FOOTER, 0),
         ([FAILURE], FOOTER, 0),
         ([FAILURE, SEEN], FOOTER, 1),
+        ([FAILURE, {**SEEN, "grade": "SHOULD"}], FOOTER, 1),
+        ([FAILURE, {**SEEN, "grade": "INFO"}], FOOTER, 0),
         ([FAILURE, SEEN], CUT_SHORT, 1),
         ([FAILURE], CUT_SHORT, 6),
         ([FAILURE], None, 6),
