@@ -3,10 +3,10 @@
 import os
 import pickle
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from conformance.campaign import afar
 from conformance.campaign.plan import Bounds, Shard
@@ -24,27 +24,42 @@ class Brief:
         return replace(shard.bounds, wall_s=self.wall_s, case_cpu_s=self.case_cpu_s)
 
 
+PIDS: Final[Mapping[str, Callable[[], int]]] = {
+    "worker": os.getpid,
+    "executor": lambda: kin.parent_of(os.getppid()),  # the parent is the daemon that forks workers
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """What a shard takes down before it is held."""
+
+    shard: int
+    what: str
+    once: Path | None = None
+    """The file that says that it did; None: it does each time."""
+
+    def __call__(self) -> None:
+        if self.once is not None:
+            try:
+                self.once.touch(exist_ok=False)
+            except FileExistsError:
+                return
+        os.kill(PIDS[self.what](), signal.SIGKILL)
+        signal.pause()
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``afar.answer``, but some shards take down the executor that runs them: the process above the daemon."""
+    """``afar.answer``, but some shards take down what runs them."""
 
     bounds: Brief
-    kills_executor: tuple[tuple[int, Path | None], ...] = ()
-    """Number of the shard, and the file that says that it did; None: it does each time."""
+    kills: tuple[Kill, ...] = ()
 
     def __call__(self, sent: Mapping[str, Any], packed: bytes, attempt: int) -> tuple[str, str]:
         if packed and attempt < afar.GIVES_UP:
             number = pickle.loads(packed).shard
-            for guilty, once in self.kills_executor:
-                if guilty == number and (once is None or _first(once)):
-                    os.kill(kin.parent_of(os.getppid()), signal.SIGKILL)
-                    signal.pause()
+            for kill in self.kills:
+                if kill.shard == number:
+                    kill()
         return afar.answer(sent, packed, attempt, self.bounds)
-
-
-def _first(path: Path) -> bool:
-    try:
-        path.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True

@@ -18,14 +18,16 @@ from conformance.campaign.rows import Key, Row, hash_of
 from conformance.campaign.supervise import went_down
 from conformance.targets import kin
 from conformance.targets.protocol import Unavailable
-from conformance.tests.spark_drills import Answer, Brief
+from conformance.tests.spark_drills import Answer, Brief, Kill
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = ("wire/round-trip", "wire/damage")
+HEALTHY = "drill:raise@1000000"
+"""Our reference in the process of the shard, where nothing has to be started for it."""
 BRIEF = Brief(wall_s=120)
 
 
-def shard(number: int, target: str = "reference", cases: int = 40) -> Shard:
+def shard(number: int, target: str = HEALTHY, cases: int = 40) -> Shard:
     return Shard("spark", 0, number, "hold", target, "1", "apache", CHECKS, "compiled", 7, cases, "")
 
 
@@ -239,23 +241,19 @@ def test_what_spark_complains_of_becomes_a_line_that_helps() -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("ready")
 def test_a_cluster_comes_to_the_same_rows_whatever_goes_down(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A crash, a worker that is killed once and one each time, an executor that is killed; nothing on the terminal."""
+    """A child that leaves, a worker killed once and one killed each time, an executor: nothing on the terminal."""
     from conformance.campaign.spark import spark
 
-    once = tmp_path / "worker"
-    crash, worker, poison = (
-        shard(3, "drill:exit@5"),
-        shard(4, f"drill:worker@5,once={once}"),
-        shard(5, "drill:worker@5"),
-    )
+    once, killed = tmp_path / "worker", tmp_path / "executor"
+    crash, worker, poison = shard(3, "drill:exit@5"), shard(4, f"drill:worker@5,once={once}"), shard(5)
     shards = [shard(0), shard(1), shard(2), crash, worker, poison]
-    answer = Answer(BRIEF, kills_executor=((1, tmp_path / "executor"),))
+    answer = Answer(BRIEF, (Kill(1, "executor", killed), Kill(5, "worker")))
     seen: list[Progress] = []
     with spark("local-cluster[2,1,1024]", None, 0, answer) as executor:
         assert executor.slots == 2
         rows = {row.key: row for row in executor.run(shards, b"", seen.append)}
         assert once.exists()
-        assert (tmp_path / "executor").exists()
+        assert killed.exists()
         interrupted(executor, tmp_path)
     with inline(BRIEF) as local:
         expected = {**held(local, [each for each in shards if each is not poison])}
