@@ -58,7 +58,7 @@ def _header(found: Summary) -> Iterator[Safe]:
 
 def _complete(found: Summary) -> str:
     why = "; ".join(dict.fromkeys(filter(None, map(stopped, found.ledger.campaigns))))
-    return f"The {kind(found)} is complete{f': {why}' if why else ''}."
+    return f"The {kind(found)} is complete{f', stopped by: {why}' if why else ''}."
 
 
 def _facts(found: Summary) -> Iterator[tuple[str, Safe | str]]:

@@ -7,7 +7,7 @@ from conformance.core.ledger import Line
 from reports.campaigns import executor, first, grade, hours, pace, shards, standing, stands, stopped, troubles
 from reports.html_tables import table, word
 from reports.markup import Child, Safe, joined, tag
-from reports.summary import Summary
+from reports.summary import WORDS, Summary
 from reports.words import some
 
 SHOWN = 100
@@ -45,13 +45,13 @@ def news(found: Summary) -> Safe:
 
 def _failure(found: Summary, how: str, failure: Line) -> Safe:
     requirements = (each if isinstance(each, str) else each["id"] for each in failure["requirements"])
-    why = failure["why"].partition("\n")[0]
+    why, broken = failure["why"].partition("\n")[0], grade(found, failure)
     # What comes and goes is not among the failures below.
     what: Child = tag("a", why, href=f"#{failure['id']}") if "grade" in failure else why
     return tag(
         "tr",
-        tag("td", word(how)),
-        tag("td", grade(found, failure)),
+        tag("td", tag("span", "NEW", class_=f"word {WORDS[broken].lower()}") if how == "NEW" else word(how)),
+        tag("td", broken),
         tag("td", what, class_="what"),
         tag("td", failure["target"]),
         tag("td", failure["check"]),

@@ -12,8 +12,8 @@ flaky   it did not come again when it was run alone, or it comes and goes
 known   it is on the list of known deviations that the campaign was given, or also in --against
 fixed   it was there in --against, and its places were held now and passed
 
-exit codes: 0 done; with --against: 0 nothing is new that breaks a MUST or a SHOULD, 1 something is, 6 nothing is, as far
-as it came; 2 usage"""
+exit codes: 0 done, 2 usage; with --against: 0 nothing is new that breaks a MUST or a SHOULD, 1 something is, 6 nothing
+is, as far as it came"""
 UNDECIDED = 6
 
 
