@@ -94,7 +94,7 @@ def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
             watch.say(chosen.why)
             manifest = _resumed(asked) if asked.resume else _begun(asked, chosen, watch)
             return _Campaign(asked, manifest, chosen.executor, watch).outcome()
-    except (Misused, Unfit, Unready) as why:
+    except (Misused, Unfit, Unready, ledger.Unread) as why:
         return Outcome(exits.USAGE, why=str(why))
     except OSError as denied:
         return Outcome(exits.USAGE, why=f"{denied.filename or asked.out} cannot be written: {denied.strerror}")
@@ -215,6 +215,8 @@ class _Campaign:
             stopped = Stopped("interrupted", exits.UNDECIDED)
         except Full as why:
             stopped = Stopped(f"{why}; make room, and go on with --resume {self.asked.out}", exits.UNDECIDED)
+        except ledger.Unread:
+            raise  # and so no report can be made either
         except Exception as ours:  # noqa: BLE001 - what was done is told on every path
             self.watch.close()
             traceback.print_exc()
@@ -262,18 +264,15 @@ class _Campaign:
         wanted = list(self.plan.shards(round_, snapshot.digest))
         try:
             self._run(round_, "hold", wanted, rows, snapshot)
+            self._run(round_, "reduce", self._reductions(round_, len(wanted), wanted, rows), rows, Snapshot.empty())
         except Stopped:
             self._reduce_loose(round_, wanted, rows)
-            self._told(round_, snapshot, rows, begun)
             raise
-        except BaseException:
-            self._told(round_, snapshot, rows, begun)
-            raise
-        self._run(round_, "reduce", self._reductions(round_, len(wanted), wanted, rows), rows, Snapshot.empty())
-        after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
-        keeping.save(self.asked.out, after)
-        self.watch.keys = len(after.keys)
-        self._told(round_, after, rows, begun)
+        finally:  # what a part of a round brought is kept too: the next campaign may begin with it
+            after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
+            keeping.save(self.asked.out, after)
+            self.watch.keys = len(after.keys)
+            self._told(round_, after, rows, begun)
         return after
 
     def _kept(self, round_: int) -> dict[Key, Row]:

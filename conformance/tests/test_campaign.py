@@ -25,6 +25,7 @@ from conformance.campaign.plan import ENGINES, MOST_SHARD, Aim, Plan, Shard, sha
 from conformance.campaign.rows import Count, Found, Kept, Row
 from conformance.commands import campaign as command
 from conformance.core import exits
+from conformance.tests.arrowless import without_arrow
 
 VICE = "miniature/stuck-epoch"
 SMALL = Asked(
@@ -262,3 +263,10 @@ def test_a_driver_that_is_killed_is_followed_by_another_to_the_same_end(tmp_path
     campaign(Asked(out=out, resume=True, executor="pool", workers=2))
     assert Manifest.read(out).hash == Manifest.read(undisturbed).hash
     assert failures(out) == failures(undisturbed)
+
+
+def test_what_only_pyarrow_can_read_is_told_in_one_line(whole: Path, inline: Ready) -> None:
+    with without_arrow():
+        outcome = campaign(replace(SMALL, out=whole, resume=True), inline)
+    assert outcome.exit_code == exits.USAGE
+    assert 'is Parquet: to read it, pip install "kipcheck[spark]"' in outcome.why

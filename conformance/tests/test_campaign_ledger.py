@@ -17,6 +17,7 @@ import pytest
 
 from conformance.campaign import arrow, files, ledger
 from conformance.campaign.rows import Count, Found, Kept, Key, Row
+from conformance.tests.arrowless import without_arrow
 
 FORMS = ("parquet", "jsonl")
 
@@ -43,20 +44,6 @@ def row(shard: int, round_: int = 0, **more: Any) -> Row:
 
 def by_key(*rows: Row) -> dict[Key, Row]:
     return {each.key: each for each in rows}
-
-
-@contextmanager
-def without_arrow() -> Iterator[None]:
-    """As on a machine that lacks the extra ``spark``."""
-    import conformance.campaign
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [each for each in sys.modules if each.partition(".")[0] == "pyarrow"]:
-            patch.delitem(sys.modules, name)
-        patch.setitem(sys.modules, "pyarrow", None)
-        patch.delitem(sys.modules, arrow.__name__)
-        patch.delattr(conformance.campaign, "arrow")
-        yield
 
 
 def written(form: str, folder: Path, *rows: Row, round_: int = 0, wave: int = 0) -> Path:
