@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.core import exits
-from conformance.core.ledger import NAME, Ledger, Line, Place, Writer, place_of, read, spans
+from conformance.core.ledger import NAME, Ledger, Line, Place, Writer, missing, place_of, read, spans
 from conformance.core.part import Part
 from conformance.failures import FLAKY, FOLDER, Members, file, filed, gathered, united
 
@@ -90,7 +90,7 @@ def _source(folder: Path) -> Source:
     try:
         return Source(path.parent, read(path))
     except FileNotFoundError:
-        raise Unlike(f"{folder} holds no {NAME}: a folder is wanted that kipcheck run wrote with --out") from None
+        raise Unlike(missing(folder)) from None
     except (OSError, ValueError) as wrong:
         raise Unlike(str(wrong)) from None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from conformance.core.ledger import NAME, Ledger, Line, Place, read
+from conformance.core.ledger import NAME, Ledger, Line, Place, missing, read
 from conformance.failures import FLAKY, FOLDER, goes_to, where_places
 from reports.markup import clean
 from reports.words import some
@@ -92,8 +92,7 @@ def _read(folder: Path) -> Ledger:
     try:
         return read(path)
     except FileNotFoundError:
-        why = f"{folder} holds no {NAME}: a folder is wanted that kipcheck campaign or kipcheck run wrote with --out"
-        raise Unread(why) from None
+        raise Unread(missing(folder)) from None
     except (OSError, ValueError) as wrong:
         raise Unread(str(wrong)) from None
 

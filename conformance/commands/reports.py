@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
 def _report(options: argparse.Namespace) -> int:
     import reports
     from conformance.core import exits
-    from conformance.core.ledger import NAME, read
+    from conformance.core.ledger import NAME, missing, read
 
     path = options.folder if options.folder.is_file() else options.folder / NAME
     try:
@@ -44,9 +44,7 @@ def _report(options: argparse.Namespace) -> int:
             print(reports.render(path, options.form), end="")
         footer = read(path).footer
     except FileNotFoundError:
-        return complain(
-            f"{options.folder} holds no {NAME}: a folder is wanted that kipcheck run wrote with --out", USAGE
-        )
+        return complain(missing(options.folder), USAGE)
     except (OSError, ValueError) as wrong:
         return complain(wrong, USAGE)
     return exits.UNDECIDED if footer is None else int(footer["exit"])

@@ -172,6 +172,14 @@ def _tally(line: Line, cases: dict[Place, Counter[str]], held: dict[tuple[Place,
         held.setdefault((place, invariant), Counter()).update(results)
 
 
+def missing(folder: Path) -> str:
+    """What is said of a folder without a ledger, and what would do."""
+    if (folder / "manifest.json").is_file():
+        again = f"kipcheck campaign --resume {folder}"
+        return f"{folder} holds a campaign that was cut off before anything was told of it: {again} goes on with it"
+    return f"{folder} holds no {NAME}: a folder is wanted that kipcheck run wrote with --out, or kipcheck campaign"
+
+
 def lines(path: Path) -> Iterator[Line]:
     """Errors: FileNotFoundError; ValueError where a line is none of a ledger. The last line may be cut off."""
     with path.open(encoding="utf-8", errors="replace") as file:

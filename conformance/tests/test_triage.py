@@ -206,7 +206,10 @@ def test_beside_another_the_code_says_whether_something_is_new(
 def test_where_there_is_no_ledger_it_says_what_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = outcome(capsys, tmp_path / "nothing")
     assert (code, out) == (2, "")
-    assert "holds no ledger.jsonl: a folder is wanted that kipcheck campaign or kipcheck run wrote" in err
+    assert "holds no ledger.jsonl: a folder is wanted that kipcheck run wrote with --out, or kipcheck campaign" in err
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "manifest.json").write_text("{}")
+    assert f"kipcheck campaign --resume {tmp_path}/begun goes on with it" in outcome(capsys, tmp_path / "begun")[2]
     told(tmp_path)
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "ledger.jsonl").write_text("nonsense\n")
