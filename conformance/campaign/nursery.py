@@ -6,6 +6,7 @@ import platform
 import select
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self
 
 from conformance.campaign.journal import ROOM, Journal
 from conformance.campaign.plan import Bounds, Shard
@@ -64,10 +65,9 @@ class Nursery:
         besides what Python itself looks through.
         """
         self._run, self._bounds, self._path = run, bounds, tuple(path)
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - as long as this object
-        os.ftruncate(self._file.fileno(), ROOM)
+        self._file = _shared_file()
         self._journal = Journal(self._file.fileno())
-        self._noise = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - likewise
+        self._noise = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this object
         self._process: subprocess.Popen[bytes] | None = None
         self._read = b""
         self._ready = False
@@ -239,6 +239,18 @@ class Nursery:
         self._noise.seek(max(0, size - 2000))
         said = self._noise.read().decode("utf-8", "replace").strip()
         return said.rpartition("\n")[2] or "it went down and said nothing"
+
+
+def _shared_file() -> IO[bytes]:
+    """For a journal. Not on a disk if that can be had: where a full one has no room for a page, writing to it kills."""
+    if sys.platform == "linux":
+        file: IO[bytes] = os.fdopen(os.memfd_create("journal"), "w+b")
+        os.ftruncate(file.fileno(), ROOM)
+        return file
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the journal
+    file.write(bytes(ROOM))
+    file.flush()
+    return file
 
 
 def _here(row: Row) -> Row:

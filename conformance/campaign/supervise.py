@@ -1,7 +1,6 @@
 """How a shard's child ended, and the row that is made of it: whatever it does becomes a row, never an exception."""
 
 import json
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from conformance.campaign.journal import Entry
 from conformance.campaign.plan import Bounds, Shard
 from conformance.campaign.rows import Row, Status
+from conformance.targets.pipe import half_of_memory
 
 AGAIN: Final = 10.0
 """So many times its bounds has a shard that ran out of them, when it is run once more, before that counts."""
@@ -58,8 +58,7 @@ def usual(shard: Shard) -> Bounds:
 
 def stretched(bounds: Bounds, times: float) -> Bounds:
     """``times`` as much of everything; but no more memory than half of what the machine has, and never less memory."""
-    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    memory = max(bounds.memory, min(int(bounds.memory * times), half))
+    memory = max(bounds.memory, min(int(bounds.memory * times), half_of_memory()))
     return replace(
         bounds,
         wall_s=bounds.wall_s * times,

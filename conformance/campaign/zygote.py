@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from conformance.campaign.corpus import Damaged, Snapshot
 from conformance.campaign.journal import Entry, Journal
@@ -143,22 +143,24 @@ class _Zygote:
         self._journal.clear()
         gives, given = os.pipe()
         speaks, spoken = os.pipe()
+        ends, alive = os.pipe()
         begun, started = time.monotonic(), datetime.now(UTC)
         zygote = os.getpid()
         pid = os.fork()
         if pid == 0:
-            for fd in (self._heard, self._said, self._wakes, signal.set_wakeup_fd(-1), gives, speaks):
+            for fd in (self._heard, self._said, self._wakes, signal.set_wakeup_fd(-1), gives, speaks, alive):
                 os.close(fd)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _live(order, self._snapshot, self._run, self._journal, zygote, given, spoken)
-        os.close(given)
-        os.close(spoken)
+            _live(order, self._snapshot, self._run, self._journal, Ties(zygote, ends), given, spoken)
+        for fd in (given, spoken, ends):
+            os.close(fd)
         watch = _Watch(pid, gives, speaks)
         try:
             code, stopped, cpu = watch.to_its_end(self._heard, self._wakes, begun + order.bounds.wall_s)
         finally:
             kin.end_children()  # its testees too, each of which has a session of its own
             watch.close()
+            os.close(alive)
         wall = time.monotonic() - begun
         return End(
             code, stopped, bytes(watch.given), watch.noise, int(wall * 1000), int(cpu * 1000),
@@ -243,13 +245,25 @@ class _Watch:
 # ---- in the child
 
 
+class Ties(NamedTuple):
+    """By which a child notices the end of its zygote."""
+
+    zygote: int
+    ends: int
+    """A pipe that ends with it."""
+
+
 def _live(
-    order: Order, snapshot: Snapshot, run: Run, journal: Journal, zygote: int, given: int, spoken: int
+    order: Order, snapshot: Snapshot, run: Run, journal: Journal, ties: Ties, given: int, spoken: int
 ) -> NoReturn:
     code = 1
     try:
         os.setsid()
-        kin.die_with(zygote)
+        if kin.LINUX:
+            kin.die_with(ties.zygote)
+            os.close(ties.ends)
+        else:
+            kin.die_at_the_end_of(ties.ends)
         os.environ[SHARD] = str(order.shard.shard)
         for fd in (1, 2):
             os.dup2(spoken, fd)

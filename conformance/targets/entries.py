@@ -1,12 +1,12 @@
 """What ``targets.toml`` says of a target."""
 
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
+from conformance.targets.pipe import half_of_memory
 from conformance.targets.session import Limits
 
 
@@ -31,8 +31,7 @@ class Entry:
         usual = self.memory_mib << 20
         if limits is None or limits.memory_times <= 1:
             return usual
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return max(usual, min(int(usual * limits.memory_times), there // 2))
+        return max(usual, min(int(usual * limits.memory_times), half_of_memory()))
 
 
 @cache

@@ -1,7 +1,7 @@
 """Who goes down with whom: a process must not outlive the one that started it, however that one ends.
 
 Linux has both halves of it: a signal at the death of the parent, and orphans that are handed to an ancestor. Elsewhere
-what is left is that a child reads the end of its standard input.
+what is left is that a child reads the end of a pipe.
 """
 
 import ctypes
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 LINUX: Final = sys.platform == "linux"
@@ -32,6 +33,19 @@ def die_with(parent: int) -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_at_the_end_of(fd: int) -> None:
+    """The same anywhere, for a process that leads its group, by a pipe of which only the parent has the other end: the
+    whole group goes. It takes a thread, so what hangs with the lock of the interpreter held is left to its limits.
+    """
+
+    def wait() -> None:
+        while os.read(fd, 1):
+            pass
+        os.killpg(0, signal.SIGKILL)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def adopt_orphans() -> None:

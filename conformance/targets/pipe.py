@@ -16,7 +16,7 @@ from conformance.targets import kin
 from conformance.targets.framing import Framing
 from conformance.targets.talk import Ended, Ends, Life
 
-__all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "own_python"]
+__all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "half_of_memory", "own_python"]
 
 DUMPS: Final = ("SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGABRT")
 """Signals that a testee may ask for at a time-out, so that it tells where it hangs."""
@@ -30,6 +30,11 @@ GRACE: Final = 5.0
 """Seconds to answer bye; to end after it; to end after SIGTERM."""
 LINGER = 2.0
 """Seconds between the end of its stdout and its own, so that it is known how it ended."""
+
+
+def half_of_memory() -> int:
+    """Of the machine, in bytes: no limit shall be beyond that, whatever it is a multiple of."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 @dataclass(frozen=True, slots=True)
