@@ -265,8 +265,9 @@ class _Campaign:
         try:
             self._run(round_, "hold", wanted, rows, snapshot)
             self._run(round_, "reduce", self._reductions(round_, len(wanted), wanted, rows), rows, Snapshot.empty())
-        except Stopped:
-            self._reduce_loose(round_, wanted, rows)
+        except Stopped as why:
+            if why.code != exits.BROKEN:
+                self._reduce_loose(round_, wanted, rows)
             raise
         finally:  # what a part of a round brought is kept too: the next campaign may begin with it
             after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
@@ -295,7 +296,7 @@ class _Campaign:
             wave = left[at : at + size]
             of = "" if self.plan.rounds is None else f"/{self.plan.rounds}"
             self.watch.stage(f"round {round_ + 1}{of} {stage}", len(wave))
-            rows.update(self._waved(round_, wave, dump, keep=True))
+            self._waved(round_, wave, dump, rows)
 
     def _wave(self) -> int:
         slots = self.executor.slots
@@ -303,23 +304,23 @@ class _Campaign:
             return slots * max(1, min(WAVE, int(self.asked.budget / (10 * sizing.shard_s(self.asked.budget)))))
         return slots * WAVE
 
-    def _waved(self, round_: int, wave: Sequence[Shard], dump: bytes, keep: bool) -> dict[Key, Row]:
-        """What came back; what came before an interruption is kept too."""
-        rows: list[Row] = []
+    def _waved(self, round_: int, wave: Sequence[Shard], dump: bytes, rows: dict[Key, Row], keep: bool = True) -> None:
+        """Adds to ``rows`` what came back; what came before an interruption too."""
+        came: list[Row] = []
         try:
             with closing(self.executor.run(wave, dump, self.watch.tick)) as running:
                 for row in running:
-                    rows.append(row)
+                    came.append(row)
                     if row.stage == "hold":
                         self.watch.held(row.cases)
                     if row.status == "unlike":
                         raise Stopped(row.detail, exits.BROKEN)
         finally:
-            ended = [row for row in rows if row.status in ENDED]
+            ended = {row.key: row for row in came if row.status in ENDED}
+            rows.update(ended)
             if keep and ended:
-                ledger.write(self.asked.out, round_, ledger.next_wave(self.asked.out, round_), ended)
-                self._note(ended)
-        return {row.key: row for row in ended}
+                ledger.write(self.asked.out, round_, ledger.next_wave(self.asked.out, round_), ended.values())
+                self._note(ended.values())
 
     def _note(self, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -366,7 +367,11 @@ class _Campaign:
         shards = self._reductions(round_, len(wanted), wanted, rows)
         if shards:
             self.watch.stage(f"round {round_ + 1} reduce", len(shards))
-            self.loose = list(self._waved(round_, shards, Snapshot.empty().dump(), keep=False).values())
+            loose: dict[Key, Row] = {}
+            try:
+                self._waved(round_, shards, Snapshot.empty().dump(), loose, keep=False)
+            finally:
+                self.loose = list(loose.values())
 
     # ---- what there is to tell
 

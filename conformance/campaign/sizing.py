@@ -14,6 +14,8 @@ PIECES: Final = 24
 """Into so many shards for each core a short time is divided at least."""
 PROBE: Final = 150
 """Cases, of the first target. They count nowhere."""
+LEAST_SHARE: Final = 0.25
+"""Of what the probe takes is its cases at least: on a busy machine the beginning may happen to look longer."""
 WAITING: Final = 4
 """Shards of a round for each slot: while one is slow, the others have something to do."""
 
@@ -35,7 +37,8 @@ def sized(plan: Plan, budget: float, slots: int) -> Plan:
         idle = time.monotonic() - begun
         begun = time.monotonic()
         row = nursery.hold(probe, dump)
-        took = max(time.monotonic() - begun - idle, 0.01)
+        whole = time.monotonic() - begun
+        took = max(whole - idle, LEAST_SHARE * whole)
     cases = int(max(row.cases, 1) / took * max(shard_s(budget) - idle, 1.0))
     shards = max(SHARDS_A_ROUND, -(-WAITING * slots // len(plan.aims)))
     return replace(plan, shard_cases=min(max(cases, LEAST_SHARD // 5), MOST_SHARD), round_shards=shards)

@@ -240,3 +240,22 @@ def test_the_page_names_every_file_and_no_command_that_there_is_not() -> None:
     ).stdout
     for command in set(re.findall(r"(?:`|^)kipcheck ([a-z]+)", page, re.MULTILINE)):
         assert re.search(rf"^    {command} ", told, re.MULTILINE), command
+
+
+def test_a_night_begins_with_what_the_last_one_kept_and_says_what_is_new(runner: Runner) -> None:
+    workflow = loaded("nightly.yml")
+    job = GitHub(runner, {})
+    job.known |= {"github.run_id": "1", "github.run_number": "7"}
+    (steps,) = (each["steps"] for each in workflow["jobs"].values())
+    asked = {
+        **workflow["env"], "BUDGET": "1s",
+        "TARGETS": "--target miniature/stuck-epoch --check features/epochs --executor inline --rounds 1",
+    }  # fmt: skip
+    for step in steps:
+        if "run" in step:
+            step["env"] = {**asked, **step.get("env", {})}
+    codes = [job.steps(steps), job.steps(steps)]
+    assert codes == [1, 1], job.said
+    last = json.loads((runner.work / "kipcheck-out" / "manifest.json").read_text())
+    assert last["plan"]["corpus"], "the second night begins with a corpus"
+    assert (runner.work / "kipcheck-last" / "ledger.jsonl").is_file()
