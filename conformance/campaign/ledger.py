@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from conformance.campaign.files import Full, SetAside, put, set_aside
 from conformance.campaign.rows import ENDED, Key, Row, digest_of, hash_of
 
-__all__ = ["Clash", "Full", "Holdings", "SetAside", "Unread", "next_wave", "read", "storable", "write"]
+__all__ = ["Clash", "Full", "Holdings", "SetAside", "Unread", "next_wave", "read", "rows_in", "storable", "write"]
 
 NAME: Final = "ledger"
 FORMAT: Final = 1
@@ -159,6 +159,11 @@ def read(folder: Path) -> Holdings:
                 rows[row.key] = row, path
     clashes = [Clash(key, tuple(files), tuple(files.values())) for key, files in sorted(ends.items())]
     return Holdings({key: rows[key][0] for key in sorted(rows)}, clashes, moved)
+
+
+def rows_in(path: Path) -> list[Row]:
+    """What can be read of one file of a ledger. Errors: as ``read``."""
+    return _read(path).rows
 
 
 def _outdone(known: Row, row: Row) -> bool:
