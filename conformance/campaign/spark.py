@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
@@ -90,7 +90,7 @@ class Spark:
         self.slots = workers or self._way.slots()
         self._alike(self._wave([b""] * self.slots, b"", _nothing))
 
-    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Iterator[Row]:
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
         """The rows of a wave come when all of it is done. Errors: ``Unready``, where Spark itself is no more."""
         if not shards:
             return

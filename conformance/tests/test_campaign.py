@@ -243,7 +243,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_to_the_same_end(tmp_path
     asked = replace(SMALL, cases=1500, rounds=2, workers=2, executor="pool")
     undisturbed, out = tmp_path / "undisturbed", tmp_path / "killed"
     campaign(replace(asked, out=undisturbed))
-    arguments = (
+    arguments: tuple[str, ...] = (
         "campaign", "--target", VICE, "--check", "features/epochs", "--check", "features/gating", "--cases", "1500",
         "--rounds", "2", "--engine", "compiled", "--executor", "pool", "--workers", "2",
     )  # fmt: skip
