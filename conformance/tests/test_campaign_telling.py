@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from conformance.campaign.plan import Aim, Plan
 from conformance.campaign.rows import Found, Group, Row
 from conformance.campaign.shard import run_shard
 from conformance.campaign.telling import RoundTold, Told, tell
+from conformance.core.known_files import Wrong
 from conformance.core.ledger import Ledger, lines, read
 from conformance.gate import Options
+from conformance.known_edits import updated
 from conformance.replaying import replay
 from conformance.targets.inprocess import Afresh, InProcess
 from conformance.targets.miniatures import VICES
@@ -319,3 +322,16 @@ def test_what_is_listed_as_flaky_may_fail_and_may_not(tmp_path: Path, rows: list
         "A defect that is planted for this test.",
     )
     assert ledger_of(tmp_path).failures == ()
+
+
+def test_a_list_of_its_own_is_brought_up_to_a_campaign_and_loses_nothing(tmp_path: Path, rows: list[Row]) -> None:
+    told(tmp_path, rows)
+    made = updated("", "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))
+    assert made.text.startswith(f'target = "{TARGET}"\nedition = "kip-584"\nseed = 7\ncases = 120\n')
+    assert "seldom = true\n" in made.text
+    assert made.added == ["features/deletion-gated: features"]
+    told(tmp_path, holding(rows, found=()))
+    later = updated(made.text, "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))
+    assert later.text == made.text
+    with pytest.raises(Wrong, match="keep another list for campaigns"):
+        updated(DEVIATION, "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))
