@@ -40,7 +40,7 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
     line, draw = _target(ledger, target), _draw(ledger)
     by_luck = bool(ledger.campaigns)
     if by_luck and known.entries and known.draw == Draw(known.draw.edition):
-        why = "runs hold its entries to the letter, with the cases they were found with: keep another list for campaigns"
+        why = "runs hold its entries to the letter, with the cases that showed them: keep another list for campaigns"
         raise Wrong([f"{path}:1: {why}"])
     if not by_luck and known.entries and known.draw != draw:
         raise Wrong([f"{path}:1: its entries were found with {_told(known.draw)}, and the run was with {_told(draw)}"])
