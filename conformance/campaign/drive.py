@@ -25,6 +25,7 @@ from conformance.campaign.rows import ENDED, Found, Group, Key, Row, hash_of
 from conformance.campaign.watching import Watch
 from conformance.checks import CHECKS
 from conformance.core import exits
+from conformance.expectations import account
 from conformance.gate import NOTHING
 from conformance.selection import WORKERS, Misused, Options, Selection, subjects
 from conformance.targets.protocol import Broken, TargetInfo, Unavailable
@@ -112,8 +113,9 @@ def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
 
 def _begun(asked: Asked, chosen: Chosen, watch: Watch) -> Manifest:
     """Errors: ``Misused``, ``Unavailable``, ``Broken``, ``Unfit``, OSError."""
-    options = Options(targets=asked.targets, edition=asked.edition, checks=asked.checks)
+    options = Options(targets=asked.targets, edition=asked.edition, checks=asked.checks, known=asked.known)
     selection = Selection.of(options)
+    account(options)  # lists that cannot be used are told of before anything is held
     corpus = keeping.begun_with(asked.corpus)  # which may lie in the folder that is cleared
     aims, skipped = _aims(selection, asked.targets)
     keeping.cleared(asked.out)
