@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from conformance.commands.declared import EXIT_CODES, USAGE, Commands, complain
+from conformance.commands.declared import EXIT_CODES, OK, USAGE, Commands, complain, say_json
 
 FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
 """As ``reports.FORMS``; a test holds them together."""
@@ -20,6 +20,13 @@ def add(commands: Commands) -> None:
         "--form", choices=(*FORMS, "all"), default="text",
         help="to standard output; all: every file of the run, anew, beside its ledger (default text)",
     )  # fmt: skip
+    told.add_argument(
+        "--spark", action="store_true",
+        help="ask a campaign's ledger by Spark SQL instead: growth of coverage, verdicts, time to find, flakiness, clashes",
+    )  # fmt: skip
+    cluster = told.add_mutually_exclusive_group()
+    cluster.add_argument("--master", metavar="URL", help="where --spark runs (default this machine)")
+    cluster.add_argument("--remote", metavar="sc://HOST:PORT", help="the Spark Connect server where --spark runs")
     about = (
         "one ledger and one report of several: the parts of a run, runs of different targets or checks, campaigns with "
         "other seeds"
@@ -32,6 +39,10 @@ def add(commands: Commands) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
+    if options.spark:
+        return _asked_by_spark(options)
+    if options.master or options.remote:
+        return complain(f"--{'master' if options.master else 'remote'} says where --spark runs: give that too", USAGE)
     import reports
     from conformance.core import exits
     from conformance.core.ledger import NAME, missing, read
@@ -48,6 +59,26 @@ def _report(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as wrong:
         return complain(wrong, USAGE)
     return exits.UNDECIDED if footer is None else int(footer["exit"])
+
+
+def _asked_by_spark(options: argparse.Namespace) -> int:
+    from conformance.campaign import preflight
+
+    if options.form not in ("text", "json"):
+        return complain(f"--spark has no --form {options.form}: text and json it has", USAGE)
+    try:
+        preflight.libraries(remote=options.remote is not None)
+        from conformance.campaign.analysis import Unanswered, analyse  # what it needs may be missing
+    except preflight.Unready as why:
+        return complain(why, USAGE)
+    try:
+        answers = analyse(options.folder, options.master, options.remote)
+    except (preflight.Unready, Unanswered, OSError) as why:
+        return complain(why, USAGE)
+    if options.form == "json":
+        return say_json({name: each.plain for name, each in answers.items()})
+    print("\n\n".join(each.text() for each in answers.values()))
+    return OK
 
 
 def _merge(options: argparse.Namespace) -> int:
