@@ -125,8 +125,9 @@ class Drill(InProcess):
     """Cases are counted over all its sessions."""
 
     def __init__(self, name: str, plan: Plan) -> None:
-        super().__init__(Reference())
-        self.name = name
+        reference = Reference()
+        reference.name = name
+        super().__init__(reference)
         self._plan = plan
         self._cases = 0
 

@@ -315,6 +315,7 @@ def test_what_is_no_drill_is_said_with_what_would_be_one(name: str) -> None:
 def test_a_drill_does_nothing_outside_of_a_campaign(kind: str) -> None:
     cases = undisturbed(shard())[1]
     with target_of(f"drill:{kind}@2").open("apache", Role.CODEC) as session:
+        assert session.info.name == f"drill:{kind}@2"
         assert len(session.hold(cases[:1])) == 1
         with pytest.raises(Broken, match="only where a campaign holds it"):
             session.hold(cases[1:2])
