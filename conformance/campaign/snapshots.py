@@ -57,7 +57,7 @@ class Shelf:
         """The one of that digest; of an empty one, that of nothing. Errors: ``Lost``."""
         if not digest:
             return Snapshot.empty()
-        found = self._read(place(self.folder, digest))
+        found = self.read(place(self.folder, digest))
         return found if found is not None and found.digest == digest else self._made_again(digest)
 
     def latest(self) -> Snapshot:
@@ -70,13 +70,13 @@ class Shelf:
             last = max(self.rows)
             return grown(self.snapshot(self._begun(last)), self.rows[last])
         found = self._newest()
-        return united(each for each in map(self._read, self.files()) if each is not None) if found is None else found
+        return united(each for each in map(self.read, self.files()) if each is not None) if found is None else found
 
     def _newest(self) -> Snapshot | None:
         """As whoever saved it said; None where that cannot be read."""
         with suppress(OSError, UnicodeDecodeError):
             name = (self.folder / NAME / LATEST).read_text("utf-8").strip()
-            return next((self._read(each) for each in self.files() if each.name == name), None)
+            return next((self.read(each) for each in self.files() if each.name == name), None)
         return None
 
     def files(self) -> list[Path]:
@@ -97,7 +97,8 @@ class Shelf:
             put(place(self.folder, digest), found.dump())  # for the next time
         return found
 
-    def _read(self, path: Path) -> Snapshot | None:
+    def read(self, path: Path) -> Snapshot | None:
+        """None where there is none; one that is damaged is set aside."""
         try:
             return Snapshot.load(path.read_bytes())
         except FileNotFoundError:
@@ -118,3 +119,11 @@ def shelf(folder: Path) -> Shelf:
     found = Shelf.of(folder, held.rows.values())
     found.set_aside.extend(held.set_aside)
     return found
+
+
+def checked(folder: Path) -> list[SetAside]:
+    """Sets aside those that are damaged: a campaign that goes on makes them again, all but what it began with."""
+    found = Shelf(folder)
+    for path in found.files():
+        found.read(path)
+    return found.set_aside

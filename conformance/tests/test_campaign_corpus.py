@@ -299,6 +299,15 @@ def test_all_but_what_came_from_elsewhere_can_be_made_again(tmp_path: Path, camp
         snapshots.shelf(tmp_path).snapshot(SOME.digest)
 
 
+def test_whoever_goes_on_with_a_campaign_is_told_which_are_damaged(tmp_path: Path, campaign: list[Snapshot]) -> None:
+    assert snapshots.checked(tmp_path) == []
+    path = snapshots.place(tmp_path, campaign[1].digest)
+    path.write_bytes(b"garbage")
+    assert [each.path for each in snapshots.checked(tmp_path)] == [path]
+    assert snapshots.checked(tmp_path) == []
+    assert snapshots.checked(tmp_path / "none") == []
+
+
 def test_rows_that_make_another_snapshot_are_not_taken_for_it(tmp_path: Path) -> None:
     ledger.write(tmp_path, 0, 0, [row(0, entry("a", {1}))])
     ledger.write(tmp_path, 1, 0, [row(0, round_=1, corpus="0123456789abcdef")])
