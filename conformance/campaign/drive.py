@@ -27,7 +27,7 @@ from conformance.checks import CHECKS
 from conformance.core import exits
 from conformance.expectations import account
 from conformance.gate import NOTHING
-from conformance.selection import WORKERS, Misused, Options, Selection, subjects
+from conformance.selection import Misused, Options, Selection, subjects
 from conformance.targets.protocol import Broken, TargetInfo, Unavailable
 from conformance.targets.roll import is_steady, target as target_of
 from conformance.work import Worker
@@ -55,7 +55,8 @@ class Asked:
     engine: Engine = "mixed"
     known: tuple[str, ...] = ()
     executor: ExecutorName = "auto"
-    workers: int = WORKERS
+    workers: int = 0
+    """0: one for each core there is."""
     master: str | None = None
     remote: str | None = None
     out: Path = Path("kipcheck-out")

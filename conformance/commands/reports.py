@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     told.add_argument(
         "--spark", action="store_true",
-        help="ask a campaign's ledger by Spark SQL instead: growth of coverage, verdicts, time to find, flakiness, clashes",
+        help="ask a campaign's ledger by Spark SQL: growth of coverage, verdicts, time to find, flakiness, clashes",
     )  # fmt: skip
     cluster = told.add_mutually_exclusive_group()
     cluster.add_argument("--master", metavar="URL", help="where --spark runs (default this machine)")
