@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from conformance.campaign import keeping, ledger, sizing, telling
+from conformance.campaign import keeping, ledger, sizing, snapshots, telling
 from conformance.campaign.corpus import Snapshot, grown
 from conformance.campaign.executors import Chosen, ExecutorName, ready
 from conformance.campaign.files import Full, SetAside
@@ -220,6 +220,8 @@ class _Campaign:
             stopped = Stopped(f"{why}; make room, and go on with --resume {self.asked.out}", exits.UNDECIDED)
         except ledger.Unread:
             raise  # and so no report can be made either
+        except Unfit as why:
+            stopped = Stopped(str(why), exits.USAGE)
         except Exception as ours:  # noqa: BLE001 - what was done is told on every path
             self.watch.close()
             traceback.print_exc()
@@ -241,9 +243,7 @@ class _Campaign:
 
     def _rounds(self) -> None:
         holdings = ledger.read(self.asked.out)
-        self.set_aside += holdings.set_aside
-        for each in holdings.set_aside:
-            self.watch.say(str(each))
+        self._was_damaged([*holdings.set_aside, *snapshots.checked(self.asked.out)])
         self.before = holdings.rows
         snapshot = keeping.first(self.asked.out, self.plan.corpus)
         if self.asked.budget is not None:
@@ -253,6 +253,11 @@ class _Campaign:
         for round_ in self._numbers():
             snapshot = self._round(round_, snapshot)
             self._between()
+
+    def _was_damaged(self, found: Sequence[SetAside]) -> None:
+        self.set_aside += found
+        for each in found:
+            self.watch.say(str(each))
 
     def _numbers(self) -> Iterator[int]:
         round_ = 0
@@ -394,6 +399,7 @@ class _Campaign:
 
     def _tell(self, complete: bool, stopped_by: str | None) -> telling.Told:
         holdings = ledger.read(self.asked.out)
+        self._was_damaged(holdings.set_aside)
         rows = [*holdings.rows.values(), *self.loose]
         return telling.tell(
             self.asked.out, asdict(self.manifest), rows, self.told, complete, stopped_by, self.manifest.known,
