@@ -19,6 +19,7 @@ from conformance.campaign.files import Full, SetAside
 from conformance.campaign.growth import RoundTold
 from conformance.campaign.local import Executor
 from conformance.campaign.manifest import Manifest, Unfit, named
+from conformance.campaign.nursery import Barren
 from conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, Engine, Plan, Shard, shard_size
 from conformance.campaign.preflight import Unready
 from conformance.campaign.rows import ENDED, Found, Group, Key, Row, hash_of
@@ -218,6 +219,8 @@ class _Campaign:
             stopped = Stopped("interrupted", exits.UNDECIDED)
         except Full as why:
             stopped = Stopped(f"{why}; make room, and go on with --resume {self.asked.out}", exits.UNDECIDED)
+        except (Unready, Barren) as why:  # what runs shards is no more
+            stopped = Stopped(f"{why}; go on with --resume {self.asked.out}", exits.UNDECIDED)
         except ledger.Unread:
             raise  # and so no report can be made either
         except Unfit as why:
