@@ -1,9 +1,16 @@
 """Shards of a campaign that cost little."""
 
+from functools import cache
 from typing import Any
 
+from conformance.campaign.corpus import Snapshot
 from conformance.campaign.plan import Bounds, Shard
+from conformance.campaign.rows import Row
+from conformance.campaign.shard import run_shard
+from conformance.core.case import Case
+from conformance.targets.inprocess import InProcess, Reference
 
+EMPTY = Snapshot.empty()
 WELL = "drill:raise@1000000"
 """Our reference in the process of the shard itself: nothing is to be started, and nothing happens."""
 
@@ -20,3 +27,11 @@ def shard(target: str = WELL, number: int = 0, cases: int = 12, **others: Any) -
 def little(shard: Shard) -> Bounds:
     """For what hangs on purpose."""
     return Bounds(wall_s=30, cpu_s=20, case_cpu_s=0.3, memory=1 << 30)
+
+
+@cache
+def undisturbed(shard: Shard, snapshot: Snapshot = EMPTY) -> tuple[Row, tuple[Case, ...]]:
+    """The row of the shard, held right here by our reference, and its cases."""
+    cases: list[Case] = []
+    row = run_shard(shard, snapshot, lambda _, some: cases.extend(some), lambda name, limits: InProcess(Reference()))
+    return row, tuple(cases)

@@ -16,7 +16,7 @@ from conformance.campaign.plan import Shard
 from conformance.campaign.rows import Row
 from conformance.campaign.supervise import AGAIN
 from conformance.targets import kin
-from conformance.tests.sharded import little, shard
+from conformance.tests.sharded import little, shard, undisturbed
 
 CHECKS = ("group/generations",)
 
@@ -31,6 +31,7 @@ def two() -> Iterator[Executor]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONHASHSEED", "5")
         with pool(2, bounds=little) as executor:
+            assert (executor.name, executor.slots) == ("pool", 2)
             yield executor
 
 
@@ -40,21 +41,28 @@ def digests(rows: Sequence[Row]) -> dict[int, str]:
     return found
 
 
-def test_a_pool_gives_the_same_rows_whatever_ran_before_in_the_same_zygote(two: Executor) -> None:
-    """The one holds them in their order, and is warm for the last two; the pool begins with the last."""
+def test_a_pool_gives_the_rows_of_this_very_process_whatever_ran_before_in_the_same_zygote(two: Executor) -> None:
+    """One of its zygotes holds two of them, the second one warm; here they are held in another order."""
     shards = [shard(number=number, cases=15, checks=CHECKS, engine="mixed") for number in range(3)]
     told: list[Progress] = []
-    with inline(bounds=little) as one:
-        assert (one.name, one.slots, two.name, two.slots) == ("inline", 1, "pool", 2)
-        rows = list(one.run(shards, b"", told.append))
-    assert [row.shard for row in rows] == [0, 1, 2]
+    rows = list(two.run(shards, b"", told.append))
     assert all(row.status == "done" and row.cases == 15 for row in rows)
-    assert digests(rows) == digests(list(two.run(shards[::-1], b"", silent)))
+    assert digests(rows) == digests([undisturbed(each)[0] for each in reversed(shards)])
     assert len({row.digest for row in rows}) == 3
     assert {each.total for each in told} == {3}
     assert [each.done for each in told] == sorted(each.done for each in told)
-    assert told[0] == Progress(0, 1, 3)
+    assert told[0] == Progress(0, 2, 3)
     assert told[-1] == Progress(3, 0, 3)
+
+
+def test_inline_gives_the_same_rows_one_after_the_other() -> None:
+    shards = [shard(number=number) for number in range(2)]
+    told: list[Progress] = []
+    with inline(bounds=little) as one:
+        assert (one.name, one.slots) == ("inline", 1)
+        rows = list(one.run(shards, b"", told.append))
+    assert [row.digest for row in rows] == [undisturbed(each)[0].digest for each in shards]
+    assert max(each.running for each in told) == 1
 
 
 def test_bad_shards_stop_nothing_and_doubtful_ones_are_run_again_at_the_end(two: Executor, tmp_path: Path) -> None:

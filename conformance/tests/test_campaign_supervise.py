@@ -8,27 +8,23 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from conformance.campaign.corpus import Snapshot
+from conformance.campaign.corpus import Snapshot, grown
 from conformance.campaign.journal import ROOM, Entry, Journal
 from conformance.campaign.nursery import Barren, Nursery
 from conformance.campaign.plan import Bounds, Shard
-from conformance.campaign.rows import Row
-from conformance.campaign.shard import run_shard
 from conformance.campaign.supervise import EVIDENCE, ROW, End, is_doubtful, packed, row_of, stretched
 from conformance.core.case import Case, Role
 from conformance.targets import kin
 from conformance.targets.drill import KINDS
-from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.pipe import Command, Pipe, half_of_memory
 from conformance.targets.protocol import Broken
 from conformance.targets.roll import target as target_of
-from conformance.tests.sharded import little, shard
+from conformance.tests.sharded import EMPTY, little, shard, undisturbed
 
 SOON_S = 20.0
 
@@ -43,16 +39,6 @@ def nursery() -> Iterator[Nursery]:
 def stubs() -> Iterator[Nursery]:
     with Nursery(f"{__name__}:stub", bounds=little) as nursery:
         yield nursery
-
-
-@cache
-def undisturbed(shard: Shard) -> tuple[Row, tuple[Case, ...]]:
-    """The row of the shard, held right here by our reference, and its cases."""
-    cases: list[Case] = []
-    row = run_shard(
-        shard, Snapshot.empty(), lambda _, some: cases.extend(some), lambda name, limits: InProcess(Reference())
-    )
-    return row, tuple(cases)
 
 
 def test_a_child_holds_a_shard_as_this_process_does(nursery: Nursery) -> None:
@@ -234,6 +220,16 @@ def test_a_corpus_that_is_none_is_no_fault_of_a_shard(nursery: Nursery) -> None:
     with pytest.raises(Barren, match="cannot be read"):
         nursery.hold(shard(), b"no corpus")
     assert nursery.hold(shard(), b"").status == "done"
+
+
+def test_each_shard_has_the_corpus_that_it_is_given_and_no_other(nursery: Nursery) -> None:
+    held = shard(engine="mixed")
+    corpus = grown(EMPTY, [undisturbed(held)[0]])
+    assert corpus.entries
+    digests = [nursery.hold(held, each).digest for each in (corpus.dump(), corpus.dump(), b"", corpus.dump())]
+    began = undisturbed(held, corpus)[0].digest
+    assert digests == [began, began, undisturbed(held)[0].digest, began]
+    assert began != undisturbed(held)[0].digest
 
 
 # ---- ends and rows
