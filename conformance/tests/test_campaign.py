@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from conformance import cli
 from conformance.campaign import ledger, local
 from conformance.campaign.drive import Asked, Outcome, Ready, campaign
 from conformance.campaign.executors import EXECUTORS, Chosen
+from conformance.campaign.files import Full
 from conformance.campaign.local import Tick
 from conformance.campaign.manifest import Manifest
 from conformance.campaign.plan import ENGINES, MOST_SHARD, Aim, Plan, Shard, shard_size
@@ -235,6 +237,43 @@ def test_the_command_line_names_what_there_is() -> None:
 def test_a_campaign_that_is_resumed_brings_its_options_along(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["campaign", "--resume", str(whole), "--seed", "3"]) == exits.USAGE
     assert "--seed is in the manifest" in capsys.readouterr().err
+
+
+def copied(whole: Path, to: Path) -> Path:
+    shutil.copytree(whole, to, dirs_exist_ok=True)
+    return to
+
+
+def test_a_damaged_file_costs_its_shards_which_are_held_again(tmp_path: Path, whole: Path, inline: Ready) -> None:
+    out = copied(whole, tmp_path)
+    (wave,) = (out / "ledger" / "round=1").iterdir()
+    wave.write_bytes(wave.read_bytes()[:100])
+    for each in (out / "corpus").iterdir():
+        each.write_bytes(b"not a corpus")
+    outcome = campaign(Asked(out=out, resume=True), inline)
+    assert outcome.exit_code == exits.FAILED
+    assert f"{wave.name} is damaged" in outcome.text
+    assert Manifest.read(out).hash == Manifest.read(whole).hash
+    assert failures(out) == failures(whole)
+
+
+def test_where_the_disk_is_full_it_ends_and_goes_on_when_there_is_room(
+    tmp_path: Path, whole: Path, inline: Ready, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = copied(whole, tmp_path)
+    shutil.rmtree(out / "ledger" / "round=1")
+
+    def full(folder: Path, round_: int, wave: int, rows: Any) -> Path:
+        raise Full(28, folder / "ledger" / "wave", 4000)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger, "write", full)
+        outcome = campaign(Asked(out=out, resume=True), inline)
+    assert "No space left on device" in outcome.why
+    assert f"--resume {out}" in outcome.why
+    assert not Manifest.read(out).complete
+    campaign(Asked(out=out, resume=True), inline)
+    assert Manifest.read(out).hash == Manifest.read(whole).hash
 
 
 @pytest.mark.faults
