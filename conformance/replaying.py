@@ -7,7 +7,9 @@ from pathlib import Path
 
 from conformance.core.case import Case
 from conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
+from conformance.core.ledger import NAME
 from conformance.core.verdict import Result
+from conformance.failures import FOLDER
 from conformance.invariants.readings import Disagreement
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
@@ -25,10 +27,14 @@ class Replayed:
 
 
 def stored(places: Iterable[Path]) -> Iterator[Path]:
-    """The files of failures: those named, and all in the folders named, which may be of runs."""
+    """The files of failures: those named, and all in the folders named, which may be of runs or of campaigns."""
     for place in places:
-        within = place / "failures" if (place / "failures").is_dir() else place
-        yield from sorted(within.glob("*.json")) if within.is_dir() else (place,)
+        of_run = (place / FOLDER).is_dir() or (place / NAME).is_file()
+        within = place / FOLDER if of_run else place
+        if of_run or within.is_dir():
+            yield from sorted(within.glob("*.json"))
+        else:
+            yield within
 
 
 def replay(path: Path, instead: str | None = None) -> Replayed:

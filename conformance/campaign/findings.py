@@ -130,7 +130,8 @@ def _downed(row: Row) -> Finding:
     Which of its steps it was nobody knows: the last one is named, up to which it may have come.
     """
     case = Case.of(json.loads(row.case))
-    died = Died(row.status, row.detail)
+    detail, _, said = row.detail.partition("\n")
+    died = Died(row.status, detail, said)
     last = len(case.steps) - 1
     ops = tuple(Op(k, step, died if k == last else Lost("it went down")) for k, step in enumerate(case.steps))
     history = History(case, row.target, ops)

@@ -345,7 +345,8 @@ def _alike(rows: Iterable[Row]) -> Iterator[tuple[str, int, list[Row]]]:
         said += [(row.unreached, exits.UNDECIDED)] if row.unreached else []
         if row.status in ENDS:
             why, code = ENDS[row.status]
-            said.append((f"{why}: {row.detail}" if row.detail else why, code))
+            detail = row.detail.partition("\n")[0]  # what it said besides stands in the file of the failure
+            said.append((f"{why}: {detail}" if detail else why, code))
         for each in said:
             found.setdefault(each, []).append(row)
     yield from ((why, code, some) for (why, code), some in found.items())

@@ -1,6 +1,7 @@
 """What is new: the distinct failures of a run or a campaign, each beside what was known of it before."""
 
 import shlex
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ is on a list of known deviations, or was there before. ``fixed``: it was there b
 cases now, and all of them passed.
 """
 NOTE: Final = "INFO"
+MOST: Final = 400
+"""So much of a reason is told in a line."""
 GRADES: Final = ("MUST", "SHOULD", NOTE)
 
 
@@ -159,7 +162,7 @@ def lines(found: Triage) -> Iterator[str]:
     for each in found.failures:
         broken = f"{each.grade} {', '.join(each.requirements)}".rstrip()
         yield clean(f"{each.status:<5} {each.id}  {each.target}  {each.check}  ({broken})")
-        yield clean(f"      {' '.join(each.why.split())}")
+        yield clean(f"      {textwrap.shorten(each.why, MOST)}")
         if each.status != "fixed":
             again = f"; kipcheck replay {shlex.quote(str(each.case))}" if each.case is not None else ""
             yield f"      {some(each.count, 'case')}{again}"

@@ -226,13 +226,16 @@ def test_the_case_with_which_a_shard_went_down_is_a_failure_of_the_target(
 ) -> None:
     case = next(row.found[0].case for row in rows if row.found)
     first = next(row for row in rows if row.stage == "hold")
-    down = replace(first, status=status, at_case=17, case=case, detail="in its way", cases=0, counts=(), found=())
+    down = replace(
+        first, status=status, at_case=17, case=case, detail="in its way\nits last words", cases=0, counts=(), found=()
+    )
     found = told(tmp_path, [down])
     (failure,) = ledger_of(tmp_path).failures
     assert (found.exit_code, codes(tmp_path)) == (1, [1, 6])
     assert (failure["invariant"], failure["shape"][0], failure["shape"][2]) == ("survives", "died", status)
     assert failure["first"]["cases"] == 17
-    assert json.loads((tmp_path / "failures" / f"{failure['id']}.json").read_text())["case"] == json.loads(case)
+    kept = json.loads((tmp_path / "failures" / f"{failure['id']}.json").read_text())
+    assert (kept["case"], kept["stderr"]) == (json.loads(case), "its last words")
     (trouble,) = ledger_of(tmp_path).troubles
     assert trouble["why"].endswith("in its way (round 0, shard 0)")
 
