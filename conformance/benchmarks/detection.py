@@ -134,7 +134,7 @@ def _kept(hunt: Hunt, value: Value, shown: list[tuple[tuple[int, ...], ...]], ne
         last = max(number for number, keys in enumerate(shown[0], 1) if new.intersection(keys))
         value, shown = value[:last], [shown[0][:last]]
     keys = tuple(sorted({key for each in shown for step in each for key in step}))
-    text = plain_text(hunt.check.declaration(hunt.subject), value)
+    text = plain_text(value)
     subject = hunt.subject
     return Kept(hunt.check.id, subject.edition, subject.name, subject.version, text, keys, sum(map(len, shown)))
 

@@ -225,8 +225,7 @@ class _Held:
             value, shown = value[: last + 1], [shown[0][: last + 1]]
         keys = tuple(sorted({key for steps in shown for keys in steps for key in keys}))
         place = unit.check, unit.edition, unit.subject, unit.version
-        text = plain_text(check.declaration(subject), value)
-        self.kept.append(Kept(*place, text, keys, sum(len(each) for each in shown)))
+        self.kept.append(Kept(*place, plain_text(value), keys, sum(len(each) for each in shown)))
 
     def _found(self, check: Check[Any], finding: Finding) -> None:
         unit = finding.unit
@@ -248,7 +247,7 @@ class _Held:
             case_id=case.id,
             case=json.dumps(case.plain),
             place=place,
-            value="" if finding.value == {} else _text(check, finding),
+            value="" if finding.value == {} else plain_text(finding.value),
             seed=unit.seed,
             number=finding.number,
             kind=finding.kind,
@@ -256,11 +255,6 @@ class _Held:
             at_case=self.cases,
             where=(place,),
         )
-
-
-def _text(check: Check[Any], finding: Finding) -> str:
-    unit = finding.unit
-    return plain_text(check.declaration(check.family.subject(unit.edition, unit.subject, unit.version)), finding.value)
 
 
 # ---- reduce

@@ -15,10 +15,9 @@ OBJECT: Final = "$object"
 """Of an object that has keys like these of its own: ``{"$object": {"$bytes": 1}}``."""
 
 
-def plain_text(node: Node, value: Any) -> str:
-    """A value of the declaration: ASCII alone, and the same text for the same value in every process.
+def plain_text(value: Any) -> str:
+    """Any declared value: ASCII alone, and the same text for the same value in every process.
 
-    It need not belong there any more, or be wholly of it: what a check begins with may be a little more than declared.
     Errors: TypeError for what no node declares (tuples, keys that are no text), ValueError for a NaN or an infinity.
     """
     return json.dumps(_plain(value), separators=(",", ":"), allow_nan=False)

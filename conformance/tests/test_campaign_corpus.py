@@ -23,7 +23,6 @@ from conformance.checks import CHECKS
 from conformance.core.case import Case
 from conformance.inputs import INDEX
 from conformance.wire import layout
-from strategies.nodes import Flag
 
 # ---- values as text
 
@@ -43,7 +42,7 @@ from strategies.nodes import Flag
     ],
 )
 def test_values_go_there_and_back(value: Any, text: str) -> None:
-    assert plain_text(Flag(), value) == text
+    assert plain_text(value) == text
     back = loaded(text)
     assert repr(back) == repr(value), "another type, or another order"
 
@@ -51,7 +50,7 @@ def test_values_go_there_and_back(value: Any, text: str) -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, (1,), {1: 2}, {1}, object(), [(b"",)]])
 def test_what_no_node_declares_has_no_text(value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
-        plain_text(Flag(), value)
+        plain_text(value)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_what_checks_draw_goes_there_and_back(id: str) -> None:
     for subject in subjects[::149]:
         value = (check.draw or check.family.draw)(subject, Random(f"{id}/{subject.name}"))
         node = check.declaration(subject)
-        assert value_of(node, plain_text(node, value)) == value
+        assert value_of(node, plain_text(value)) == value
 
 
 def test_what_a_check_begins_with_may_be_more_than_it_declares_and_is_kept_as_it_is() -> None:
@@ -96,7 +95,7 @@ def test_what_a_check_begins_with_may_be_more_than_it_declares_and_is_kept_as_it
     node, strange = check.declaration(subject), 0
     for first in check.first:
         value = first(subject)
-        text = plain_text(node, value)
+        text = plain_text(value)
         assert loaded(text) == value
         try:
             value_of(node, text)
@@ -340,7 +339,7 @@ def real(id: str, subject: str, version: int | None, seed: int = 0, keys: tuple[
     check = CHECKS[id]
     about = check.family.subject("apache", subject, version)
     value = (check.draw or check.family.draw)(about, Random(seed))
-    return Kept(id, "apache", subject, version, plain_text(check.declaration(about), value), keys, 2)
+    return Kept(id, "apache", subject, version, plain_text(value), keys, 2)
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ GATING = CHECKS["features/gating"]
 def conversations(number: int) -> list[Kept]:
     """Entries of a corpus."""
     draw = GATING.drawing(UPDATES, Random(1))
-    texts = [plain_text(GATING.declaration(UPDATES), draw(Random(each), None)[:8]) for each in range(number)]
+    texts = [plain_text(draw(Random(each), None)[:8]) for each in range(number)]
     return [Kept(GATING.id, UPDATES.edition, UPDATES.name, None, text, (at,), 8) for at, text in enumerate(texts)]
 
 
@@ -156,11 +156,7 @@ def test_what_is_kept_is_replayed_first_by_some_shard() -> None:
         found = drawn(5, "features/gating", snapshot=Snapshot((*entries,)), number=number)
         sources = [each.source for each in found]
         assert "replay" not in sources[sources.count("replay") :]
-        replayed += [
-            plain_text(GATING.declaration(UPDATES), next(iter(each.values)))
-            for each in found
-            if each.source == "replay"
-        ]
+        replayed += [plain_text(next(iter(each.values))) for each in found if each.source == "replay"]
     assert sorted(replayed) == sorted(each.value for each in entries)
 
 
@@ -197,7 +193,7 @@ def test_values_of_messages_are_changed_without_tags_that_nobody_knows() -> None
     check = CHECKS["wire/round-trip"]
     one = layout("apache", "JoinGroupRequest", 9)
     subject = next(each for each in check.family.subjects("apache") if each.layout is one)
-    text = plain_text(check.declaration(subject), one.defaults())
+    text = plain_text(one.defaults())
     entry = Kept(check.id, "apache", one.message, one.version, text, (1,), 2)
     of_one: Mapping[str, Sequence[Any]] = {check.id: (subject,)}
     found = taken(batches(shard(), of_one, Snapshot((entry,))), 60)
