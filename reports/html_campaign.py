@@ -79,6 +79,7 @@ def campaigns(found: Summary) -> Safe:
 
 def _numbers(campaign: Line, rounds: int) -> Safe:
     of = "" if campaign["rounds"] is None else f" of {campaign['rounds']}"
+    unlike = [name for name, steady in campaign["targets"].items() if not steady]  # threads of their own
     facts = {
         "shards": shards(campaign["shards"], campaign["planned"]),
         "rounds": f"{rounds}{of}",
@@ -89,7 +90,7 @@ def _numbers(campaign: Line, rounds: int) -> Safe:
         "run by": executor(campaign),
         "stopped by": stopped(campaign) or "nothing: it goes on",
         "shards with two results": str(len(campaign["clashes"])) if campaign["clashes"] else "none",
-        "hash of the ledger": campaign["hash"],
+        "hash of the ledger": campaign["hash"] + (f", without {', '.join(unlike)}" if unlike else ""),
     }
     return tag("dl", (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items()), class_="facts")
 

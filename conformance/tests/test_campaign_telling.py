@@ -21,7 +21,7 @@ from conformance.core.known_files import Wrong
 from conformance.core.ledger import Ledger, lines, read
 from conformance.gate import Options
 from conformance.known_edits import updated
-from conformance.replaying import replay
+from conformance.replaying import replay, stored
 from conformance.targets.inprocess import Afresh, InProcess
 from conformance.targets.miniatures import VICES
 from conformance.targets.protocol import Target
@@ -215,6 +215,7 @@ def test_while_it_goes_on_there_is_no_footer_and_the_next_report_forgets_this_on
     told(tmp_path, [replace(row, found=()) for row in rows])
     assert len(before) == 1 and not list((tmp_path / "failures").glob("*/*.json"))
     assert not list((tmp_path / "failures").glob("*.json"))
+    assert list(stored([tmp_path])) == []
 
 
 # ---- shards that did not come to their end

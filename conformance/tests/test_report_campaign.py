@@ -115,6 +115,7 @@ def test_the_page_draws_how_coverage_grew(made: Path) -> None:
     assert page.count('y1="264" y2="300" class="met"') == 1  # what is known is not drawn
     assert "kipcheck campaign --target somebody --target another --seed 7 --rounds 2" in page
     assert "The campaign is complete, stopped by: the plan." in page
+    assert "0123456789abcdef, without another" in page
 
 
 @pytest.mark.skipif(installed() is None, reason=f"no browser on the path: {', '.join(NAMES)}")
