@@ -1,0 +1,150 @@
+"""Campaigns on clusters, and what goes down there: each drill takes a minute or more (``nox -s faults``)."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.campaign.local import inline
+from conformance.campaign.preflight import Unready
+from conformance.campaign.supervise import went_down
+from conformance.tests.spark_cluster import connect, standalone
+from conformance.tests.spark_drills import Answer, Brief, Kill
+from conformance.tests.test_campaign_spark import BRIEF, ROOT, digests, held, ready, shard
+
+pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.usefixtures("ready")]
+__all__ = ["ready"]
+
+
+def test_whatever_a_target_does_is_the_same_row_on_spark() -> None:
+    from conformance.campaign.spark import spark
+
+    brief = Brief(wall_s=20, case_cpu_s=0.5)
+    kinds = ("hang", "segfault", "exit", "raise", "allocate", "garbage", "parent")
+    shards = [shard(at, f"drill:{kind}@3", cases=10) for at, kind in enumerate(kinds)]
+    with inline(brief) as local:
+        expected = held(local, shards)
+    with spark("local[2]", None, 0, Answer(brief)) as executor:
+        rows = held(executor, shards)
+    assert digests(rows) == digests(expected)
+    assert {row.status for row in rows.values()} == {"timeout", "crashed", "memory", "garbled"}
+    assert all(row.attempt == 0 for row in rows.values() if row.status == "crashed")
+
+
+def test_an_executor_that_is_killed_each_time_costs_no_other_shard() -> None:
+    from conformance.campaign.spark import spark
+
+    poison, *others = [shard(number) for number in range(5)]
+    with spark("local-cluster[2,1,1024]", None, 0, Answer(BRIEF, (Kill(0, "executor"),))) as executor:
+        rows = held(executor, [poison, *others])
+    with inline(BRIEF) as local:
+        expected = {**held(local, others), poison.key: went_down(poison, "infra", "")}
+    assert digests(rows) == digests(expected)
+
+
+def test_a_shard_that_was_run_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark begins what is slow a second time, and only on another host."""
+    from conformance.campaign.spark import spark
+
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    settings = {"": "true", ".interval": "200ms", ".multiplier": "1.2", ".quantile": "0.3", ".minTaskRuntime": "500ms"}
+    (conf / "spark-defaults.conf").write_text("".join(f"spark.speculation{k} {v}\n" for k, v in settings.items()))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(conf))
+    shards = [shard(number) for number in range(6)]
+    with (
+        standalone(tmp_path, ("127.0.0.1", "127.0.0.2")) as url,
+        spark(url, None, 0, Answer(BRIEF, slow=2)) as executor,
+    ):
+        rows = held(executor, shards)
+    with inline(BRIEF) as local:
+        assert digests(rows) == digests(held(local, shards))
+    assert rows[shards[2].key].attempt == 1
+
+
+def test_spark_connect_in_front_of_a_cluster(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from conformance.campaign.spark import spark
+
+    worker, poison = shard(3, f"drill:worker@5,once={tmp_path / 'worker'}"), shard(4)
+    shards = [shard(0), shard(1), shard(2), worker, poison]
+    answer = Answer(BRIEF, (Kill(4, "worker"),))
+    with standalone(tmp_path) as master, connect(tmp_path, master) as url, spark(None, url, 0, answer) as executor:
+        assert executor.slots == 2
+        rows = held(executor, shards)
+        seen: list[int] = []
+        again = list(executor.run(shards[:3], b"", lambda progress: seen.append(progress.done)))
+    with inline(BRIEF) as local:
+        expected = {**held(local, shards[:4]), poison.key: went_down(poison, "infra", "")}
+    assert digests(rows) == digests(expected)
+    assert [row.digest for row in again] == [rows[each.key].digest for each in shards[:3]]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_spark_connect_within_this_process() -> None:
+    from conformance.campaign.spark import spark
+
+    shards = [shard(number) for number in range(4)]
+    with spark(None, "local[2]", 0, Answer(BRIEF)) as executor:
+        rows = held(executor, shards)
+    with inline(BRIEF) as local:
+        assert digests(rows) == digests(held(local, shards))
+
+
+def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
+    from conformance.campaign.spark import spark
+
+    for name in ("conformance", "strategies", "golden", "reports"):
+        shutil.copytree(ROOT / name, tmp_path / "other" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "other" / "reports" / "words.py").open("a").write("# another\n")
+    there = {"PYTHONPATH": str(tmp_path / "other")}
+    told = r"not like this machine: the code of kipcheck \w+ instead of \w+$"
+    with standalone(tmp_path, ("127.0.0.1",), there) as url, pytest.raises(Unready, match=told), spark(url, None, 0):
+        pass
+
+
+def test_a_cluster_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from conformance.campaign import spark
+
+    monkeypatch.setattr(spark, "STARTED_S", 5.0)
+    with (
+        standalone(tmp_path, ()) as url,
+        pytest.raises(Unready, match="has begun nothing for 5 s"),
+        spark.spark(url, None, 0),
+    ):
+        pass
+
+
+def test_a_driver_that_is_killed_is_followed_by_one_that_comes_to_the_same(tmp_path: Path) -> None:
+    asked = ["--target", "reference", "--check", "wire/round-trip", "--cases", "3000", "--rounds", "3", "--seed", "5"]
+    with standalone(tmp_path) as url:
+        driver = campaign(*asked, "--master", url, "--out", str(tmp_path / "killed"))
+        until = time.monotonic() + 600
+        while not list((tmp_path / "killed").glob("ledger/round=0/wave-0.parquet")):
+            assert driver.poll() is None, driver.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        driver.kill()
+        driver.communicate()
+        resumed = campaign("--resume", str(tmp_path / "killed"), "--master", url)
+        assert (resumed.communicate()[0], resumed.returncode)[1] == 0
+    plain = campaign(*asked, "--executor", "inline", "--out", str(tmp_path / "plain"))
+    assert (plain.communicate()[0], plain.returncode)[1] == 0
+    assert manifest(tmp_path / "killed")["hash"] == manifest(tmp_path / "plain")["hash"]
+
+
+def campaign(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "conformance", "campaign", *arguments]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return found
