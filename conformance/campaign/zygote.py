@@ -26,7 +26,7 @@ from conformance.campaign.corpus import Damaged, Snapshot
 from conformance.campaign.journal import Journal
 from conformance.campaign.plan import Shard
 from conformance.campaign.supervise import EVIDENCE, End, Order
-from conformance.core.case import Role
+from conformance.core.case import Case, Role
 from conformance.invariants.registry import all_invariants
 from conformance.targets import kin
 from conformance.targets.inprocess import InProcess, Reference
@@ -122,10 +122,17 @@ class _Zygote:
             return
         small = replace(shard, campaign="", round=-1, target=Reference.name, cases=min(shard.cases, WARM), corpus="")
         try:
-            self._run(small, Snapshot.empty(), lambda number, cases: None, lambda name, limits: InProcess(Reference()))
+            self._run(small, Snapshot.empty(), self._heed, lambda name, limits: InProcess(Reference()))
+        except _Gone:
+            raise
         except Exception:  # noqa: BLE001 - a child will fall over it too, and that is told
             traceback.print_exc()
         _freeze()
+
+    def _heed(self, number: int, cases: Sequence[Case]) -> None:
+        """As ``Note``. No order comes before the last one is answered: what can be heard is the end. Errors: ``_Gone``."""
+        if select.select([self._heard], [], [], 0)[0]:
+            raise _Gone
 
     def _child(self, order: Order) -> End:
         """Errors: ``_Gone``."""

@@ -15,12 +15,14 @@ import pytest
 
 from conformance.campaign.corpus import Snapshot, grown
 from conformance.campaign.journal import ROOM, Entry, Journal
-from conformance.campaign.nursery import Barren, Nursery
+from conformance.campaign.nursery import LEAVES_S, Barren, Nursery
 from conformance.campaign.plan import Bounds, Shard
+from conformance.campaign.rows import Row
 from conformance.campaign.supervise import EVIDENCE, ROW, End, is_doubtful, packed, row_of, stretched
 from conformance.core.case import Case, Role
 from conformance.targets import kin
 from conformance.targets.drill import KINDS
+from conformance.targets.inprocess import Reference
 from conformance.targets.pipe import Command, Pipe, half_of_memory
 from conformance.targets.protocol import Broken
 from conformance.targets.roll import target as target_of
@@ -140,6 +142,14 @@ def stub(shard: Shard, snapshot: Snapshot, note: Any, find: Any) -> NoReturn:
     raise AssertionError
 
 
+def lingers(shard: Shard, snapshot: Snapshot, note: Any, find: Any) -> Row:
+    """As long as it is warmed with."""
+    while shard.target == Reference.name:
+        note(0, ())
+        time.sleep(0.01)
+    return shard.begun().sealed()
+
+
 def stubbed(what: str, tmp_path: Path) -> tuple[Shard, Path]:
     return shard(str(tmp_path / what), target_version=what, stage="reduce", cases=0), tmp_path / what
 
@@ -183,6 +193,18 @@ def test_a_child_goes_with_its_zygote_and_a_testee_with_its_child(stubs: Nursery
     os.kill(kin.parent_of(child), signal.SIGKILL)
     assert gone([testee, child])
     stubs.stop()
+
+
+@pytest.mark.faults
+def test_a_zygote_does_not_finish_its_warming_for_nobody() -> None:
+    with Nursery(f"{__name__}:lingers", bounds=little) as nursery:
+        assert nursery.once(shard(), b"").status == "done"
+        nursery.begin(shard(number=1), b"")
+        time.sleep(0.5)
+        assert nursery.advance() is None
+        begun = time.monotonic()
+        nursery.stop()
+        assert time.monotonic() - begun < LEAVES_S / 2
 
 
 def test_where_no_signal_tells_of_it_the_end_of_a_pipe_does() -> None:
