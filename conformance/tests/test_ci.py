@@ -201,7 +201,8 @@ def test_gitlab_shares_the_work_and_merges_it(runner: Runner) -> None:
 
     few = 'run --check "wire/two-readings" --message "Heartbeat*" '
     lines = [line.replace("run ", few, 1) for line in hold["script"]]
-    total = hold["parallel"]
+    total = 2
+    assert hold["parallel"] >= total
     for index in range(1, total + 1):
         done = job(lines, CI_NODE_INDEX=str(index), CI_NODE_TOTAL=str(total))
         assert done.returncode == 0, done.stderr
