@@ -1,0 +1,129 @@
+"""What Spark adds to a bare loop: ``python -m conformance.benchmarks.spark``.
+
+The same shards, one after the other, in the loop (``--executor inline``) and on Spark with one core, both warm: the
+processor time of all processes but that of the shards themselves, for each shard, and what Spark takes more than the
+loop as a share of the shards. Then on two cores: the share of their time that went into shards, for a pool of two
+processes and for Spark. One run: ratios count, and processor time where the machine has other things to do.
+
+``--long``: shards of 60 s too. ``--shards N``: so many of each length.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from conformance.campaign.local import Executor, inline, pool
+from conformance.campaign.plan import Shard
+from conformance.campaign.spark import spark
+from conformance.targets import kin
+
+LENGTHS: Final = {1: 8, 10: 4}
+"""Seconds of processor time of a shard, and how many of them."""
+LONG: Final = {60: 2}
+ON_TWO: Final = 8
+"""Shards for two cores."""
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+SHARD: Final = Shard(
+    "benchmark", 0, 0, "hold", "drill:raise@1000000000", "1", "apache", ("wire/round-trip",), "compiled", 1, 500, ""
+)
+"""Of the reference in the very process of the shard: nothing else takes processor time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Seconds."""
+
+    shards_cpu: float
+    shards_wall: float
+    all_cpu: float
+    wall: float
+
+    def beside(self, shards: int) -> float:
+        """Milliseconds of processor time for each shard, outside it."""
+        return 1000 * (self.all_cpu - self.shards_cpu) / shards
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--shards", type=int)
+    options = parser.parse_args()
+    lengths = {**LENGTHS, **(LONG if options.long else {})}
+    lengths = {length: options.shards or number for length, number in lengths.items()}
+    with inline() as loop:
+        rate = _rate(loop)
+        print(f"{rate:.0f} cases in a second of one core\n")
+        bare = {length: _run(loop, _shards(length * rate, number)) for length, number in lengths.items()}
+    with spark("local[1]", None, 0) as executor:
+        _warm(executor)
+        far = {length: _run(executor, _shards(length * rate, number)) for length, number in lengths.items()}
+    print("shard     number   beside it, ms CPU      Spark adds, of the shard")
+    print("                      loop     Spark        CPU      wall")
+    for length, number in lengths.items():
+        loop_ms, spark_ms = bare[length].beside(number), far[length].beside(number)
+        shard_ms = 1000 * far[length].shards_cpu / number
+        idle = [(each.wall - each.shards_wall) / each.shards_wall for each in (bare[length], far[length])]
+        print(
+            f"{shard_ms / 1000:5.1f} s   {number:6}   {loop_ms:7.1f}   {spark_ms:7.1f}   "
+            f"{(spark_ms - loop_ms) / shard_ms:8.2%}  {idle[1] - idle[0]:8.2%}"
+        )
+    shards = _shards(10 * rate, ON_TWO)
+    with pool(2) as both:
+        _warm(both)
+        pooled = _run(both, shards)
+    with spark("local[2]", None, 0) as executor:
+        _warm(executor)
+        sparked = _run(executor, shards)
+    print(f"\non two cores, {ON_TWO} shards: share of their time within shards")
+    for name, taken in (("pool", pooled), ("Spark", sparked)):
+        print(f"{name:8} {taken.shards_wall / (2 * taken.wall):7.1%}   {taken.wall:6.1f} s")
+
+
+def _shards(cases: float, number: int) -> list[Shard]:
+    return [replace(SHARD, shard=at, cases=int(cases)) for at in range(number)]
+
+
+def _rate(loop: Executor) -> float:
+    _warm(loop)
+    (row,) = loop.run([replace(SHARD, cases=3000)], b"", lambda progress: None)
+    return 1000 * row.cases / row.cpu_ms
+
+
+def _warm(executor: Executor) -> None:
+    """Every slot of it: several times as many shards as there are."""
+    list(executor.run(_shards(100, 6 * executor.slots), b"", lambda progress: None))
+
+
+def _run(executor: Executor, shards: Sequence[Shard]) -> Taken:
+    cpu, begun = processor_time(), time.monotonic()
+    rows = list(executor.run(shards, b"", lambda progress: None))
+    wall, cpu = time.monotonic() - begun, processor_time() - cpu
+    assert {row.status for row in rows} == {"done"}, rows
+    return Taken(sum(row.cpu_ms for row in rows) / 1000, sum(row.wall_ms for row in rows) / 1000, cpu, wall)
+
+
+def processor_time() -> float:
+    """Of this process and all below it, those that have ended too: seconds. Linux only."""
+    parents, taken = {}, {}
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            parents[pid] = kin.parent_of(pid)
+            # Its own and that of the children that it waited for, each in user and in system mode: proc(5).
+            taken[pid] = sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+        except OSError:
+            continue
+    return sum(taken[pid] for pid in taken if _is_below(pid, parents)) / TICKS
+
+
+def _is_below(pid: int, parents: dict[int, int]) -> bool:
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
+
+
+if __name__ == "__main__":
+    main()
