@@ -58,6 +58,7 @@ HERE: Final = {
 }
 """Where everything runs on this machine: nothing listens to the network."""
 IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
+IDLE_ENDS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
 OFTEN_S: Final = 0.25
 """Between two looks at how far a job is."""
 ENDING_S: Final = 15.0
@@ -98,6 +99,7 @@ class Spark:
         longest = max(shard.bounds.wall_s for shard in shards) * (1 + AGAIN)
         with suppress(Exception):  # on a server that forbids it there is none
             self._session.conf.set(IDLE, str(int(2 * longest)))
+            self._session.conf.set(IDLE_ENDS, "true")
         apart = []
         for number, kind, said in self._wave([pickle.dumps(shard) for shard in shards], snapshot, tick):
             if kind == "row":

@@ -2,18 +2,23 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.campaign import ledger
 from conformance.campaign.local import inline
 from conformance.campaign.preflight import Unready
+from conformance.campaign.rows import Count, Found, Row
 from conformance.campaign.supervise import went_down
+from conformance.cli import run
 from conformance.tests.spark_cluster import connect, standalone
 from conformance.tests.spark_drills import Answer, Brief, Kill
 from conformance.tests.test_campaign_spark import BRIEF, ROOT, digests, held, ready, shard
@@ -148,3 +153,72 @@ def campaign(*arguments: str) -> subprocess.Popen[str]:
 def manifest(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
     return found
+
+
+def test_spark_sql_counts_each_shard_once_and_tells_what_came_of_a_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a ledger made by hand, in both forms that there are."""
+    first, second = found("cut", at=40, cases=10), found("late", at=10, cases=1)
+    begun = row(0, 0, cases=100, coverage=(1, 2), found=(first,), counts=(count("PASS", 90), count("FAIL", 10)))
+    again = replace(begun, cases=99, started="2026-01-02").sealed()
+    rows = [
+        [begun, row(0, 1, cases=100, coverage=(2, 3), found=(found("cut", at=5, cases=3),))],
+        [again, row(0, 2, status="lost", detail="no outcome of its own")],
+        [
+            row(1, 0, cases=50, coverage=(3, 4), found=(second,), attempt=1),
+            row(1, 1, status="crashed", detail="killed\nby SIGSEGV"),
+            row(1, 2, stage="reduce", found=(first, replace(first, line="{}"))),
+        ],
+    ]
+    ledger.write(tmp_path, 0, 0, rows[0])
+    ledger.write(tmp_path, 1, 0, rows[2])
+    monkeypatch.setattr(ledger, "_arrow", lambda: (None, "it is put away"))
+    assert ledger.write(tmp_path, 0, 1, rows[1]).suffix == ".jsonl"
+
+    assert run(["report", str(tmp_path), "--spark", "--form", "json", "--master", "local[1]"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    told = json.loads(printed.out)
+    assert {name: [[*each.values()] for each in answer] for name, answer in told.items()} == {
+        "coverage_growth": [["c", "t", 1, 3, 200, 3.0, 3, 3, 15.0], ["c", "t", 2, 2, 50, 2.0, 1, 4, 20.0]],
+        "verdicts": [["c", "t", "1", "wire/prefixes", 100, 90, 10, 0, 0, 0, 0]],
+        "time_to_find": [
+            ["c", "t", "wire/prefixes", "wire/refuses", "M", "cut", 1, 0, 40, 0.4, 13, 2],
+            ["c", "t", "wire/prefixes", "wire/refuses", "M", "late", 2, 0, 210, 3.2, 1, 1],
+        ],
+        "flakiness": [
+            ["c", "t", "a failure did not come again alone", "wire/prefixes wire/refuses M cut", 1],
+            ["c", "t", "a shard ended as crashed", "killed", 1],
+            ["c", "t", "a shard ended as lost", "no outcome of its own", 1],
+            ["c", "t", "a shard was begun again", "", 1],
+        ],
+        "clashes": [["c", 1, 0, "t", sorted([begun.digest, again.digest]), ["h"]]],
+    }
+    assert run(["report", str(tmp_path), "--spark"]) == 0
+    text = capsys.readouterr().out
+    assert "coverage_growth: How much there still was to see" in text
+    assert re.search(r"^  2 +2 +50 +2\.0 +1 +4 +20\.0$", text, re.MULTILINE)
+
+    (tmp_path / "ledger" / "round=1" / "wave-0.parquet").write_bytes(b"PAR1 and no more")
+    assert run(["report", str(tmp_path), "--spark"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(rf"kipcheck: the ledger in {tmp_path} cannot be asked: .*wave-0\.parquet.*\n", said.err)
+
+
+def count(result: str, cases: int) -> Count:
+    return Count("wire/prefixes", "M", 1, "", result, cases)
+
+
+def found(shape: str, at: int, cases: int) -> Found:
+    return Found(
+        "wire/prefixes", "wire/refuses", "apache", "M", (shape,), "why", "id", "{}", ("M", 1), "{}", 0, 0, "kind",
+        cases, at,
+    )  # fmt: skip
+
+
+def row(round_: int, number: int, **rest: Any) -> Row:
+    told = {"stage": "hold", "status": "done", "host": "h", "cpu_ms": 1000, "started": "2026-01-01", **rest}
+    stage, status = told.pop("stage"), told.pop("status")
+    return Row("c", round_, number, stage, "t", "1", "mixed", 0, 100, "", status, **told).sealed()
