@@ -212,7 +212,7 @@ def _merged(node: Seq, value: list[Any]) -> Iterator[list[Any]]:
             if both[0] is not None and both[1] is not None and both[0][2] == both[1][2]:
                 path, part, _ = both[0]
                 total = _at(value[earlier], path) + _at(value[later], path)
-                if total <= part.high:
+                if part.low <= total <= part.high:
                     one = _replaced(value[later], path, total)
                     between, rest = value[earlier + 1 : later], value[later + 1 :]
                     yield [*value[:earlier], one, *between, *rest]

@@ -68,6 +68,14 @@ def test_what_hypothesis_draws_belongs(node: Node, data: st.DataObject) -> None:
     assert reduce(node, value, lambda _: True) == least(node)
 
 
+def test_two_amounts_are_made_one_within_the_bounds_only() -> None:
+    node = Seq(record(ms=Integer(-5, 5)), 0, 4)
+    value = [{"ms": -4}, {"ms": -3}, {"ms": -1}]
+    found = list(simpler(node, value))
+    assert all(belongs(node, each) for each in found)
+    assert [{"ms": -4}, {"ms": -4}] in found
+
+
 @each_declaration
 def test_what_is_compiled_or_mutated_belongs(node: Node) -> None:
     random, draw = Random(7), compiled(node)
