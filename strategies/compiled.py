@@ -28,11 +28,25 @@ class Draw(Protocol):
     def __call__(self, random: Random, /) -> Any: ...
 
 
-@cache
+_KEPT: dict[int, tuple[Node, Draw]] = {}
+MOST_KEPT = 1 << 13
+
+
 def compiled(node: Node) -> Draw:
-    """Keep what it returns: to look up a large node again costs more than a draw."""
+    """The same for equal nodes, and fast for the same one: to hash a large node takes longer than to draw from it."""
+    kept = _KEPT.get(id(node))
+    if kept is None:  # what is kept lives, so its id is nobody else's
+        if len(_KEPT) == MOST_KEPT:
+            _KEPT.clear()
+        kept = _KEPT[id(node)] = node, _compiled(node)
+    return kept[1]
+
+
+@cache
+def _compiled(node: Node) -> Draw:
     names: dict[str, Any] = {"text": text, "double": double, "ascending": ascending, "UUID": UUID}
-    source = f"def draw(random):\n    rand = random.random\n    return {_Writer(names).expression(node, 1)}\n"
+    head = "def draw(random):\n    rand, bits = random.random, random.getrandbits\n"
+    source = f"{head}    return {_Writer(names).expression(node, 1)}\n"
     exec(source, names)  # noqa: S102 - numbers, and the repr of names and constants: nothing else gets in
     draw = cast(Draw, names["draw"])
     draw.source = source
@@ -56,9 +70,9 @@ class _Writer:
             case Text(min_size, max_size, interesting):
                 return _often(interesting, f"text(random, {_size(min_size, max_size)})")
             case Blob(min_size, max_size):
-                return f"random.randbytes({_size(min_size, max_size)})"
+                return f"bits(8 * (size := {_size(min_size, max_size)})).to_bytes(size, 'little')"
             case Uuid():
-                return "UUID(int=random.getrandbits(128) if rand() < 0.75 else 0)"
+                return "UUID(int=bits(128) if rand() < 0.75 else 0)"
             case Seq(item, min_size, max_size, key):
                 items = f"[{self.expression(item, depth)} for _ in range({_size(min_size, max_size)})]"
                 return items if key is None else f"ascending({items}, {key!r})"
@@ -122,34 +136,38 @@ def _between(low: int, high: int) -> str:
         return repr(low)
     if span > 1 << 53:  # rand() has 53 bits: past them some integers would never be drawn
         if span & (span - 1) == 0:
-            return f"random.getrandbits({span.bit_length() - 1}) + {low}"
+            return f"bits({span.bit_length() - 1}) + {low}"
         return f"random.randrange({low}, {high + 1})"
     return f"int(rand() * {span})" if low == 0 else f"{low} + int(rand() * {span})"
 
 
 _FAMILIAR = bytes(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[i % 64] for i in range(256))
-_ALPHABETS = (
-    (0x00, 0x20),  # controls: NUL, which modified UTF-8 writes in two bytes
-    (0x80, 0x800),  # two bytes in UTF-8
-    (0x800, 0xD800),  # three, up to the surrogates
-    (0xE000, 0x10000),
-    (0x10000, 0x110000),  # four bytes, or a pair of surrogates
+_ALPHABETS = tuple(
+    (low, high - low)
+    for low, high in (
+        (0x00, 0x20),  # controls: NUL, which modified UTF-8 writes in two bytes
+        (0x80, 0x800),  # two bytes in UTF-8
+        (0x800, 0xD800),  # three, up to the surrogates
+        (0xE000, 0x10000),
+        (0x10000, 0x110000),  # four bytes, or a pair of surrogates
+    )
 )
+"""Where each begins, and how many characters it has."""
 
 
 def text(random: Random, size: int) -> str:
     """Mostly names as people write them; now and then any characters that UTF-8 can carry."""
     rand = random.random
     if rand() < 0.9:
-        return random.randbytes(size).translate(_FAMILIAR).decode("ascii")
-    return "".join(_character(rand(), rand()) for _ in range(size))
+        return random.getrandbits(8 * size).to_bytes(size, "little").translate(_FAMILIAR).decode("ascii")
+    return "".join([_character(rand(), rand()) for _ in range(size)])
 
 
 def _character(which: float, where: float) -> str:
     if which < 0.25:
         return chr(0x20 + int(where * 0x60))
-    low, high = _ALPHABETS[int((which - 0.25) / 0.75 * len(_ALPHABETS))]
-    return chr(low + int(where * (high - low)))
+    low, span = _ALPHABETS[int((which - 0.25) / 0.75 * len(_ALPHABETS))]
+    return chr(low + int(where * span))
 
 
 def double(random: Random) -> float:

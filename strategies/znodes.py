@@ -1,5 +1,6 @@
 """What a node's JSON may hold. Objects whose keys are free are lists here, so that a reducer can take entries away."""
 
+from functools import cache
 from typing import Any
 
 from conformance.wire.znodes import ZNode
@@ -9,6 +10,7 @@ HIGHEST = 32767
 PORTS = Integer(-1, 65535, interesting=(-1, 0, 9092))
 
 
+@cache
 def from_node(layout: ZNode) -> Record:
     """Values of which ``as_json`` makes the node's. The version is not among them: the layout says it."""
     return Record(tuple((key.name, _key(layout, key.name, key.type)) for key in layout.keys if key.name != "version"))

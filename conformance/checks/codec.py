@@ -72,15 +72,15 @@ def claimed(subject: Subject, claims: Claims) -> bool:
     return claims.has(subject.name, subject.version)
 
 
-_NODES: dict[tuple[str, Layout], Node] = {}
+_NODES: dict[int, tuple[Layout, Node]] = {}
+"""By identity, for to hash a layout takes longer than to draw from it; with what keeps the identity."""
 
 
 def node_of(layout: Layout) -> Node:
     """What values a layout allows, kept because to build it takes longer than to draw from it."""
-    key = (layout.edition, layout)
-    if key not in _NODES:
-        _NODES[key] = from_layout(layout)
-    return _NODES[key]
+    if id(layout) not in _NODES:
+        _NODES[id(layout)] = layout, from_layout(layout)
+    return _NODES[id(layout)][1]
 
 
 def drawn(subject: Subject, random: Random) -> Value:

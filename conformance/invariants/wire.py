@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import History, Op, Refused as Refusal, Replied
@@ -142,8 +143,22 @@ def _sorts(wanted: object, got: object) -> tuple[str, str]:
     return sort(wanted, got), sort(got, wanted)
 
 
+_CANONICAL: dict[int, tuple[Step, Layout, bytes | None]] = {}
+"""Of the steps asked about last, by identity: every invariant asks about the same ones again."""
+FEW: Final = 32
+
+
 def canonical(layout: Layout, step: Step) -> bytes | None:
     """The bytes of a step's value; None where the layout has none for it. Errors: ``Disagreement``."""
+    kept = _CANONICAL.get(id(step))
+    if kept is None or kept[1] is not layout:  # what is kept lives, so its id is nobody else's
+        if len(_CANONICAL) >= FEW:
+            _CANONICAL.clear()
+        kept = _CANONICAL[id(step)] = step, layout, _written(layout, step)
+    return kept[2]
+
+
+def _written(layout: Layout, step: Step) -> bytes | None:
     try:
         value = layout.codec.from_json(step["value"])
         data = layout.encode(value)

@@ -1,0 +1,215 @@
+"""What a campaign's cases cost, against ``@given``: ``python -m conformance.benchmarks.campaign``.
+
+One run, CPU time. Both sides take turns in short slices, so that a machine that is busy slows down both; the ratio is
+the median over the slices. ``@given`` without database, deadline and shrinking. Exit 1 where a ratio is not reached.
+
+* a draw: JoinGroup requests, and how many bytes they come to on average;
+* a round trip: drawn, written and read;
+* a conversation of 30 events with a coordinator: any events, and those that our model enables;
+* whole cases: drawn, held with our own codec and coordinator, and judged, as a shard does it.
+
+``--slices N`` says how many.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+from statistics import mean, median
+from time import process_time
+from typing import Any, Final
+
+from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
+
+from conformance.campaign import behaviour
+from conformance.campaign.corpus import Snapshot
+from conformance.campaign.engines import batches
+from conformance.campaign.plan import Engine, Shard
+from conformance.checks import CHECKS
+from conformance.checks.declared import Subject
+from conformance.runner import converse, judge
+from conformance.targets.inprocess import Afresh, Reference
+from conformance.targets.protocol import Session
+from conformance.wire import Layout, layout
+from conformance.work import invariants_of
+from strategies.as_hypothesis import strategy
+from strategies.compiled import compiled
+from strategies.group_talk import group_conversations
+from strategies.messages import from_layout
+from strategies.nodes import Node, OneOf, Seq
+
+EVENTS: Final = 30
+SLOW: Final = 40
+"""Values in a slice of ``@given``."""
+FAST: Final = 400
+"""Values in a slice of a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    slow: Callable[[int], int]
+    """Holds some values, drawn by Hypothesis from a seed, and says how many."""
+    fast: Callable[[int], int]
+    goal: float | None
+    """At least so many times faster; None: nothing is asked."""
+    note: str = ""
+
+
+def by_given(node: Node, work: Callable[[Any], object], number: int = SLOW) -> Callable[[int], int]:
+    def held(seed: int) -> int:
+        cases = 0
+
+        @seeded(seed)
+        @settings(
+            max_examples=number, database=None, deadline=None, phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),  # what is measured is how long it takes
+        )  # fmt: skip
+        @given(strategy(node))
+        def one(value: Any) -> None:
+            nonlocal cases
+            cases += 1
+            work(value)
+
+        one()
+        return cases
+
+    return held
+
+
+def in_a_loop(draw: Callable[[Random], Any], work: Callable[[Any], object], number: int = FAST) -> Callable[[int], int]:
+    def held(seed: int) -> int:
+        random = Random(seed)
+        for _ in range(number):
+            work(draw(random))
+        return number
+
+    return held
+
+
+def nothing(value: Any) -> None:
+    pass
+
+
+def _measured(one: Layout, to: list[int]) -> Callable[[Any], None]:
+    return lambda value: to.append(len(one.encode(value)))
+
+
+def messages() -> Iterator[Row]:
+    for version in (0, 5, 9):
+        one = layout("apache", "JoinGroupRequest", version)
+        node = from_layout(one)
+        draw = compiled(node)
+        sizes: dict[str, list[int]] = {"@given": [], "compiled": []}
+        by_given(node, _measured(one, sizes["@given"]), 200)(0)
+        in_a_loop(draw, _measured(one, sizes["compiled"]))(0)
+        note = ", ".join(f"{way} {mean(found):.0f} bytes" for way, found in sizes.items())
+        name = f"JoinGroup v{version}"
+        yield Row(f"{name}, drawn", by_given(node, nothing), in_a_loop(draw, nothing), 100, note)
+
+        def there_and_back(value: Any, one: Any = one) -> None:
+            assert one.decode(one.encode(value)) == value
+
+        yield Row(f"{name}, round trip", by_given(node, there_and_back), in_a_loop(draw, there_and_back), 50)
+
+
+def conversations() -> Iterator[Row]:
+    talk = group_conversations("apache")
+    node = Seq(OneOf(tuple(talk.events.values())), EVENTS, EVENTS)
+    yield Row(f"{EVENTS} events, any", by_given(node, nothing, 10), in_a_loop(compiled(node), nothing, 100), 50)
+    longest = Seq(OneOf(tuple(talk.events.values())), 1, talk.max_steps)
+    swarm = talk.swarm(Random(0))
+
+    def enabled(random: Random) -> Any:
+        return talk.draw(random, swarm)
+
+    # Those that are enabled lead somewhere: how much sooner defects are found by them says ``detection``.
+    name = f"1 to {talk.max_steps} events, enabled"
+    yield Row(name, by_given(longest, nothing, 10), in_a_loop(enabled, nothing, 30), None)
+
+
+def cases(check: str, subject: Subject, session: Session, goal: float | None) -> Iterator[Row]:
+    """What both hold is held and judged alike; a campaign looks for coverage keys too."""
+    found = CHECKS[check]
+    invariants = invariants_of(found)
+    numbers = count()
+
+    def held(value: Any, keys: bool = True) -> int:
+        told = [each.case for each in found.about_value(subject, value, 0, next(numbers))]
+        for history in converse(told, session):
+            list(judge(history, invariants))
+            if keys:
+                behaviour.keys(found, subject, history)
+        return len(told)
+
+    def in_a_campaign(engine: Engine) -> Callable[[int], int]:
+        def held_by(seed: int) -> int:
+            shard = Shard("benchmark", 0, 0, "hold", "", "", subject.edition, (check,), engine, seed, 100, "")
+            total = 0
+            for batch in batches(shard, {check: (subject,)}, Snapshot()):
+                total += sum(map(held, batch.values))
+                if total >= 100:
+                    return total
+            raise AssertionError("there are batches without end")
+
+        return held_by
+
+    def by_hypothesis(seed: int) -> int:
+        total = 0
+
+        def one(value: Any) -> None:
+            nonlocal total
+            total += held(found.family.trimmed(value), keys=False)
+
+        by_given(found.declaration(subject), one, 20)(seed)
+        return total
+
+    for engine in ("mixed", "compiled"):
+        yield Row(f"{check} {subject.name}, {engine}", by_hypothesis, in_a_campaign(engine), goal)
+
+
+def measured(row: Row, slices: int) -> tuple[float, float, float]:
+    """Microseconds of a case on either side, and how many times faster the fast one is."""
+    slow, fast, ratios = [], [], []
+    for seed in range(slices):
+        each = []
+        for side in (row.slow, row.fast):
+            began = process_time()
+            number = side(seed)
+            each.append((process_time() - began) * 1e6 / number)
+        slow.append(each[0])
+        fast.append(each[1])
+        ratios.append(each[0] / each[1])
+    return median(slow), median(fast), median(ratios)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--slices", type=int, default=15, metavar="N")
+    slices = parser.parse_args().slices
+    group, join = CHECKS["group/static"], CHECKS["wire/round-trip"]
+    ours = Afresh("ours", Reference)
+    missed = []
+    with ours.open("apache", group.role) as coordinator, ours.open("apache", join.role) as codec:
+        rows = (
+            *messages(),
+            *conversations(),
+            *cases(join.id, join.family.subject("apache", "JoinGroupRequest", 9), codec, None),
+            *cases(group.id, group.family.subject("apache", "group", None), coordinator, None),
+        )
+        print(f"{'us a case':44} {'@given':>9} {'campaign':>9} {'ratio':>7}  goal  cases a second and core")
+        for row in rows:
+            slow, fast, ratio = measured(row, slices)
+            goal = "" if row.goal is None else f"{row.goal:.0f}x"
+            print(f"{row.name:44} {slow:9.0f} {fast:9.1f} {ratio:6.1f}x {goal:>5} {1e6 / fast:9,.0f}  {row.note}")
+            if row.goal is not None and ratio < row.goal:
+                missed.append(row.name)
+    if missed:
+        print(f"not reached: {'; '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
