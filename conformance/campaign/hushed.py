@@ -14,7 +14,7 @@ MOST: Final = 300
 """Characters of a line that is told."""
 LAST: Final = 64 << 10
 """Bytes of the end of what they wrote that are looked at."""
-LOUD: Final = ("py4j", "pyspark", "grpc")
+LOUD: Final = ("py4j", "pyspark", "grpc", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers that speak where nobody listens, of errors that are raised as well."""
 
 
