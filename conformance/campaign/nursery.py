@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from conformance.campaign.journal import ROOM, Journal
-from conformance.campaign.plan import Bounds, Shard
+from conformance.campaign.plan import Shard
 from conformance.campaign.rows import Row
 from conformance.campaign.supervise import (
     AGAIN,
@@ -41,6 +41,7 @@ FENCE_S: Final = 60.0
 LEAVES_S: Final = 10.0
 """What a zygote may take to end what it started, and itself."""
 START_S: Final = 300.0
+"""To import everything, on a busy machine."""
 
 
 class Barren(RuntimeError):
@@ -85,8 +86,8 @@ class Nursery:
         self._noise.close()
 
     def hold(self, shard: Shard, snapshot: bytes, times: float = 1.0) -> Row:
-        """``times``: so many times the bounds of the shard. Where it runs out of them, it is run once more, here and
-        at once, with ``AGAIN`` times as much, and that is what counts. Errors: ``Barren``.
+        """``times``: so many times the bounds of the shard. Where its row ``is_doubtful``, it is run once more, here
+        and at once, with ``AGAIN`` times as much, and that is what counts. Errors: ``Barren``.
         """
         row = self.once(shard, snapshot, times)
         return self.once(shard, snapshot, times * AGAIN, attempt=1) if is_doubtful(row) else row
@@ -260,6 +261,3 @@ def _here(row: Row) -> Row:
 @cache
 def _host() -> str:
     return socket.gethostname()
-
-
-__all__ = ["RUN", "Barren", "Bounds", "Nursery"]

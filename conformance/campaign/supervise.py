@@ -14,6 +14,10 @@ from conformance.targets.pipe import half_of_memory
 
 AGAIN: Final = 10.0
 """So many times its bounds has a shard that ran out of them, when it is run once more, before that counts."""
+KILLED: Final = tuple(
+    f"killed by {each.name}" for each in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+)
+"""By a signal that no defect raises."""
 EVIDENCE: Final = 4 << 10
 """Bytes of the end of what a child wrote that a row keeps."""
 ROW: Final = b"row\n"
@@ -69,8 +73,11 @@ def stretched(bounds: Bounds, times: float) -> Bounds:
 
 
 def is_doubtful(row: Row) -> bool:
-    """Was it perhaps merely slow? It is run once more, with ``AGAIN`` times its bounds, before that counts."""
-    return row.status in ("timeout", "memory")
+    """Was it perhaps merely slow, or killed by somebody else: an operator, or a system without memory?
+
+    It is run once more, with ``AGAIN`` times its bounds, before that counts.
+    """
+    return row.status in ("timeout", "memory") or (row.status == "crashed" and row.detail.startswith(KILLED))
 
 
 def went_down(shard: Shard, status: Status, detail: str, entry: Entry | None = None) -> Row:

@@ -130,7 +130,7 @@ class _Zygote:
         _freeze()
 
     def _heed(self, number: int, cases: Sequence[Case]) -> None:
-        """As ``Note``. No order comes before the last one is answered: what can be heard is the end. Errors: ``_Gone``."""
+        """As ``Note``. No order comes before the last one is answered: what is heard is the end. Errors: ``_Gone``."""
         if select.select([self._heard], [], [], 0)[0]:
             raise _Gone
 

@@ -176,6 +176,7 @@ def test_what_a_child_started_goes_with_it(stubs: Nursery, tmp_path: Path) -> No
     held, pids = stubbed("killed", tmp_path)
     row = stubs.once(held, b"")
     assert (row.status, row.detail) == ("crashed", "killed by SIGKILL")
+    assert is_doubtful(row)
     assert gone(eventually(pids))
     held, pids = stubbed("stays", tmp_path)
     stubs.begin(held, b"")
