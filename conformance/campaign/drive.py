@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from conformance.campaign import keeping, ledger, sizing, snapshots, telling
 from conformance.campaign.corpus import Snapshot, grown
 from conformance.campaign.executors import Chosen, ExecutorName, ready
-from conformance.campaign.files import Full, SetAside
+from conformance.campaign.files import NO_ROOM, SetAside
 from conformance.campaign.growth import RoundTold
 from conformance.campaign.local import Executor
 from conformance.campaign.manifest import Manifest, Unfit, named
@@ -217,8 +217,6 @@ class _Campaign:
             stopped = why
         except KeyboardInterrupt:
             stopped = Stopped("interrupted", exits.UNDECIDED)
-        except Full as why:
-            stopped = Stopped(f"{why}; make room, and go on with --resume {self.asked.out}", exits.UNDECIDED)
         except (Unready, Barren) as why:  # what runs shards is no more
             stopped = Stopped(f"{why}; go on with --resume {self.asked.out}", exits.UNDECIDED)
         except ledger.Unread:
@@ -226,11 +224,20 @@ class _Campaign:
         except Unfit as why:
             stopped = Stopped(str(why), exits.USAGE)
         except Exception as ours:  # noqa: BLE001 - what was done is told on every path
-            self.watch.close()
-            traceback.print_exc()
-            stopped = Stopped(f"{type(ours).__name__}: {ours}", exits.OURS)
+            stopped = self._no_room(ours)
+            if stopped is None:
+                self.watch.close()
+                traceback.print_exc()
+                stopped = Stopped(f"{type(ours).__name__}: {ours}", exits.OURS)
         self.watch.close()
         return self._end(stopped)
+
+    def _no_room(self, why: Exception) -> Stopped | None:
+        """Where a disk is full, whatever was to be written: that is nobody's bug."""
+        if not isinstance(why, OSError) or why.errno not in NO_ROOM:
+            return None
+        told = f"{why.filename or self.asked.out} cannot be written: {why.strerror}"
+        return Stopped(f"{told}; make room, and go on with --resume {self.asked.out}", exits.UNDECIDED)
 
     def _end(self, stopped: Stopped | None) -> Outcome:
         planned = stopped is not None and stopped.code == exits.CONFORMANT
@@ -240,7 +247,8 @@ class _Campaign:
             self.manifest.write(self.asked.out)
             found = self._tell(complete=why is None, stopped_by=why)
         except OSError as denied:
-            return Outcome(exits.USAGE, why=f"no report: {denied}")
+            lack = self._no_room(denied) or Stopped(f"no report: {denied}", exits.USAGE)
+            return Outcome(exits.first({lack.code, stopped.code if stopped else lack.code}), why=why or str(lack))
         codes = {found.exit_code} if stopped is None else {found.exit_code, stopped.code}
         return Outcome(exits.first(codes), found.text, why or "")
 
@@ -297,7 +305,7 @@ class _Campaign:
     def _run(
         self, round_: int, stage: str, shards: Sequence[Shard], rows: dict[Key, Row], snapshot: Snapshot
     ) -> None:
-        """Adds to ``rows`` those of all shards, wave by wave. Errors: ``Stopped``, ``Full``."""
+        """Adds to ``rows`` those of all shards, wave by wave. Errors: ``Stopped``; OSError."""
         left = [shard for shard in shards if shard.key not in rows]
         size = self._wave()
         dump = snapshot.dump()

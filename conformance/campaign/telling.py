@@ -68,9 +68,13 @@ def tell(
     telling = _Telling(out, manifest, told, rounds, complete, stopped_by, known, clashes, set_aside)
     path = out / NAME
     aside = out / f".{NAME}.part"
-    with Writer(aside) as writer:  # a reader never sees half of it: this is done again after every round
-        telling.write(writer)
-    os.replace(aside, path)
+    try:
+        with Writer(aside) as writer:  # a reader never sees half of it: this is done again after every round
+            telling.write(writer)
+        os.replace(aside, path)
+    except OSError:
+        aside.unlink(missing_ok=True)  # a full disk needs the room
+        raise
     failed = telling.failed
     return Told(
         exits.first(telling.exits), failed[Grade.MUST], failed[Grade.SHOULD], telling.known_ones, reports.write(path)
