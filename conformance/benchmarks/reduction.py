@@ -1,0 +1,172 @@
+"""How small failing values become, and at what price: ``python -m conformance.benchmarks.reduction``.
+
+Planted defects; for each some failing values, found as checks draw them, made smaller by our reducer and by
+Hypothesis's shrinker. Of a conversation Hypothesis is given the choice which steps to keep, of all that failed; of
+anything else it finds a failing value of the same declaration by itself. What fails is the same invariant in the same
+way. The length is that of the JSON of the value; ``steps`` is of conversations. One run, CPU time.
+
+``--check GLOB``, ``--every N`` and ``--seeds N`` choose what is run.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import count, islice
+from random import Random
+from statistics import mean
+from time import process_time
+from typing import Any, Final
+
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis.errors import NoSuchExample
+
+from conformance.campaign.values import plain_text
+from conformance.checks import CHECKS, Check
+from conformance.checks.declared import Subject, Value
+from conformance.invariants.registry import Invariant, all_invariants
+from conformance.targets.inprocess import Afresh
+from conformance.targets.miniatures import VICES
+from conformance.vices import subject_of
+from conformance.work import Worker
+from strategies.as_hypothesis import strategy
+from strategies.nodes import Integer, Seq
+from strategies.reduce import reduce
+
+RARELY: Final = 15
+"""A step is left out once in so many times, and more often where the example is to be smaller."""
+SETTINGS: Final = settings(
+    max_examples=1_000,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),  # what is measured is how long it takes
+)
+MOST_DRAWN: Final = 2_000
+
+
+@dataclass(slots=True)
+class Failing:
+    """A value that fails, and all that is asked about others."""
+
+    check: Check[Any]
+    subject: Subject
+    invariant: Invariant
+    worker: Worker
+    value: Value = None
+    shape: tuple[str, ...] = ()
+    number: int = 0
+    kind: str = ""
+    asked: int = 0
+
+    def found(self, seed: int) -> bool:
+        for sample in islice(self.check.samples(self.subject, seed, MOST_DRAWN), MOST_DRAWN):
+            shown = self.worker.violation(sample.case, self.invariant)
+            if shown is not None:
+                self.value, self.number, self.kind = sample.value, sample.number, sample.kind
+                self.shape = shown[1].shape
+                return True
+        return False
+
+    def fails(self, value: Value) -> bool:
+        self.asked += 1
+        if not value and isinstance(self.value, list):
+            return False
+        cases = list(self.check.cases(self.subject, value, 0, self.number, self.kind))
+        return any(found.shape == self.shape for _, found in self.worker.violations(cases, self.invariant))
+
+
+def by_us(failing: Failing, seed: int) -> Value:
+    return reduce(failing.check.declaration(failing.subject), failing.value, failing.fails)
+
+
+def by_hypothesis(failing: Failing, seed: int) -> Value:
+    if isinstance(failing.value, list):
+        steps = failing.value
+
+        def kept(mask: list[int]) -> Value:
+            return [step for step, stays in zip(steps, mask, strict=True) if stays]
+
+        choice = strategy(Seq(Integer(0, RARELY), len(steps), len(steps)))
+        return kept(find(choice, lambda mask: failing.fails(kept(mask)), settings=SETTINGS, random=Random(seed)))
+    return find(
+        strategy(failing.check.declaration(failing.subject)), failing.fails, settings=SETTINGS, random=Random(seed)
+    )
+
+
+WAYS: Final[dict[str, Callable[[Failing, int], Value]]] = {"ours": by_us, "Hypothesis": by_hypothesis}
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    length: int
+    steps: int
+    asked: int
+    seconds: float
+
+
+def made_smaller(name: str, seed: int) -> dict[str, Came] | None:
+    """By either; None where nothing failed, or Hypothesis found nothing that does."""
+    vice = VICES[name]
+    check, subject = CHECKS[vice.check], subject_of(vice)
+    wanted = next(each for each in all_invariants(check.role) if each.id == vice.invariant)
+    with Worker(name, Afresh(name, vice.made)) as worker:
+        failing = Failing(check, subject, wanted, worker)
+        if not failing.found(seed):
+            return None
+        came = {}
+        for way, run in WAYS.items():
+            failing.asked, began = 0, process_time()
+            try:
+                value = run(failing, seed)
+            except NoSuchExample:
+                return None
+            steps = len(value) if isinstance(value, list) else 0
+            text = plain_text(value)
+            came[way] = Came(len(text), steps, failing.asked, process_time() - began)
+    return came
+
+
+def main() -> None:
+    options = _options()
+    names = [
+        name
+        for name, vice in VICES.items()
+        if fnmatchcase(vice.check, options.check)
+        and not vice.deadly
+        and CHECKS[vice.check].shrinks
+        and CHECKS[vice.check].again is None
+    ]
+    heads = "".join(f"{way:>12} length  steps  asked      ms" for way in WAYS)
+    print(f"{'defect':32} {'of':>3}{heads}")
+    every: dict[str, list[Came]] = {way: [] for way in WAYS}
+    for name in islice(names, 0, None, options.every):
+        found = [came for seed in islice(count(), options.seeds) if (came := made_smaller(name, seed)) is not None]
+        line = f"{name:32} {len(found):3}"
+        for way in WAYS if found else ():
+            of = [came[way] for came in found]
+            every[way] += of
+            line += f"{mean(each.length for each in of):19.0f}{mean(each.steps for each in of):7.1f}"
+            line += f"{mean(each.asked for each in of):7.0f}{1e3 * mean(each.seconds for each in of):8.0f}"
+        print(line, flush=True)
+    for way, of in every.items():
+        print(
+            f"{way:11} {len(of)} values; sums: length {sum(each.length for each in of)}, steps "
+            f"{sum(each.steps for each in of)}, asked {sum(each.asked for each in of)}, "
+            f"{sum(each.seconds for each in of):.1f} s"
+        )
+    pairs = list(zip(*every.values(), strict=True))
+    shorter, longer = (sum(sign * (a.length - b.length) < 0 for a, b in pairs) for sign in (1, -1))
+    print(f"ours are shorter {shorter} times, as long {len(pairs) - shorter - longer}, longer {longer}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", default="*", metavar="GLOB")
+    parser.add_argument("--every", type=int, default=1, metavar="N")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
