@@ -1,12 +1,17 @@
-"""What programs below this one write is kept from the terminal, and the line of it that says what is wrong is found."""
+"""What is begun in the surroundings that it needs, with what it writes kept from the terminal, and what is wrong told.
+
+The line of a stack trace that says it is found.
+"""
 
 import logging
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -72,3 +77,52 @@ def one_line(text: str) -> str:
     found: str = (causes or named or lines or ["nothing was said of it"])[-1 if causes or named else 0]
     found = " ".join(found.split())
     return found if len(found) <= MOST else f"{found[:MOST]}..."
+
+
+def reason(why: Exception, where: str, said: str = "") -> str:
+    """In one line."""
+    text = str(why)
+    if found := re.search(r"different version:? (\S+) than that in driver:? (\d+\.\d+)", text):
+        return (
+            f"Python {found[2]} here, and {found[1]} on the workers of {where}: have the same there, and name it in "
+            f"PYSPARK_PYTHON"
+        )
+    if found := re.search(r"No module named '?((?:conformance|strategies|golden|reports)\b[\w.]*'?)", text):
+        return (
+            f"the Python of the workers of {where} has no kipcheck, or another ({found[0]}): install the same one "
+            f"there, or name a Python that has it in PYSPARK_PYTHON"
+        )
+    return f"Spark at {where} is of no use: {one_line(chr(10).join([text, said]))}"
+
+
+# ---- what is begun meanwhile
+
+
+@contextmanager
+def surroundings(environment: Mapping[str, str | None]) -> Iterator[None]:
+    """Variables of the environment of what is begun meanwhile; None: without it."""
+    before = {name: os.environ.get(name) for name in environment}
+    _set(environment)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(environment: Mapping[str, str | None]) -> None:
+    for name, value in environment.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@contextmanager
+def interrupts_kept() -> Iterator[None]:
+    """The handler of Ctrl-C stays ours: that of PySpark asks a Java that may not answer."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)

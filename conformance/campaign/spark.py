@@ -10,10 +10,7 @@ As a program it is the daemon that starts Spark's Python workers: ``spark.python
 import gc
 import json
 import math
-import os
 import pickle
-import re
-import signal
 import sys
 import threading
 import time
@@ -27,7 +24,7 @@ from pyspark import InheritableThread, TaskContext, daemon
 from pyspark.sql import SparkSession
 
 from conformance.campaign import afar, preflight
-from conformance.campaign.hushed import Hush, one_line, silenced
+from conformance.campaign.hushed import Hush, interrupts_kept, reason, silenced, surroundings
 from conformance.campaign.local import Progress, Tick
 from conformance.campaign.plan import Shard
 from conformance.campaign.preflight import Unready
@@ -57,6 +54,10 @@ HERE: Final = {
     "spark.executor.extraJavaOptions": THRIFTY,
 }
 """Where everything runs on this machine: nothing listens to the network."""
+MODE: Final = (
+    "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONNECT_MODE", "SPARK_API_MODE",
+)  # fmt: skip
+"""Variables by which PySpark remembers for the whole process that it speaks with a server."""
 IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
 IDLE_ENDS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
 OFTEN_S: Final = 0.25
@@ -134,7 +135,7 @@ class Spark:
         finally:
             job.end()
         if job.wrong is not None:
-            raise Unready(_reason(job.wrong, self._where)) from job.wrong
+            raise Unready(reason(job.wrong, self._where)) from job.wrong
         return sorted(job.answers)
 
     def _alike(self, answers: Sequence[Answered]) -> None:
@@ -322,12 +323,12 @@ def session(master: str | None, remote: str | None, workers: int) -> Iterator[tu
     if not url.startswith("sc://"):
         environment["JAVA_HOME"] = str(preflight.java())
     hush = Hush()
-    with silenced():
+    with silenced(), surroundings(dict.fromkeys(MODE)):
         try:
-            with hush.over_start(), _surroundings(environment):
+            with hush.over_start(), surroundings(environment), interrupts_kept():
                 made = _remote(url) if remote else _classic(url, workers, here)
         except Exception as why:
-            raise Unready(_reason(why, url, hush.said)) from why
+            raise Unready(reason(why, url, hush.said)) from why
         try:
             yield made, url
         finally:
@@ -347,40 +348,6 @@ def _classic(master: str, workers: int, here: bool) -> SparkSession:
 
 def _remote(url: str) -> SparkSession:
     return SparkSession.builder.remote(url).create()
-
-
-@contextmanager
-def _surroundings(environment: Mapping[str, str]) -> Iterator[None]:
-    """Of what is started. The handler of Ctrl-C stays ours: that of PySpark asks a Java that may not answer."""
-    before = {name: os.environ.get(name) for name in environment}
-    handler = signal.getsignal(signal.SIGINT)
-    os.environ.update(environment)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, handler)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def _reason(why: Exception, where: str, said: str = "") -> str:
-    """In one line."""
-    text = str(why)
-    if found := re.search(r"different version:? (\S+) than that in driver:? (\d+\.\d+)", text):
-        return (
-            f"Python {found[2]} here, and {found[1]} on the workers of {where}: have the same there, and name it in "
-            f"PYSPARK_PYTHON"
-        )
-    if found := re.search(r"No module named '?((?:conformance|strategies|golden|reports)\b[\w.]*'?)", text):
-        return (
-            f"the Python of the workers of {where} has no kipcheck, or another ({found[0]}): install the same one "
-            f"there, or name a Python that has it in PYSPARK_PYTHON"
-        )
-    return f"Spark at {where} is of no use: {one_line(chr(10).join([text, said]))}"
 
 
 # ---- the daemon

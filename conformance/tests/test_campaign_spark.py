@@ -229,15 +229,13 @@ def ready(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_spark_complains_of_becomes_a_line_that_helps() -> None:
     from pyspark.errors import PySparkRuntimeError
 
-    from conformance.campaign.spark import _reason
-
     versions = {"worker_version": "3.12", "driver_version": "3.11"}
     mismatch = PySparkRuntimeError(errorClass="PYTHON_VERSION_MISMATCH", messageParameters=versions)
-    assert _reason(mismatch, "sc://x").startswith("Python 3.11 here, and 3.12 on the workers of sc://x: ")
+    assert hushed.reason(mismatch, "sc://x").startswith("Python 3.11 here, and 3.12 on the workers of sc://x: ")
     for missing in ("No module named 'conformance'", "No module named conformance.campaign.spark"):
-        line = _reason(Exception(f"Error from python worker:\n  /usr/bin/python3: {missing}\n"), "spark://x:7077")
+        line = hushed.reason(Exception(f"Error from python worker:\n  /usr/bin/python3: {missing}\n"), "spark://x:7077")
         assert line.startswith(f"the Python of the workers of spark://x:7077 has no kipcheck, or another ({missing}")
-    assert _reason(Exception("a\nb"), "yarn") == "Spark at yarn is of no use: a"
+    assert hushed.reason(Exception("a\nb"), "yarn") == "Spark at yarn is of no use: a"
 
 
 @pytest.mark.spark
