@@ -55,6 +55,7 @@ def test_a_pool_gives_the_rows_of_this_very_process_whatever_ran_before_in_the_s
     assert told[-1] == Progress(3, 0, 3)
 
 
+@pytest.mark.faults
 def test_inline_gives_the_same_rows_one_after_the_other() -> None:
     shards = [shard(number=number) for number in range(2)]
     told: list[Progress] = []

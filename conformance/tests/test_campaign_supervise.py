@@ -96,6 +96,7 @@ def test_what_was_only_slow_is_held_once_more_and_then_counts(nursery: Nursery, 
     assert row.digest == undisturbed(held)[0].digest
 
 
+@pytest.mark.faults
 def test_a_zygote_that_is_killed_once_costs_nothing(nursery: Nursery, tmp_path: Path) -> None:
     held = shard(f"drill:parent@3,once={tmp_path / 'done'}")
     assert nursery.hold(held, b"").digest == undisturbed(held)[0].digest
@@ -249,9 +250,9 @@ def test_each_shard_has_the_corpus_that_it_is_given_and_no_other(nursery: Nurser
     held = shard(engine="mixed")
     corpus = grown(EMPTY, [undisturbed(held)[0]])
     assert corpus.entries
-    digests = [nursery.hold(held, each).digest for each in (corpus.dump(), corpus.dump(), b"", corpus.dump())]
+    digests = [nursery.hold(held, each).digest for each in (corpus.dump(), b"", corpus.dump())]
     began = undisturbed(held, corpus)[0].digest
-    assert digests == [began, began, undisturbed(held)[0].digest, began]
+    assert digests == [began, undisturbed(held)[0].digest, began]
     assert began != undisturbed(held)[0].digest
 
 
