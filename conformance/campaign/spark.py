@@ -61,7 +61,9 @@ MODE: Final = (
 IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
 IDLE_ENDS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
 OFTEN_S: Final = 0.25
-"""Between two looks at how far a job is."""
+"""Between two ticks."""
+LOOK_S: Final = 2.0
+"""Between two looks at how far a job is, each of which costs Java some milliseconds."""
 ENDING_S: Final = 15.0
 """For a job that is called off: Spark gives a task two seconds before it kills its worker."""
 STARTED_S: Final = 300.0
@@ -199,7 +201,7 @@ class _Job:
 
     def look(self) -> None:
         """From a thread of its own, too."""
-        while not self.over.wait(OFTEN_S):
+        while not self.over.wait(LOOK_S):
             with suppress(Exception):  # it is no more than a number on a screen
                 self.tell(*self._way.numbers(self._name))
 
