@@ -22,7 +22,7 @@ from conformance.expectations import Account, account
 from conformance.heading import header
 from conformance.invariants.readings import Disagreement
 from conformance.progress import Progress
-from conformance.selection import Misused, Options, Selection
+from conformance.selection import NOTHING, Misused, Options, Selection
 from conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import is_shared, target as target_of
 from conformance.work import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
@@ -104,9 +104,6 @@ def _planned(options: Options) -> Outcome:
     if not rows and options.part is None:
         return Outcome(USAGE, None, why=NOTHING)
     return Outcome(CONFORMANT, None, plan=tuple(rows))
-
-
-NOTHING = "nothing is selected: no check with anything in it that a target claims is left"
 
 
 def _targets(options: Options, find: Find) -> dict[str, Target | Unavailable]:

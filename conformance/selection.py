@@ -20,6 +20,9 @@ WORKERS = min(2, os.cpu_count() or 1)
 """Processes, where none are asked for: the verdicts are the same whatever their number."""
 
 
+NOTHING = "nothing is selected: no check with anything in it that a target claims is left"
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to run."""

@@ -27,8 +27,7 @@ from conformance.campaign.watching import Watch
 from conformance.checks import CHECKS
 from conformance.core import exits
 from conformance.expectations import account
-from conformance.gate import NOTHING
-from conformance.selection import Misused, Options, Selection, subjects
+from conformance.selection import NOTHING, Misused, Options, Selection, subjects
 from conformance.targets.protocol import Broken, TargetInfo, Unavailable
 from conformance.targets.roll import is_steady, target as target_of
 from conformance.work import Worker
@@ -245,12 +244,11 @@ class _Campaign:
         self.manifest = self.manifest.ended(why is None, str(stopped or "the plan"), hash_of(self.digests))
         try:
             self.manifest.write(self.asked.out)
-            found = self._tell(complete=why is None, stopped_by=why)
+            found = self._tell(why is None, why, exits.CONFORMANT if stopped is None else stopped.code)
         except OSError as denied:
             lack = self._no_room(denied) or Stopped(f"no report: {denied}", exits.USAGE)
             return Outcome(exits.first({lack.code, stopped.code if stopped else lack.code}), why=why or str(lack))
-        codes = {found.exit_code} if stopped is None else {found.exit_code, stopped.code}
-        return Outcome(exits.first(codes), found.text, why or "")
+        return Outcome(found.exit_code, found.text, why or "")
 
     def _rounds(self) -> None:
         holdings = ledger.read(self.asked.out)
@@ -408,11 +406,11 @@ class _Campaign:
             self._tell(complete=False, stopped_by=None)
             self.telling_s += time.monotonic() - now
 
-    def _tell(self, complete: bool, stopped_by: str | None) -> telling.Told:
+    def _tell(self, complete: bool, stopped_by: str | None, code: int = exits.CONFORMANT) -> telling.Told:
         holdings = ledger.read(self.asked.out)
         self._was_damaged(holdings.set_aside)
         rows = [*holdings.rows.values(), *self.loose]
         return telling.tell(
             self.asked.out, asdict(self.manifest), rows, self.told, complete, stopped_by, self.manifest.known,
-            holdings.clashes, self.set_aside,
+            holdings.clashes, self.set_aside, code,
         )  # fmt: skip

@@ -55,17 +55,19 @@ def tell(
     known: tuple[str, ...] = (),
     clashes: Sequence[Clash] = (),
     set_aside: Sequence[SetAside] = (),
+    code: int = exits.CONFORMANT,
 ) -> Told:
     """Write the ledger, the files of failures and all forms of the report under ``out``.
 
     ``manifest``: what ``manifest.json`` holds.
     ``complete``: all that was planned was held, or the time that was given is over. Not ``complete``, and stopped by
-    nothing: it goes on, and the ledger has no footer.
+    nothing: it goes on, and the ledger has no footer. ``code``: what that alone would be the exit code of.
 
     Errors: OSError.
     """
     told = sorted(rows, key=lambda row: row.key)
     telling = _Telling(out, manifest, told, rounds, complete, stopped_by, known, clashes, set_aside)
+    telling.exits |= {code} - {exits.CONFORMANT}
     path = out / NAME
     aside = out / f".{NAME}.part"
     try:

@@ -12,7 +12,7 @@ from conformance import gate
 from conformance.core import exits
 from conformance.core.case import Role
 from conformance.core.ledger import read
-from conformance.selection import Misused, Options, Selection
+from conformance.selection import NOTHING, Misused, Options, Selection
 from conformance.suite.gathered import ITEMS, out_of
 from conformance.suite.plugin import LISTS, KipcheckWarning
 from conformance.targets.protocol import Broken, Session, Target, Unavailable
@@ -102,7 +102,7 @@ class Kept:
             except Misused as why:
                 raise pytest.UsageError(str(why)) from None
             if not self._items:
-                raise pytest.UsageError(gate.NOTHING)
+                raise pytest.UsageError(NOTHING)
         return self._items
 
     def _of(self, name: str, selection: Selection) -> Iterator[Item]:

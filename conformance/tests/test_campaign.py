@@ -26,7 +26,7 @@ from conformance.campaign.manifest import Manifest
 from conformance.campaign.plan import ENGINES, MOST_SHARD, Aim, Plan, Shard, shard_size
 from conformance.campaign.rows import Count, Found, Kept, Row
 from conformance.commands import campaign as command
-from conformance.core import exits
+from conformance.core import exits, ledger as core_ledger
 from conformance.tests.arrowless import without_arrow
 
 VICE = "miniature/stuck-epoch"
@@ -270,6 +270,9 @@ def test_where_the_disk_is_full_it_ends_and_goes_on_when_there_is_room(
         patched.setattr(ledger, "write", full)
         outcome = campaign(Asked(out=out, resume=True), inline)
     assert "No space left on device" in outcome.why
+    footer = core_ledger.read(out / "ledger.jsonl").footer
+    assert footer is not None
+    assert footer["exits"] == [exits.FAILED, exits.UNDECIDED]
     assert f"--resume {out}" in outcome.why
     assert not Manifest.read(out).complete
     campaign(Asked(out=out, resume=True), inline)
