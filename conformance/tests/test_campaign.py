@@ -280,6 +280,31 @@ def test_where_the_disk_is_full_it_ends_and_goes_on_when_there_is_room(
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize("share", [0.15, 0.5, 0.8])
+def test_on_a_disk_that_is_really_full_it_says_what_to_do_and_goes_on_to_the_same_end(
+    tmp_path: Path, whole: Path, share: float
+) -> None:
+    """A file system with room for a share of what there is to write, mounted for this campaign alone."""
+    pages = sum(-(-path.stat().st_size // 4096) for path in whole.rglob("*") if path.is_file())
+    out, kipcheck = tmp_path / "disk" / "out", f"{sys.executable} -m conformance campaign --executor inline"
+    out.parent.mkdir()
+    asked = f"--target {VICE} --check features/epochs --check features/gating --cases 120 --rounds 2 --engine compiled"
+    script = f"""
+mount -t tmpfs -o size={int(pages * share) * 4}k tmpfs {out.parent} || exit 77
+{kipcheck} {asked} --out {out} 2>&1 >/dev/null | tail -1; echo ${{PIPESTATUS[0]}}
+mount -o remount,size=64m {out.parent} && {kipcheck} --resume {out} >/dev/null 2>&1; echo $?
+cp {out}/manifest.json {tmp_path}
+"""
+    made = subprocess.run(["unshare", "-rm", "bash", "-c", script], capture_output=True, text=True, check=False)
+    if made.returncode == 77 or "unshare:" in made.stderr:
+        pytest.skip(f"nothing can be mounted here: {made.stderr.strip()}")
+    why, full, resumed = made.stdout.splitlines()
+    assert "No space left on device; make room, and go on with --resume" in why
+    assert (int(full), int(resumed)) == (exits.UNDECIDED, exits.FAILED)
+    assert Manifest.read(tmp_path).hash == Manifest.read(whole).hash
+
+
+@pytest.mark.faults
 def test_a_driver_that_is_killed_is_followed_by_another_to_the_same_end(tmp_path: Path) -> None:
     """kill -9, wherever it is: what was written whole counts, and nothing else."""
     asked = replace(SMALL, cases=1500, rounds=2, workers=2, executor="pool")
