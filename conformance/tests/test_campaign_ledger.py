@@ -275,7 +275,7 @@ def test_wherever_a_bit_flips_no_row_is_another_one(tmp_path: Path, waves: dict[
     rows, luck, named = by_key(*WHOLE), Random(1), 0
     path = tmp_path / "ledger" / "round=0" / f"wave-0.{form}"
     path.parent.mkdir(parents=True)
-    for _ in range(12):
+    for _ in range(6):
         data = bytearray(waves[form])
         data[luck.randrange(len(data))] ^= 1 << luck.randrange(8)
         path.write_bytes(data)
@@ -285,7 +285,7 @@ def test_wherever_a_bit_flips_no_row_is_another_one(tmp_path: Path, waves: dict[
         named += bool(held.set_aside)
         for each in path.parent.iterdir():
             each.unlink()
-    assert named > 6, "hardly any flip did harm: are they in the file at all?"
+    assert named > 2, "hardly any flip did harm: are they in the file at all?"
 
 
 def test_what_cannot_be_moved_is_named_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
