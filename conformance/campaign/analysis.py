@@ -56,7 +56,15 @@ class Answer:
 
 
 def _cell(value: Any) -> str:
-    text = "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    match value:
+        case None:
+            text = ""
+        case int():
+            text = f"{value:,}"
+        case list():
+            text = " ".join(map(str, value))
+        case _:
+            text = str(value)
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
 
 

@@ -198,7 +198,8 @@ def test_spark_sql_counts_each_shard_once_and_tells_what_came_of_a_campaign(
     assert run(["report", str(tmp_path), "--spark"]) == 0
     text = capsys.readouterr().out
     assert "coverage_growth: How much there still was to see" in text
-    assert re.search(r"^  2 +2 +50 +2\.0 +1 +4 +20\.0$", text, re.MULTILINE)
+    assert re.search(r"^ +2 +2 +50 +2\.0 +1 +4 +20\.0$", text, re.MULTILINE)
+    assert " ".join(sorted([begun.digest, again.digest])) in text
 
     (tmp_path / "ledger" / "round=1" / "wave-0.parquet").write_bytes(b"PAR1 and no more")
     assert run(["report", str(tmp_path), "--spark"]) == 2
