@@ -16,6 +16,7 @@ from functools import cache
 from types import TracebackType
 from typing import IO, Final, Self
 
+from conformance import artifacts
 from conformance.campaign.journal import ROOM, Journal
 from conformance.campaign.plan import Shard
 from conformance.campaign.rows import Row
@@ -187,7 +188,13 @@ class Nursery:
         self._noise.truncate(0)
         self._journal.clear()
         known = [*self._path, *filter(None, [os.environ.get("PYTHONPATH")])] if self._path else []
-        env = {**os.environ, "PYTHONHASHSEED": "0", **({"PYTHONPATH": os.pathsep.join(known)} if known else {})}
+        env = {
+            # Hypothesis would leave a folder of its own wherever somebody happens to be.
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(artifacts.cache() / "hypothesis"),
+            **os.environ,
+            "PYTHONHASHSEED": "0",
+            **({"PYTHONPATH": os.pathsep.join(known)} if known else {}),
+        }
         file = self._file.fileno()
         # In a session of its own: what a terminal tells everybody at Ctrl-C is for this process to deal with.
         self._process = subprocess.Popen(
