@@ -143,6 +143,15 @@ def master(named: str | None, workers: int) -> str:
     )
 
 
+def server(named: str) -> str:
+    """Of Spark Connect. Errors: ``Unready``."""
+    if not named.startswith("sc://"):
+        raise Unready(
+            f"{named!r} is no server of Spark Connect, which is named sc://HOST:PORT; a master is for --master"
+        )
+    return named
+
+
 def on_this_machine(url: str) -> bool:
     """Does everything of it run here, so that it may keep to the loopback interface and to this Python?"""
     if url.startswith("local"):

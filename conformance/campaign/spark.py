@@ -317,12 +317,12 @@ def spark(master: str | None, remote: str | None, workers: int, answer: Answer =
 @contextmanager
 def session(master: str | None, remote: str | None, workers: int) -> Iterator[tuple[SparkSession, str]]:
     """And the name of where it runs. Nothing of it is seen on the terminal. Errors: ``Unready``."""
-    url = remote or preflight.master(master, workers)
+    url = preflight.master(master, workers) if remote is None else preflight.server(remote)
     preflight.libraries(remote is not None)
     preflight.reached(url)
     here = preflight.on_this_machine(url)
     environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable} if here else {}
-    if not url.startswith("sc://"):
+    if remote is None:
         environment["JAVA_HOME"] = str(preflight.java())
     hush = Hush()
     with silenced(), surroundings(dict.fromkeys(MODE)):

@@ -129,6 +129,12 @@ def test_what_is_no_master_is_said_to_be_none() -> None:
         preflight.master("sparc://x", 0)
 
 
+def test_a_master_is_no_server() -> None:
+    assert preflight.server("sc://a:1") == "sc://a:1"
+    with pytest.raises(Unready, match=r"'spark://a:7077' is no server of Spark Connect, which is named sc://HOST:PORT"):
+        preflight.server("spark://a:7077")
+
+
 @pytest.mark.parametrize(("kind", "usual"), [("spark", 7077), ("sc", 15002)])
 def test_nobody_answers(kind: str, usual: int) -> None:
     with socket.socket() as taken:

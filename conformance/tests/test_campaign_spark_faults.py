@@ -91,16 +91,6 @@ def test_spark_connect_in_front_of_a_cluster(tmp_path: Path, capfd: pytest.Captu
     assert capfd.readouterr() == ("", "")
 
 
-def test_spark_connect_within_this_process() -> None:
-    from conformance.campaign.spark import spark
-
-    shards = [shard(number) for number in range(4)]
-    with spark(None, "local[2]", 0, Answer(BRIEF)) as executor:
-        rows = held(executor, shards)
-    with inline(BRIEF) as local:
-        assert digests(rows) == digests(held(local, shards))
-
-
 def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
     from conformance.campaign.spark import spark
 
