@@ -8,13 +8,15 @@ the median over the slices. ``@given`` without database, deadline and shrinking.
 * a conversation of 30 events with a coordinator: any events, and those that our model enables;
 * whole cases: drawn, held with our own codec and coordinator, and judged, as a shard does it.
 
-``--slices N`` says how many.
+``--slices N`` says how many, ``--rows GLOB`` which.
 """
 
 import argparse
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import count
 from random import Random
 from statistics import mean, median
@@ -187,8 +189,11 @@ def measured(row: Row, slices: int) -> tuple[float, float, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slices", type=int, default=15, metavar="N")
-    slices = parser.parse_args().slices
+    parser.add_argument("--slices", type=int, default=7, metavar="N")
+    parser.add_argument("--rows", default="*", metavar="GLOB")
+    options = parser.parse_args()
+    gc.collect()
+    gc.freeze()  # as the process does that shards are begun from
     group, join = CHECKS["group/static"], CHECKS["wire/round-trip"]
     ours = Afresh("ours", Reference)
     missed = []
@@ -201,7 +206,9 @@ def main() -> int:
         )
         print(f"{'us a case':44} {'@given':>9} {'campaign':>9} {'ratio':>7}  goal  cases a second and core")
         for row in rows:
-            slow, fast, ratio = measured(row, slices)
+            if not fnmatchcase(row.name, options.rows):
+                continue
+            slow, fast, ratio = measured(row, options.slices)
             goal = "" if row.goal is None else f"{row.goal:.0f}x"
             print(f"{row.name:44} {slow:9.0f} {fast:9.1f} {ratio:6.1f}x {goal:>5} {1e6 / fast:9,.0f}  {row.note}")
             if row.goal is not None and ratio < row.goal:
