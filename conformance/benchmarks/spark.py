@@ -10,6 +10,7 @@ processes and for Spark. One run: ratios count, and processor time where the mac
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -71,6 +72,7 @@ def main() -> None:
             f"{shard_ms / 1000:5.1f} s   {number:6}   {loop_ms:7.1f}   {spark_ms:7.1f}   "
             f"{(spark_ms - loop_ms) / shard_ms:8.2%}  {idle[1] - idle[0]:8.2%}"
         )
+    sys.stdout.flush()
     shards = _shards(10 * rate, ON_TWO)
     with pool(2) as both:
         _warm(both)
@@ -94,8 +96,9 @@ def _rate(loop: Executor) -> float:
 
 
 def _warm(executor: Executor) -> None:
-    """Every slot of it: several times as many shards as there are."""
-    list(executor.run(_shards(100, 6 * executor.slots), b"", lambda progress: None))
+    """Every slot of it: in what hands out work Java compiles for some time."""
+    for _ in range(2):
+        list(executor.run(_shards(20, 20 * executor.slots), b"", lambda progress: None))
 
 
 def _run(executor: Executor, shards: Sequence[Shard]) -> Taken:
