@@ -140,9 +140,10 @@ class _Held:
             self.shard.target, subject.edition, check.id, subject.name, subject.version, self.shard.own_seed, None
         )
         for samples in self._samples(batch, check):
-            samples = samples[: self.shard.cases - self.cases]
-            if not samples:
+            if not (left := self.shard.cases - self.cases):
                 return
+            if not (samples := samples[:left]):
+                continue  # there is nothing to say about this value
             histories = self._hold(check, unit, samples, session)
             new = self._new(check, subject, histories)
             if new and not batch.given:
