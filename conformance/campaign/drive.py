@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from conformance.campaign import keeping, ledger, sizing, snapshots, telling
 from conformance.campaign.corpus import Snapshot, grown
@@ -89,12 +89,14 @@ Ready: TypeAlias = Callable[[ExecutorName, int, str | None, str | None], Abstrac
 def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
     """Raises nothing: what goes wrong is an exit code and a line."""
     try:
+        # A slip of the pen is told before a cluster is waited for.
+        given = _resumed(asked) if asked.resume else _Intent.of(asked)
         with ExitStack() as stack:
             chosen = stack.enter_context(ready(asked.executor, asked.workers, asked.master, asked.remote))
             watch = Watch()
             stack.callback(watch.close)
             watch.say(chosen.why)
-            manifest = _resumed(asked) if asked.resume else _begun(asked, chosen, watch)
+            manifest = given if isinstance(given, Manifest) else _begun(asked, given, chosen, watch)
             return _Campaign(asked, manifest, chosen.executor, watch).outcome()
     except (Misused, Unfit, Unready, ledger.Unread) as why:
         return Outcome(exits.USAGE, why=str(why))
@@ -112,22 +114,39 @@ def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
 # ---- the plan
 
 
-def _begun(asked: Asked, chosen: Chosen, watch: Watch) -> Manifest:
-    """Errors: ``Misused``, ``Unavailable``, ``Broken``, ``Unfit``, OSError."""
-    options = Options(targets=asked.targets, edition=asked.edition, checks=asked.checks, known=asked.known)
-    selection = Selection.of(options)
-    account(options)  # lists that cannot be used are told of before anything is held
-    corpus = keeping.begun_with(asked.corpus)  # which may lie in the folder that is cleared
-    aims, skipped = _aims(selection, asked.targets)
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    """What is asked for, understood: all that a plan needs but the size of its shards."""
+
+    checks: tuple[str, ...]
+    aims: tuple[Aim, ...]
+    skipped: Mapping[str, str]
+    """Targets that are not there, and why, where others are."""
+    corpus: Snapshot
+
+    @classmethod
+    def of(cls, asked: Asked) -> Self:
+        """Errors: ``Misused``, ``Unavailable``, ``Broken``, ``Unfit``, OSError."""
+        options = Options(targets=asked.targets, edition=asked.edition, checks=asked.checks, known=asked.known)
+        selection = Selection.of(options)
+        account(options)  # lists that cannot be used are told of before anything is held
+        keeping.free(asked.out)
+        corpus = keeping.begun_with(asked.corpus)  # which may lie in the folder that is cleared
+        aims, skipped = _aims(selection, asked.targets)
+        return cls(tuple(each.id for each in selection.checks), aims, skipped, corpus)
+
+
+def _begun(asked: Asked, intent: _Intent, chosen: Chosen, watch: Watch) -> Manifest:
+    """Errors: OSError."""
     keeping.cleared(asked.out)
-    if corpus.digest:
-        keeping.save(asked.out, corpus)
+    if intent.corpus.digest:
+        keeping.save(asked.out, intent.corpus)
     by_time = asked.cases is None and asked.budget is not None
     cases = None if by_time else asked.cases or USUAL_CASES
     rounds = asked.rounds if by_time else asked.rounds or min(USUAL_ROUNDS, cases or USUAL_ROUNDS)
     plan = Plan(
-        "", aims, asked.edition, tuple(each.id for each in selection.checks), asked.engine, asked.seed, cases,
-        rounds, shard_size(cases or 1, rounds or 1), corpus=corpus.digest,
+        "", intent.aims, asked.edition, intent.checks, asked.engine, asked.seed, cases, rounds,
+        shard_size(cases or 1, rounds or 1), corpus=intent.corpus.digest,
     )  # fmt: skip
     if by_time:
         assert asked.budget is not None
@@ -136,7 +155,7 @@ def _begun(asked: Asked, chosen: Chosen, watch: Watch) -> Manifest:
     settings = {
         "executor": chosen.executor.name, "slots": chosen.executor.slots, "budget_s": asked.budget, **chosen.settings,
     }  # fmt: skip
-    manifest = Manifest.of(named(plan), settings, asked.known, skipped)
+    manifest = Manifest.of(named(plan), settings, asked.known, intent.skipped)
     manifest.write(asked.out)
     return manifest
 

@@ -11,14 +11,16 @@ from conformance.campaign.snapshots import Lost, save, shelf
 from conformance.core.ledger import NAME as TOLD
 
 
+def free(out: Path) -> None:
+    """Is there no campaign that was cut off, and would be lost? Errors: ``Unfit``."""
+    if (out / NAME).exists() and not (found := Manifest.read(out)).complete:
+        why = f"{out} holds a campaign that is not at its end ({found.stopped_by})"
+        raise Unfit(f"{why}: --resume {out}, or another --out")
+
+
 def cleared(out: Path) -> None:
-    """Room for a new campaign, where there is none that was cut off. Errors: ``Unfit``; OSError."""
-    if (out / NAME).exists():
-        found = Manifest.read(out)
-        if not found.complete:
-            why = f"{out} holds a campaign that is not at its end ({found.stopped_by})"
-            raise Unfit(f"{why}: --resume {out}, or another --out")
-        (out / NAME).unlink()
+    """Room for a new campaign. Errors: OSError."""
+    (out / NAME).unlink(missing_ok=True)
     for name in (ledger.NAME, snapshots.NAME, "failures"):
         shutil.rmtree(out / name, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
@@ -47,4 +49,4 @@ def first(out: Path, digest: str) -> Snapshot:
         raise Unfit(f"what the campaign began with cannot be read: {path}: {wrong}") from None
 
 
-__all__ = ["begun_with", "cleared", "first", "save"]
+__all__ = ["begun_with", "cleared", "first", "free", "save"]
