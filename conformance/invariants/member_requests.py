@@ -125,11 +125,23 @@ def raises_what_is_fatal(history: History) -> Iterator[Violation]:
         if not isinstance(each.event, Poll) or each.before.opened is None:
             continue
         raised = [action.error for action in each.actions if isinstance(action, Raised)]
-        wanted = ILLEGAL_STATE if not each.met.topics else each.met.raises
-        unsure = each.before.waits is None and each.before.taking == EMPTY and raised == [ILLEGAL_STATE]
+        # Kafka's own raises that it is not subscribed, which no text asks for.
+        unsubscribed = ILLEGAL_STATE if raised else ""
+        wanted = each.met.raises if each.met.topics else unsubscribed
+        unsure = raised == [ILLEGAL_STATE] and (
+            (each.before.waits is None and each.before.taking == EMPTY) or _takes_what_it_did_not_offer(each)
+        )
         if raised != ([wanted] if wanted else []) and not unsure:
             why = f"the poll raised {' and '.join(raised) or 'nothing'}"
             yield breach(each, why, f"raised {wanted}" if wanted else "nothing raised", wanted or "nothing", *raised)
+
+
+def _takes_what_it_did_not_offer(moment: Moment) -> bool:
+    """Was an assignor chosen that it has not? Then it may be at a loss (``ConsumerCoordinator.onJoinComplete``)."""
+    joined, opened = moment.before.joined, moment.before.opened
+    if moment.before.taking is None or joined is None or opened is None:
+        return False
+    return joined.protocol not in opened.assignors
 
 
 def _cannot_lead(moment: Moment) -> bool:

@@ -1,4 +1,4 @@
-"""kafka-python 3 as a codec: the only module that imports it, with the one that has its assignors.
+"""kafka-python 3 as a codec: the only module that imports it, with those that have its assignors and its consumer.
 
 Bodies go through the codec that it compiles per version, headers and consumer protocol data through its stream codec.
 Its snake_case names become the definition's names with the first letter in lower case, and nothing else is changed:
@@ -13,7 +13,7 @@ from typing import Any
 
 from conformance.targets.kafka_python_assignors import KafkaPythonAssignors
 from conformance.targets.leading import LEADING, answer
-from conformance.targets.protocol import Claims
+from conformance.targets.protocol import MEMBER, Claims
 from conformance.targets.refusal import rejected
 
 MODULES = (
@@ -29,6 +29,8 @@ RENAMED = {
     ("MetadataResponseTopic", "authorized_operations"): "topicAuthorizedOperations",
 }
 """Where it gives a field another name than the definition does."""
+SKIPS = "skip-assignment"
+LIMITS = {SKIPS: "its consumer speaks JoinGroup up to version 7, in which no leader can be told to skip the assignment"}
 
 
 class KafkaPython:
@@ -39,10 +41,11 @@ class KafkaPython:
         self.version = metadata.version("kafka-python")
         self._classes = _classes()
         self._assignors = KafkaPythonAssignors()
+        self._member: Any = None
 
     def claims(self) -> Claims:
         spans = {name: each._valid_versions for name, each in self._classes.items()}
-        return Claims(spans, assignors=tuple(self._assignors.names()))
+        return Claims(spans, assignors=tuple(self._assignors.names()), machines=(MEMBER,), limits=LIMITS)
 
     def configure(self, edition: str, /) -> str | None:
         return None if edition.partition("@")[0] == "apache" else f"{self.name} knows no edition {edition}"
@@ -50,6 +53,8 @@ class KafkaPython:
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op["op"] in LEADING:
             return answer(self._assignors, op)
+        if op["op"].startswith("member-"):
+            return self._as_member(op)
         message, version = op["message"], op["version"]
         cls = self._classes.get(message)
         if cls is None:
@@ -68,6 +73,13 @@ class KafkaPython:
         except Exception as refusal:  # noqa: BLE001 - it raises anything
             return rejected(refusal)
         return {"status": "unsupported", "message": f"no operation {op['op']!r}"}
+
+    def _as_member(self, op: Mapping[str, Any]) -> dict[str, Any]:
+        """Its consumer is loaded when it is first asked for: then its modules get another clock."""
+        if self._member is None:
+            self._member = import_module("conformance.targets.kafka_python_member").KafkaPythonMember()
+        found: dict[str, Any] = self._member.answer(op)
+        return found
 
 
 def _classes() -> dict[str, Any]:
