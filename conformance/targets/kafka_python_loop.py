@@ -26,6 +26,8 @@ SLACK: Final = 1e-6
 """Seconds, within which two sums of seconds are the same time."""
 HAIR: Final = 2e-6
 """Seconds. What takes some time takes a little longer: its sessions end when more than their time is over."""
+PATIENCE_MS: Final = 30_000
+"""So often it asks for a topic that is not there: a minute of it would else be 600 answers that say the same."""
 COORDINATOR: Final = 7
 """The node that is both the cluster and the coordinator of the group."""
 NEVER: Final = -1.0
@@ -182,7 +184,9 @@ class Wire:
         self.wait_for = MethodType(manager.wait_for, self)
         self.call_soon = self._net.call_soon_with_future
         self.run = loop.run
-        self.cluster = import_module("kafka.cluster").ClusterMetadata(bootstrap_servers="localhost:9092")
+        self.cluster = import_module("kafka.cluster").ClusterMetadata(
+            bootstrap_servers="localhost:9092", retry_backoff_ms=PATIENCE_MS
+        )
         self.cluster.attach(self)
 
     def least_loaded_node(self) -> int:

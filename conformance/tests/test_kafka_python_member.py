@@ -165,6 +165,16 @@ def test_there_is_no_consumer_without_a_protocol(talk: Talk) -> None:
     assert talk("poll") == []
 
 
+def test_a_topic_that_is_not_there_is_not_asked_for_again_and_again(adapter: KafkaPython, talk: Talk) -> None:
+    talk("open", **{**OPEN, "topics": []})
+    talk("subscribe", topics=["t"])
+    messages, asked = adapter._member._process._wire._messages, list[Any]()
+    tell = messages.metadata
+    messages.metadata = lambda *found: asked.append(found) or tell(*found)
+    talk("elapse", ms=60_000)
+    assert 1 <= len(asked) <= 4
+
+
 def test_the_same_again_and_no_thread_is_left(adapter: KafkaPython, numbers: Iterator[int]) -> None:
     def once() -> list[Any]:
         talk = Talk(adapter, next(numbers)).assigned([["t", 0], ["t", 1]])
