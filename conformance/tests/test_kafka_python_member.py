@@ -168,9 +168,14 @@ def test_there_is_no_consumer_without_a_protocol(talk: Talk) -> None:
 def test_a_topic_that_is_not_there_is_not_asked_for_again_and_again(adapter: KafkaPython, talk: Talk) -> None:
     talk("open", **{**OPEN, "topics": []})
     talk("subscribe", topics=["t"])
-    messages, asked = adapter._member._process._wire._messages, list[Any]()
-    tell = messages.metadata
-    messages.metadata = lambda *found: asked.append(found) or tell(*found)
+    cluster = adapter._member._process._wire.cluster
+    asked, tell = list[int](), cluster.metadata_request
+
+    def counted() -> Any:
+        asked.append(1)
+        return tell()
+
+    cluster.metadata_request = counted
     talk("elapse", ms=60_000)
     assert 1 <= len(asked) <= 4
 
