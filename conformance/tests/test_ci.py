@@ -249,8 +249,8 @@ def test_a_night_begins_with_what_the_last_one_kept_and_says_what_is_new(runner:
     job.known |= {"github.run_id": "1", "github.run_number": "7"}
     (steps,) = (each["steps"] for each in workflow["jobs"].values())
     asked = {
-        **workflow["env"], "BUDGET": "1s",
-        "TARGETS": "--target miniature/stuck-epoch --check features/epochs --executor inline --rounds 1",
+        **workflow["env"], "BUDGET": "1h",
+        "TARGETS": "--target miniature/stuck-epoch --check features/epochs --executor inline --cases 30 --rounds 1",
     }  # fmt: skip
     for step in steps:
         if "run" in step:

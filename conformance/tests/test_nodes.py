@@ -191,7 +191,7 @@ def test_the_source_is_kept_and_reads_well() -> None:
     )
     assert compiled(node).source == """\
 def draw(random):
-    rand = random.random
+    rand, bits = random.random, random.getrandbits
     return {
         'level': 1 + int(rand() * 3),
         'names': [text(random, int(rand() * 21)) for _ in range(int(rand() * 5))],
