@@ -199,7 +199,7 @@ def draw(random):
             rand() < 0.5,
             'x',
         ],
-        **({'rest': random.randbytes(int(rand() * 10))} if rand() < 0.125 else {}),
+        **({'rest': bits(8 * (size := int(rand() * 10))).to_bytes(size, 'little')} if rand() < 0.125 else {}),
     }
 """
 
