@@ -145,9 +145,10 @@ class _Held:
             if not (samples := samples[:left]):
                 continue  # there is nothing to say about this value
             histories = self._hold(check, unit, samples, session)
-            new = self._new(check, subject, histories)
+            shown = [behaviour.keys(check, subject, each) for each in histories]
+            new = self._new(shown)
             if new and not batch.given:
-                self._keep(check, subject, unit, samples, histories, new)
+                self._keep(unit, samples[0], shown, new)
 
     def _samples(self, batch: Batch, check: Check[Any]) -> Iterator[list[Sample]]:
         """Value by value."""
@@ -202,26 +203,18 @@ class _Held:
                 key = (*place, invariant, came)
                 self.counts[key] = self.counts.get(key, 0) + 1
 
-    def _new(self, check: Check[Any], subject: Any, histories: Sequence[History]) -> set[int]:
-        """Coverage keys that nothing before had."""
-        shown = {key for each in histories for keys in behaviour.keys(check, subject, each) for key in keys}
-        new = shown - self.snapshot.keys - self.coverage
+    def _new(self, shown: Sequence[Sequence[Sequence[int]]]) -> set[int]:
+        """Coverage keys that nothing before had, of those that each step of each case showed."""
+        new = {key for steps in shown for keys in steps for key in keys} - self.snapshot.keys - self.coverage
         self.coverage |= new
         return new
 
     def _keep(
-        self,
-        check: Check[Any],
-        subject: Any,
-        unit: Unit,
-        samples: Sequence[Sample],
-        histories: Sequence[History],
-        new: set[int],
+        self, unit: Unit, sample: Sample, shown: Sequence[Sequence[Sequence[int]]], new: set[int]
     ) -> None:
         """The value that showed it; of a conversation as much as it takes."""
-        value = samples[0].value
-        shown = [behaviour.keys(check, subject, each) for each in histories]
-        if len(shown) == 1 and value == samples[0].case.data:
+        value = sample.value
+        if len(shown) == 1 and value == sample.case.data:
             last = max(number for number, keys in enumerate(shown[0]) if new.intersection(keys))
             value, shown = value[: last + 1], [shown[0][: last + 1]]
         keys = tuple(sorted({key for steps in shown for keys in steps for key in keys}))

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from conformance.campaign.journal import Entry
 from conformance.campaign.plan import Bounds, Shard
 from conformance.campaign.rows import Row, Status
-from conformance.targets.pipe import half_of_memory
+from conformance.targets.pipe import half_of_memory, way_out
 
 AGAIN: Final = 10.0
 """So many times its bounds has a shard that ran out of them, when it is run once more, before that counts."""
@@ -111,7 +111,8 @@ def row_of(shard: Shard, bounds: Bounds, end: End, entry: Entry | None) -> Row:
     if end.result and end.code == 0:
         why = f"{len(end.result)} bytes that are no row: {end.result[:40]!r}"
         return went_down(shard, "garbled", _with(why, end.noise), entry)
-    return went_down(shard, "crashed", _with(_way_out(end.code), end.noise), entry)
+    left = way_out(end.code) + (" and gave nothing back" if end.code >= 0 else "")
+    return went_down(shard, "crashed", _with(left, end.noise), entry)
 
 
 def _if_long(entry: Entry | None, bounds: Bounds) -> Entry | None:
@@ -130,15 +131,6 @@ def _given(shard: Shard, end: End, entry: Entry | None) -> Row:
         why = f"{len(end.result)} bytes that are no row: {type(wrong).__name__}: {wrong}"
         return went_down(shard, "garbled", _with(why, end.noise), entry)
     return row
-
-
-def _way_out(code: int) -> str:
-    if code >= 0:
-        return f"left with exit code {code} and gave nothing back"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:  # a signal for real time has no name
-        return f"killed by signal {-code}"
 
 
 def _with(why: str, noise: bytes) -> str:

@@ -95,7 +95,7 @@ class Pipe(Life):
             elif code == -signal.SIGPROF:
                 cause, detail = "timeout", "more processor time than a case may take"
             else:
-                detail = f"{_way_out(code)} {detail}".rstrip()
+                detail = f"{way_out(code)} {detail}".rstrip()
         self.kill()
         return cause, detail
 
@@ -165,7 +165,8 @@ class Pipe(Life):
             stream.close()
 
 
-def _way_out(code: int) -> str:
+def way_out(code: int) -> str:
+    """How a process ended: an exit code, or minus a signal."""
     if code >= 0:
         return f"left with exit code {code}"
     try:
