@@ -22,7 +22,8 @@ from conformance.core.history import Observation
 from conformance.targets import kin
 from conformance.targets.drill import SHARD
 from conformance.targets.inprocess import InProcess
-from conformance.targets.protocol import Session, Target, TargetInfo
+from conformance.targets.passing import Passing
+from conformance.targets.protocol import Session, Target
 from conformance.targets.roll import target as target_of
 from conformance.targets.session import Limits
 
@@ -158,21 +159,10 @@ class _Watched:
             yield _OneByOne(session, self._told)
 
 
-class _OneByOne:
+class _OneByOne(Passing):
     def __init__(self, session: Session, told: Callable[[Case], None]) -> None:
-        self._session, self._told = session, told
-
-    @property
-    def info(self) -> TargetInfo:
-        return self._session.info
-
-    @property
-    def troubles(self) -> Sequence[str]:
-        return self._session.troubles
-
-    @property
-    def breaches(self) -> Sequence[str]:
-        return self._session.breaches
+        super().__init__(session)
+        self._told = told
 
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         held: list[tuple[Observation, ...]] = []

@@ -15,7 +15,8 @@ from conformance.core.case import Case, Role, Step
 from conformance.core.edition import edition
 from conformance.core.history import Observation, Refused, Replied, Unsupported
 from conformance.core.release import Release, releases
-from conformance.targets.protocol import Session, Target, TargetInfo
+from conformance.targets.passing import Passing
+from conformance.targets.protocol import Session, Target
 from conformance.targets.settled import crowded, settled
 from conformance.wire.errors import Refused as Illegal
 from conformance.wire.schema import Layout, Slot, messages, spec
@@ -71,22 +72,10 @@ def _translated(opened: AbstractContextManager[Session], words: "Words") -> Iter
         yield _Session(session, words)
 
 
-class _Session:
+class _Session(Passing):
     def __init__(self, session: Session, words: "Words") -> None:
-        self._session = session
+        super().__init__(session)
         self._words = words
-
-    @property
-    def info(self) -> TargetInfo:
-        return self._session.info
-
-    @property
-    def troubles(self) -> Sequence[str]:
-        return self._session.troubles
-
-    @property
-    def breaches(self) -> Sequence[str]:
-        return self._session.breaches
 
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
         plans = [[self._asked(step) for step in case.steps] for case in cases]
