@@ -149,6 +149,9 @@ def _cannot_lead(moment: Moment) -> bool:
     joined, opened = moment.met.joined, moment.met.opened
     if joined is None or opened is None or joined.leader != joined.member or moment.rules.draft:
         return False
+    ids = [id for id, _, _ in joined.members]
+    if joined.member not in ids or len(ids) > len(set(ids)):
+        return True  # what no coordinator says of a group
     strict = joined.protocol == INCREMENTAL or moment.rules.validates_own
     return joined.protocol not in opened.assignors or (strict and moment.cooperative)
 
