@@ -381,10 +381,11 @@ class _Campaign:
     ) -> list[Shard]:
         """Of what was never reduced before, in the order of the shards that found it."""
         found: dict[str, dict[Group, Found]] = {}
+        before = self._before(rows)
         for shard in wanted:
             row = rows.get(shard.key)
             for each in row.found if row is not None else ():
-                if (shard.target, each.group) not in self._before(round_, rows):
+                if (shard.target, each.group) not in before:
                     found.setdefault(shard.target, {}).setdefault(each.group, each)
         shards: list[Shard] = []
         for aim in self.plan.aims:
@@ -392,7 +393,7 @@ class _Campaign:
             shards += self.plan.reductions(round_, after + len(shards), aim, new)
         return shards
 
-    def _before(self, round_: int, rows: Mapping[Key, Row]) -> set[tuple[str, Group]]:
+    def _before(self, rows: Mapping[Key, Row]) -> set[tuple[str, Group]]:
         """Reduced in earlier rounds: what this one has reduced already belongs to its own plan."""
         mine = {
             (row.target, each.group) for row in rows.values() if row.stage == "reduce" for each in row.found
