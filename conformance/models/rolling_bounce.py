@@ -4,7 +4,7 @@
 between two steps is not left to luck: a member moves where the script says so, and in ``Settle`` all take turns.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final, NamedTuple, TypeAlias, assert_never
@@ -14,14 +14,14 @@ from conformance.core.machine import Transition
 from conformance.core.release import Release
 from conformance.models.assignment import Topic
 from conformance.models.cluster import Cluster
-from conformance.models.cluster_parts import Centre, Does, From, Message, Move as Moves, Node, Part, Told
-from conformance.models.composed import HUB, Event as Moved, Step, Whole
+from conformance.models.cluster_parts import Centre, Does, Message, Move as Moves, Node, Part, Told
+from conformance.models.composed import Step
 from conformance.models.group.answers import Config as BrokerConfig
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.draft import OVER, DraftCoordinator
 from conformance.models.group.rules import Rules as BrokerRules
-from conformance.models.group.state import Member, session
-from conformance.models.group.words import Error, Join, Leave, Phase as GroupPhase, Request, Synced
+from conformance.models.group.state import Member
+from conformance.models.group.words import Error, Join, Request, Synced
 from conformance.models.happenings import (
     Assigned as WasAssigned,
     Counted,
@@ -36,10 +36,9 @@ from conformance.models.happenings import (
     Rests,
     Took,
 )
-from conformance.models.hub import Fire
 from conformance.models.member.consumer import Consumer
 from conformance.models.member.rules import ASSIGNORS, Config, Rules
-from conformance.models.member.state import Pause, Phase
+from conformance.models.member.state import Phase
 from conformance.models.member.words import Given, Lost, Metric, Raised, Revoked, Seen
 from conformance.models.membership import COOPERATIVE, EAGER, V0, Assigned, Subscription
 from conformance.models.operations import (
@@ -62,12 +61,9 @@ from conformance.models.operations import (
     Stop,
 )
 from conformance.models.probing import Probing, Streams
+from conformance.models.rolling import Run, called_by, put_out
 
 KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
-MOST: Final = 80
-"""Turns of all members until a group that does not rest is given up,"""
-GENERATIONS: Final = 12
-"""or so many generations."""
 COOPERATES_SINCE: Final = Release.parse("2.4.0")
 ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
 """There is room for what is left of members that crashed. The first join phase has one round."""
@@ -168,8 +164,8 @@ class Bounce:
                 return Transition(state._replace(streams=streams), tuple(told))
         if state.restless and isinstance(event, Settle):
             return Transition(state, (Restless(0),))
-        run = _Run(self, state)
-        run.go(event)
+        run = Run(self.clusters[state.by_version], self, state.parts)
+        go(run, event)
         restless = state.restless or any(isinstance(each, Restless) for each in run.seen)
         return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.seen))
 
@@ -202,7 +198,7 @@ class Bounce:
         before, after = step.before, step.did.part
         if isinstance(before, Centre):
             assert isinstance(after, Centre)
-            yield from self.centre_happened(cluster, before, after, step.cause)
+            yield from self.centre_happened(before, after, step.cause)
             return
         assert isinstance(before, Node) and isinstance(after, Node)
         name = cluster.names[step.index]
@@ -238,16 +234,17 @@ class Bounce:
             case Raised(error):
                 yield Failed(name, error)
 
-    def centre_happened(self, cluster: Cluster, before: Centre, after: Centre, cause: object) -> Iterator[Happening]:
-        left: tuple[str, ...] = ()
-        if isinstance(cause, From) and isinstance(cause.ask.request, Leave):
-            left = tuple(id for id, _ in cause.ask.request.members)
-        for each in before.group.members:
-            if after.group.member(each.id) is None and each.id not in left and before.holds(each.id):
-                yield PutOut(_owner(each.id))
+    def rests(self, centre: Centre, nodes: Sequence[Node]) -> Happening:
+        return Rests(centre.group.generation, self.joining(centre))
+
+    def restless(self, turns: int) -> Happening:
+        return Restless(turns)
+
+    def centre_happened(self, before: Centre, after: Centre, cause: object) -> Iterator[Happening]:
+        yield from map(PutOut, put_out(before, after, cause))
         group = after.group
         if group.generation > before.group.generation and group.members:
-            leader = self.called_by(after, group.leader or "")
+            leader = called_by(after, group.leader or "")
             yield Formed(group.generation, leader, group.protocol or "", self.joining(after))
 
     def joining(self, centre: Centre) -> tuple[Joining, ...]:
@@ -258,12 +255,8 @@ class Bounce:
             assert isinstance(told, Subscription)
             version = told.version if self.draft else cooperates(each)
             knows = KINDS[kinds[each.id]].knows
-            found.append(Joining(self.called_by(centre, each.id), version, knows, told.topics))
+            found.append(Joining(called_by(centre, each.id), version, knows, told.topics))
         return tuple(found)
-
-    def called_by(self, centre: Centre, id: str) -> str:
-        """The member; of a process that is gone, another name."""
-        return _owner(id) if centre.holds(id) else f"former {_owner(id)}"
 
 
 def cooperates(member: Member) -> int:
@@ -271,148 +264,25 @@ def cooperates(member: Member) -> int:
     return int(all(COOPERATIVE in ASSIGNORS[name].supports for name, _ in member.protocols))
 
 
-def _owner(id: str) -> str:
-    return id.rstrip("0123456789")
-
-
-class _Run:
-    """One step of the operator."""
-
-    def __init__(self, bounce: Bounce, state: State) -> None:
-        self.bounce = bounce
-        self.cluster = bounce.clusters[state.by_version]
-        self.whole = Whole(self.cluster)
-        self.parts: list[Part] = list(state.parts)
-        self.seen: list[Happening] = []
-
-    def go(self, event: Event) -> None:
-        match event:
-            case Roll(member, kind, topics):
-                self.tell(member, Told(kind, topics))
-            case Stop(member):
-                self.tell(member, Told("", self.node(member).topics))
-            case Crash(member):
-                self.move(member, "crashes")
-                self.starts(member, False)
-            case Revive(member):
-                self.revive(member, self.node(member))
-            case Lose(member):
-                self.move(member, "breaks")
-            case Expire(member):
-                self.expire(self.node(member).id)
-            case Move(member, moves):
-                for _ in range(moves):
-                    if not any(self.move(member, verb) for verb in (*self.cluster.natural(self.node(member)),)):
-                        break
-            case Settle():
-                self.settle()
-            case OldBrokers() | RollStreams():
-                pass
-            case _:
-                assert_never(event)
-
-    def index(self, member: str) -> int:
-        return self.cluster.names.index(member)
-
-    def node(self, member: str) -> Node:
-        node = self.parts[self.index(member)]
-        assert isinstance(node, Node)
-        return node
-
-    @property
-    def centre(self) -> Centre:
-        centre = self.parts[HUB]
-        assert isinstance(centre, Centre)
-        return centre
-
-    def starts(self, member: str, whether: bool) -> None:
-        self.parts[self.index(member)] = self.node(member)._replace(starts=whether)
-
-    def revive(self, member: str, node: Node) -> None:
-        if node.state is None and node.kind:
-            self.starts(member, True)
-        elif node.then is not None and not node.then[0]:  # It is still about to leave.
-            self.parts[self.index(member)] = node._replace(then=(node.kind, node.topics))
-
-    def tell(self, member: str, told: Told) -> None:
-        index, before = self.index(member), self.parts[self.index(member)]
-        did = self.cluster.take(index, before, told)
-        assert did is not None
-        self.parts[index] = did.part
-        self.parts[HUB] = self.cluster.forsaken(self.centre, index)
-        self.seen += self.bounce.happened(self.cluster, Step(index, before, told, did))
-
-    def move(self, member: str, verb: str) -> bool:
-        """Does the member do that, if it can?"""
-        index = self.index(member)
-        here = self.parts[index]
-        return Does(verb) in self.cluster.moves(index, here) and self.follow(Moved(index, Does(verb)))
-
-    def follow(self, event: Moved[Moves]) -> bool:
-        steps = self.whole.followed(tuple(self.parts), event)
-        for each in steps or ():
-            self.parts[each.index] = each.did.part
-            self.seen += self.bounce.happened(self.cluster, each)
-        return steps is not None
-
-    def expire(self, id: str) -> None:
-        """Nothing, where it waits for an answer: then it counts as alive."""
-        timer = Fire(session(id))
-        if timer in (*self.cluster.hub.moves(self.centre.hub),):
-            self.follow(Moved(HUB, timer))
-
-    # All take turns
-
-    def settle(self) -> None:
-        """Who was refused tries once more, and again only where the others wait for it."""
-        tries, begun = self.refused(), self.centre.group.generation
-        for turns in range(MOST):
-            if self.centre.group.generation > begun + GENERATIONS:
-                break
-            if self.turn(tries):
-                continue
-            rests = self.at_rest(turns)
-            tries = set() if isinstance(rests, Rests) else self.refused()
-            if not tries:
-                self.seen.append(rests)
-                return
-        self.seen.append(Restless(turns))
-
-    def refused(self) -> set[str]:
-        return {each for each in MEMBERS if self.is_refused(each)}
-
-    def is_refused(self, member: str) -> bool:
-        state = self.node(member).state
-        return state is not None and state.pause is Pause.BACK_OFF
-
-    def turn(self, tries: set[str]) -> bool:
-        """Each member makes a move; where none can, a timer of the coordinator runs out."""
-        moved = False
-        for member in MEMBERS:
-            for verb in (*self.cluster.natural(self.node(member)),):
-                if verb == "retries" and self.is_refused(member):
-                    if member not in tries:
-                        continue
-                    tries.discard(member)
-                if self.move(member, verb):
-                    moved = True
-                    break
-        return moved or self.time_passes()
-
-    def time_passes(self) -> bool:
-        centre = self.centre
-        for each in self.cluster.hub.moves(centre.hub):
-            if isinstance(each, Fire) and not self.cluster.cost(centre, each):
-                return self.follow(Moved(HUB, each))
-        return False
-
-    def at_rest(self, turns: int) -> Rests | Restless:
-        group = self.centre.group
-        still = group.phase in (GroupPhase.STABLE, GroupPhase.EMPTY, GroupPhase.DEAD)
-        nodes = [self.node(each) for each in MEMBERS]
-        states = [each.state for each in nodes if each.state is not None]
-        still = still and not any(each.busy for each in nodes)
-        if not still or any(each.phase is not Phase.STABLE and each.pause is not Pause.BACK_OFF for each in states):
-            return Restless(turns)
-        return Rests(group.generation, self.bounce.joining(self.centre))
-
+def go(run: Run[Happening], event: Event) -> None:
+    match event:
+        case Roll(member, kind, topics):
+            run.tell(member, Told(kind, topics))
+        case Stop(member):
+            run.tell(member, Told("", run.node(member).topics))
+        case Crash(member):
+            run.crash(member)
+        case Revive(member):
+            run.revive(member, run.node(member))
+        case Lose(member):
+            run.move(member, "breaks")
+        case Expire(member):
+            run.expire(run.node(member).id)
+        case Move(member, moves):
+            run.move_on(member, moves)
+        case Settle():
+            run.settle()
+        case OldBrokers() | RollStreams():
+            pass
+        case _:
+            assert_never(event)

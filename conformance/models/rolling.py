@@ -1,0 +1,180 @@
+"""A group under way between two steps of an operator: members move when they are told to, or all of them in turn."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from conformance.models.cluster import Cluster
+from conformance.models.cluster_parts import Centre, Does, From, Message, Move as Moves, Node, Part, Told
+from conformance.models.composed import HUB, Event as Moved, Step, Whole
+from conformance.models.group.state import session
+from conformance.models.group.words import Leave, Phase as GroupPhase
+from conformance.models.hub import Fire
+from conformance.models.member.state import Pause, Phase
+
+MOST: Final = 80
+"""Turns of all members until a group that does not rest is given up,"""
+GENERATIONS: Final = 12
+"""or so many generations."""
+W = TypeVar("W")
+W_co = TypeVar("W_co", covariant=True)
+"""What is seen of a group."""
+
+
+class Watching(Protocol[W_co]):
+    """Whoever puts into words what happens."""
+
+    def happened(self, cluster: Cluster, step: Step[Part, Moves, Message], /) -> Iterable[W_co]: ...
+    def rests(self, centre: Centre, nodes: Sequence[Node], /) -> W_co:
+        """Nobody is about to do anything, and the group is stable, empty or gone."""
+        ...
+
+    def restless(self, turns: int, /) -> W_co:
+        """So many turns did not bring it to rest."""
+        ...
+
+
+def put_out(before: Centre, after: Centre, cause: object) -> Iterator[str]:
+    """Members that the coordinator took out of the group though they did not ask for it."""
+    left: tuple[str, ...] = ()
+    if isinstance(cause, From) and isinstance(cause.ask.request, Leave):
+        left = tuple(id for id, _ in cause.ask.request.members)
+    for each in before.group.members:
+        if after.group.member(each.id) is None and each.id not in left and before.holds(each.id):
+            yield owner(each.id)
+
+
+def called_by(centre: Centre, id: str) -> str:
+    """The member; of a process that is gone, another name."""
+    return owner(id) if centre.holds(id) else f"former {owner(id)}"
+
+
+def owner(id: str) -> str:
+    """The member that was given the id."""
+    return id.rstrip("0123456789")
+
+
+class Run(Generic[W]):
+    """One step of the operator; ``seen`` is what was seen in it."""
+
+    def __init__(self, cluster: Cluster, watching: Watching[W], parts: Iterable[Part]) -> None:
+        self.cluster = cluster
+        self.whole = Whole(cluster)
+        self.watching = watching
+        self.members = tuple(cluster.names[1:])
+        self.parts: list[Part] = list(parts)
+        self.seen: list[W] = []
+
+    def index(self, member: str) -> int:
+        return self.cluster.names.index(member)
+
+    def node(self, member: str) -> Node:
+        node = self.parts[self.index(member)]
+        assert isinstance(node, Node)
+        return node
+
+    @property
+    def centre(self) -> Centre:
+        centre = self.parts[HUB]
+        assert isinstance(centre, Centre)
+        return centre
+
+    def starts(self, member: str, whether: bool) -> None:
+        self.parts[self.index(member)] = self.node(member)._replace(starts=whether)
+
+    def revive(self, member: str, node: Node) -> None:
+        if node.state is None and node.kind:
+            self.starts(member, True)
+        elif node.then is not None and not node.then[0]:  # It is still about to leave.
+            self.parts[self.index(member)] = node._replace(then=(node.kind, node.topics))
+
+    def tell(self, member: str, told: Told) -> None:
+        index, before = self.index(member), self.parts[self.index(member)]
+        did = self.cluster.take(index, before, told)
+        assert did is not None
+        self.parts[index] = did.part
+        self.parts[HUB] = self.cluster.forsaken(self.centre, index)
+        self.seen += self.watching.happened(self.cluster, Step(index, before, told, did))
+
+    def move(self, member: str, verb: str) -> bool:
+        """Does the member do that, if it can?"""
+        index = self.index(member)
+        here = self.parts[index]
+        return Does(verb) in self.cluster.moves(index, here) and self.follow(Moved(index, Does(verb)))
+
+    def follow(self, event: Moved[Moves]) -> bool:
+        steps = self.whole.followed(tuple(self.parts), event)
+        for each in steps or ():
+            self.parts[each.index] = each.did.part
+            self.seen += self.watching.happened(self.cluster, each)
+        return steps is not None
+
+    def move_on(self, member: str, moves: int) -> None:
+        """It makes so many moves of its own, if it can."""
+        for _ in range(moves):
+            if not any(self.move(member, verb) for verb in (*self.cluster.natural(self.node(member)),)):
+                break
+
+    def crash(self, member: str) -> None:
+        """And nobody starts it again."""
+        self.move(member, "crashes")
+        self.starts(member, False)
+
+    def expire(self, id: str) -> None:
+        """Nothing, where it waits for an answer: then it counts as alive."""
+        timer = Fire(session(id))
+        if timer in (*self.cluster.hub.moves(self.centre.hub),):
+            self.follow(Moved(HUB, timer))
+
+    # All take turns
+
+    def settle(self) -> None:
+        """Who was refused tries once more, and again only where the others wait for it."""
+        tries, begun = self.refused(), self.centre.group.generation
+        for turns in range(MOST):
+            if self.centre.group.generation > begun + GENERATIONS:
+                break
+            if self.turn(tries):
+                continue
+            rests = self.is_at_rest()
+            tries = set() if rests else self.refused()
+            if not tries:
+                nodes = [self.node(each) for each in self.members]
+                self.seen.append(self.watching.rests(self.centre, nodes) if rests else self.watching.restless(turns))
+                return
+        self.seen.append(self.watching.restless(turns))
+
+    def refused(self) -> set[str]:
+        return {each for each in self.members if self.is_refused(each)}
+
+    def is_refused(self, member: str) -> bool:
+        state = self.node(member).state
+        return state is not None and state.pause is Pause.BACK_OFF
+
+    def turn(self, tries: set[str]) -> bool:
+        """Each member makes a move; where none can, a timer of the coordinator runs out."""
+        moved = False
+        for member in self.members:
+            for verb in (*self.cluster.natural(self.node(member)),):
+                if verb == "retries" and self.is_refused(member):
+                    if member not in tries:
+                        continue
+                    tries.discard(member)
+                if self.move(member, verb):
+                    moved = True
+                    break
+        return moved or self.time_passes()
+
+    def time_passes(self) -> bool:
+        centre = self.centre
+        for each in self.cluster.hub.moves(centre.hub):
+            if isinstance(each, Fire) and not self.cluster.cost(centre, each):
+                return self.follow(Moved(HUB, each))
+        return False
+
+    def is_at_rest(self) -> bool:
+        group = self.centre.group
+        still = group.phase in (GroupPhase.STABLE, GroupPhase.EMPTY, GroupPhase.DEAD)
+        nodes = [self.node(each) for each in self.members]
+        states = [each.state for each in nodes if each.state is not None]
+        still = still and not any(each.busy for each in nodes)
+        return still and all(each.phase is Phase.STABLE or each.pause is Pause.BACK_OFF for each in states)
