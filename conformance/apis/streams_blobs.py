@@ -1,0 +1,388 @@
+"""User data of Streams members: the bytes that a release writes for a value, and what it makes of bytes that come.
+
+``release`` says whose hands they are: an exact patch, an edition, the future of one (``future_of``), or None for
+somebody who knows all that any release ever wrote, the simulated future included, and minds nothing that can be read.
+
+The future version (one above the newest; above that of a draft in a draft) is led by the two numbers that everybody
+reads. What follows are the newest layout's fields and then bytes that nobody knows (268-06, 268-27).
+"""
+
+import struct
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from conformance.core.edition import APACHE, EDITIONS, Edition, Standing, edition
+from conformance.core.release import Release, releases
+from conformance.models.assignment import Partition, Topic
+from conformance.models.membership import Partitions
+from conformance.models.streams.words import (
+    FUTURE,
+    NO_VERSION,
+    AssignmentInfo,
+    Binary,
+    Blob,
+    Fatal,
+    Heard,
+    Hosts,
+    Joining,
+    Memory,
+    Settings,
+    Share,
+    SubscriptionInfo,
+    TaskId,
+    Tasks,
+)
+from conformance.wire.errors import Refused
+from conformance.wire.lenient import java_text
+from conformance.wire.schema import Layout, spec
+
+SUBSCRIPTION: Final = "SubscriptionInfo"
+ASSIGNMENT: Final = "AssignmentInfo"
+UNKNOWN_TAIL: Final = b"\x7fnobody knows this"
+"""What a future member writes after the fields of the newest version."""
+
+TASK_ASSIGNMENT: Final = "org.apache.kafka.streams.errors.TaskAssignmentException"
+ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
+UNDERFLOW: Final = "java.nio.BufferUnderflowException"
+BEFORE_PROBING: Final = releases("0.0.0-1.1.1")
+BY_HAND: Final = releases("0.0.0-2.4.1")
+"""Their reader of subscriptions is no generated one, and asks nothing of the two numbers."""
+ZERO_IS_ONE: Final = releases("0.10.1.0-1.1.1")
+"""To them an assignment of version 0 has the layout of version 1 (268-54)."""
+ONE_IS_TWO: Final = releases("0.10.1.0-0.10.2.1, 0.11.0.0-0.11.0.2, 1.0.0-1.0.1, 1.1.0")
+"""They take an assignment of version 1 for one of version 2 (268-54)."""
+
+
+def future_of(edition: str) -> str:
+    """The release of a future member: ``FUTURE``, or of a draft ``future@kip-268``."""
+    draft = EDITIONS.get(edition, APACHE).standing is Standing.DRAFT
+    return f"{FUTURE}@{edition}" if draft else FUTURE
+
+
+@cache
+def latest(release: str | None) -> int:
+    """The newest metadata version of a release. Errors: LookupError for one that there is not."""
+    high = spec(_edition(release), SUBSCRIPTION).versions.high
+    assert high is not None
+    return high + _is_future(release)
+
+
+# Subscriptions
+
+
+@lru_cache(maxsize=4096)
+def write_subscription(info: SubscriptionInfo, release: str | None = None) -> bytes:
+    """What the version has no place for is left out. Errors: ``Fatal``, as the release's own classes have it."""
+    value = {
+        "version": info.used,
+        "latestSupportedVersion": info.latest,
+        "processId": uuid.UUID(info.process),
+        "prevTasks": [_task(each) for each in info.active],
+        "standbyTasks": [_task(each) for each in info.standby],
+        "userEndPoint": (info.end_point or "").encode(),
+        "taskOffsetSums": _sums(info.sums, info.used),
+        "uniqueField": info.unique,
+        "errorCode": info.error,
+        "clientTags": [{"key": key.encode(), "value": value.encode()} for key, value in info.tags],
+    }
+    named = [*info.active, *info.standby, *(task for task, _ in info.sums)]
+    return _written(SUBSCRIPTION, value, named, release)
+
+
+def read_subscription(data: bytes, release: str | None = None) -> SubscriptionInfo:
+    """As a leader of the release has it: of a version above its own the first two numbers only, from 2.0 on.
+
+    Errors: ``Fatal``.
+    """
+    return _subscription(bytes(data), release)
+
+
+@lru_cache(maxsize=4096)
+def _subscription(data: bytes, release: str | None) -> SubscriptionInfo:
+    form, exact = _edition(release), _exact(release)
+    (used,) = _ints(data, 1, UNDERFLOW)
+    if exact and exact in BEFORE_PROBING and not 1 <= used <= latest(release):
+        raise Fatal(TASK_ASSIGNMENT, f"unable to decode subscription data: version={used}")
+    known = 1 <= used <= latest(release)
+    known = known or (release is None and used == latest(FUTURE) and data.endswith(UNKNOWN_TAIL))
+    if used < 1 and not (exact and exact in BY_HAND):
+        raise Fatal(ILLEGAL_ARGUMENT, f"a subscription of version {used}")
+    if known:
+        info = _whole(_value(SUBSCRIPTION, data, used, form, exact))
+    else:
+        info = SubscriptionInfo(used, _ints(data, 2, UNDERFLOW)[1])
+    if _asks_of_numbers(release, exact) and used >= 3 and info.latest < used:
+        raise Fatal(ILLEGAL_ARGUMENT, f"a subscription of version {used} that supports {info.latest} at most")
+    return info
+
+
+def _asks_of_numbers(release: str | None, exact: Release | None) -> bool:
+    return _is_future(release) or (exact is not None and exact not in BY_HAND)
+
+
+def _whole(value: Mapping[str, Any]) -> SubscriptionInfo:
+    return SubscriptionInfo(
+        value["version"],
+        value.get("latestSupportedVersion", NO_VERSION),
+        str(value["processId"]),
+        _tasks(value.get("prevTasks", ())),
+        _tasks(value.get("standbyTasks", ())),
+        java_text(value.get("userEndPoint", b"")) or None,
+        tuple(_read_sums(value.get("taskOffsetSums", ()))),
+        value.get("uniqueField", 0),
+        value.get("errorCode", 0),
+        tuple((java_text(each["key"]), java_text(each["value"])) for each in value.get("clientTags", ())),
+    )
+
+
+def _sums(sums: Sequence[tuple[TaskId, int]], used: int) -> list[dict[str, Any]]:
+    """Flat, or up to version 9 by subtopology."""
+    if used > 9:
+        return [{**_task(task), "namedTopology": task.topology, "offsetSum": offsets} for task, offsets in sums]
+    grouped: dict[int, list[dict[str, int]]] = {}
+    for task, offsets in sums:
+        grouped.setdefault(task.subtopology, []).append({"partition": task.partition, "offsetSum": offsets})
+    return [{"topicGroupId": group, "partitionToOffsetSum": each} for group, each in grouped.items()]
+
+
+def _read_sums(sums: Iterable[Mapping[str, Any]]) -> Iterator[tuple[TaskId, int]]:
+    for each in sums:
+        if "partitionToOffsetSum" not in each:
+            yield TaskId(each["topicGroupId"], each["partition"], each["namedTopology"] or None), each["offsetSum"]
+            continue
+        for one in each["partitionToOffsetSum"]:
+            yield TaskId(each["topicGroupId"], one["partition"]), one["offsetSum"]
+
+
+# Assignments
+
+
+@lru_cache(maxsize=4096)
+def write_assignment(info: AssignmentInfo, release: str | None = None) -> bytes:
+    """What the version has no place for is left out. Errors: ``Fatal``, as the release's own classes have it."""
+    topics: dict[str, int] = {}
+    by_index = info.used >= 5
+    both = (info.hosts, info.standby_hosts if info.used >= 6 else ())
+    value = {
+        "version": info.used,
+        "commonlySupportedVersion": info.supported,
+        "activeTasks": [_named(each) for each in info.active],
+        "standbyTasks": [{**_named(task), "partitions": _partitions(owned)} for task, owned in info.standby],
+        "partitionsByHost": [_host(name, owned, topics if by_index else None) for name, owned in both[0]],
+        "standbyPartitionsByHost": [_host(name, owned, topics) for name, owned in both[1]],
+        "topics": [{"index": index, "topic": topic} for topic, index in topics.items()],
+        "errCode": info.error,
+        "nextRebalanceMs": info.next_ms,
+    }
+    named = [*info.active, *(task for task, _ in info.standby)]
+    return _written(ASSIGNMENT, value, named, release)
+
+
+def read_assignment(data: bytes, release: str | None = None) -> AssignmentInfo:
+    """As a member of the release has it. Of a topic that the dictionary lacks the name is empty (null to the release).
+
+    Errors: ``Fatal``, for a version above its own too: an assignment is never read in part.
+    """
+    return _assignment(bytes(data), release)
+
+
+@lru_cache(maxsize=4096)
+def _assignment(data: bytes, release: str | None) -> AssignmentInfo:
+    exact = _exact(release)
+    (version,) = _ints(data, 1, TASK_ASSIGNMENT)
+    highest = latest(FUTURE if release is None else release)
+    lowest = 0 if exact and exact in ZERO_IS_ONE else 1
+    if not lowest <= version <= highest:
+        raise Fatal(TASK_ASSIGNMENT, f"Unknown metadata version: {version}, latest supported version: {highest}")
+    if version == 0:
+        data = struct.pack(">i", 1) + data[4:]
+    value = _value(ASSIGNMENT, data, version or 1, _edition(release), exact)
+    topics = {each["index"]: each["topic"] for each in value.get("topics", ())}
+    info = AssignmentInfo(
+        version,
+        value.get("commonlySupportedVersion", NO_VERSION),
+        _tasks(value["activeTasks"]),
+        tuple((_task_of(each), _partitions_of(each["partitions"])) for each in value["standbyTasks"]),
+        _hosts_of(value.get("partitionsByHost", ()), topics),
+        _hosts_of(value.get("standbyPartitionsByHost", ()), topics),
+    )
+    if "errCode" in value:
+        info = replace(info, error=value["errCode"])
+    if "nextRebalanceMs" in value:
+        info = replace(info, next_ms=value["nextRebalanceMs"])
+    return replace(info, used=2) if version == 1 and exact and exact in ONE_IS_TWO else info
+
+
+def _named(task: TaskId) -> dict[str, Any]:
+    return {**_task(task), "namedTopology": task.topology or ""}
+
+
+def _partitions(owned: Iterable[Partition]) -> list[dict[str, Any]]:
+    return [{"topic": topic, "partition": number} for topic, number in owned]
+
+
+def _host(name: str, owned: Partitions, topics: dict[str, int] | None) -> dict[str, Any]:
+    """``topics`` are those met so far, each with its number; None where they are spelt out."""
+    host, _, port = name.rpartition(":")
+    found = _partitions(owned)
+    if topics is not None:
+        found = [{"topicIndex": topics.setdefault(each, len(topics)), "partition": number} for each, number in owned]
+    return {"host": host, "port": int(port), "partitions": found}
+
+
+def _hosts_of(hosts: Iterable[Mapping[str, Any]], topics: Mapping[int, str]) -> Hosts:
+    return tuple(
+        sorted((f"{each['host']}:{each['port']}", _partitions_of(each["partitions"], topics)) for each in hosts)
+    )
+
+
+def _partitions_of(owned: Iterable[Mapping[str, Any]], topics: Mapping[int, str] | None = None) -> Partitions:
+    found = []
+    for each in owned:
+        indexed = "topicIndex" in each and topics is not None
+        found.append((topics.get(each["topicIndex"], "") if indexed else each["topic"], each["partition"]))  # type: ignore[union-attr]
+    return tuple(found)
+
+
+# Tasks
+
+
+def _task(task: TaskId) -> dict[str, Any]:
+    return {"topicGroupId": task.subtopology, "partition": task.partition}
+
+
+def _task_of(given: Mapping[str, Any]) -> TaskId:
+    return TaskId(given["topicGroupId"], given["partition"], given.get("namedTopology") or None)
+
+
+def _tasks(given: Iterable[Mapping[str, Any]]) -> Tasks:
+    return tuple(map(_task_of, given))
+
+
+# Layouts
+
+
+@cache
+def _edition(release: str | None) -> Edition:
+    """Errors: LookupError."""
+    if release is None or release == FUTURE:
+        return APACHE
+    name = release.removeprefix(f"{FUTURE}@")
+    return edition(name if name.partition("@")[0] in EDITIONS else f"apache@{name}")
+
+
+def _is_future(release: str | None) -> bool:
+    return release is not None and release.partition("@")[0] == FUTURE
+
+
+def _exact(release: str | None) -> Release | None:
+    form = _edition(release)
+    return Release.parse(form.release) if form.standing is Standing.RELEASED and form.exact else None
+
+
+@cache
+def _body(message: str, version: int, form: Edition) -> Layout:
+    """The layout of a version; of the future one that of the newest. Errors: LookupError for any other."""
+    high = latest(None if form is APACHE else str(form))
+    ahead = version == high + 1 and (form is APACHE or form.standing is Standing.DRAFT)
+    if not ahead and not 1 <= version <= high:
+        raise LookupError(f"{message} has no version {version}")
+    return spec(form, message).at(version - ahead)
+
+
+def _written(message: str, value: dict[str, Any], named: Iterable[TaskId], release: str | None) -> bytes:
+    version, form = value["version"], _edition(release)
+    try:
+        body = _body(message, version, form)
+    except LookupError:
+        raise Fatal(ILLEGAL_ARGUMENT, f"version must be between 1 and {latest(release)}; was: {version}") from None
+    if body.version < 10 and any(each.topology is not None for each in named):
+        raise Fatal(TASK_ASSIGNMENT, f"version {version} has no place for the name of a topology")
+    data = body.encode(_fitting(body, value) | {"version": body.version})
+    return data if body.version == version else struct.pack(">i", version) + data[4:] + UNKNOWN_TAIL
+
+
+def _fitting(layout: Layout, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what the version has no field for."""
+    return {
+        slot.name: value[slot.name] if slot.item is None else [_fitting(slot.item, each) for each in value[slot.name]]
+        for slot in layout.slots
+    }
+
+
+def _value(message: str, data: bytes, version: int, form: Edition, exact: Release | None) -> dict[str, Any]:
+    body = _body(message, version, form)
+    led = data if body.version == version else struct.pack(">i", body.version) + data[4:]
+    try:
+        return body.decode(led, lenient=True) | {"version": version}
+    except Refused as refused:
+        kind = TASK_ASSIGNMENT if message == ASSIGNMENT else UNDERFLOW
+        if refused.kind == "null" and message == ASSIGNMENT:
+            kind = ILLEGAL_ARGUMENT
+        elif message == SUBSCRIPTION and exact and exact in BY_HAND:
+            kind = "java.lang.NegativeArraySizeException" if refused.kind == "null" else UNDERFLOW
+        elif message == SUBSCRIPTION and refused.kind != "truncated":
+            kind = "java.lang.RuntimeException"
+        raise Fatal(kind, str(refused)) from None
+
+
+def _ints(data: bytes, count: int, kind: str) -> tuple[int, ...]:
+    """The first ones. Errors: ``Fatal`` of that kind where the bytes end before."""
+    if len(data) < 4 * count:
+        raise Fatal(kind, f"{len(data)} bytes, where {4 * count} lead user data")
+    return struct.unpack_from(f">{count}i", data)
+
+
+# Binaries
+
+
+class InBytes:
+    """A binary that speaks values, behind the bytes of its release. Errors: as those of its methods, and ``Fatal``."""
+
+    def __init__(self, binary: Binary, release: str | None = None) -> None:
+        """``release`` where it is not that of the settings: of a future member of a draft the draft's edition."""
+        self._binary = binary
+        self._release = release or binary.settings.release
+
+    @property
+    def settings(self) -> Settings:
+        return self._binary.settings
+
+    @property
+    def latest(self) -> int:
+        return self._binary.latest
+
+    @property
+    def supports(self) -> Sequence[str]:
+        return self._binary.supports
+
+    def initial(self) -> Memory:
+        return self._binary.initial()
+
+    def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
+        after, said = self._binary.subscribe(memory, topics)
+        assert isinstance(said, SubscriptionInfo)
+        return after, write_subscription(said, self._release)
+
+    def lead(
+        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
+    ) -> tuple[Memory, Mapping[str, Share]]:
+        read = tuple(replace(each, data=read_subscription(_given(each.data), self._release)) for each in members)
+        after, shares = self._binary.lead(memory, topics, read)
+        return after, {id: replace(each, data=self._wrote(each.data)) for id, each in shares.items()}
+
+    def _wrote(self, said: Blob) -> bytes:
+        assert isinstance(said, AssignmentInfo)
+        return write_assignment(said, self._release)
+
+    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+        told = read_assignment(_given(share.data), self._release)
+        return self._binary.assigned(memory, replace(share, data=told))
+
+
+def _given(data: Blob) -> bytes:
+    assert isinstance(data, bytes)
+    return data
