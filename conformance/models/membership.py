@@ -1,5 +1,6 @@
 """What members of a consumer group tell their leader, and what it gives them: metadata and assignments as values."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -27,6 +28,8 @@ class Subscription:
     """User data of the sticky assignor: what the member was given last."""
     data_generation: int = NO_GENERATION
     """User data of the sticky assignor, and from 2.8.1 on of the cooperative one: in which generation that was."""
+    user_data: Hashable = None
+    """Of an assignor that says more than that: as it makes it (Streams)."""
 
 
 @final
@@ -36,3 +39,4 @@ class Assigned:
     """Sorted."""
     error: int = 0
     """KIP-429's draft: not zero where the leader could not bring the members' versions together (429-22)."""
+    user_data: Hashable = None

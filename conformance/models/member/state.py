@@ -1,5 +1,6 @@
 """What a consumer of a group remembers between one event and the next."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias, final
@@ -86,6 +87,8 @@ class State:
     given_in: int = NO_GENERATION
     incompatible: int = 0
     """num.incompatible.rebalance."""
+    memory: Hashable = None
+    """Of an assignor that has one (Streams)."""
 
 
 Step: TypeAlias = Transition[State, Action]

@@ -4,6 +4,7 @@ Requests and answers are those of ``models.group.words``, without numbers: of ea
 an answer is that of its kind. Who carries them fills in the number of a request and the fresh id of a join.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
@@ -166,6 +167,14 @@ class Metric:
     value: int
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An assignor with a memory did something. What, is told in its own words."""
+
+    what: Hashable
+
+
 Request: TypeAlias = Join | Sync | Heartbeat | Leave | Commit
-Seen: TypeAlias = Revoked | Lost | Given | Reads | Raised | CommitEnded | Metric
+Seen: TypeAlias = Revoked | Lost | Given | Reads | Raised | CommitEnded | Metric | Noted
 Action: TypeAlias = Request | Seen | Arm | Disarm

@@ -1,0 +1,206 @@
+"""Scripts of Streams fleets: an operator's step and the event that it is, what was seen as an answer, and back.
+
+User data is told in hex: what members said, not what they meant.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple, TypeAlias, get_args
+
+from conformance.apis.streams_topology import plain_topics, plain_topology, topics_of, topology_of
+from conformance.core.case import Step, step
+from conformance.core.history import History, Replied
+from conformance.models.streams.happenings import Formed, Happening, Present, Rests, Told
+from conformance.models.streams.operations import (
+    MEMBERS,
+    OWN,
+    Deploy,
+    Event,
+    Expire,
+    Lose,
+    Move,
+    Restart,
+    Settle,
+    ShutDown,
+    Start,
+    Stop,
+)
+from conformance.models.streams.words import Rejoin, TaskId
+
+ACTOR = "operator"
+EVENTS: Mapping[str, type[Event]] = {
+    "stream-deploy": Deploy,
+    "stream-start": Start,
+    "stream-stop": Stop,
+    "stream-restart": Restart,
+    "stream-lose": Lose,
+    "stream-expire": Expire,
+    "stream-shut-down": ShutDown,
+    "stream-move": Move,
+    "stream-settle": Settle,
+}
+VERBS = {made: verb for verb, made in EVENTS.items()}
+Plain: TypeAlias = dict[str, Any]
+"""A happening as plain data: ``what``, and its fields."""
+
+
+def step_of(event: Event) -> Step:
+    if isinstance(event, Deploy):
+        body = {
+            "topology": plain_topology(event.topology),
+            "topics": plain_topics(event.topics),
+            "end_points": event.end_points,
+            "tags": [[*each] for each in event.tags],
+        }
+    else:
+        body = {each.name: getattr(event, each.name) for each in fields(event)}
+    return step(ACTOR, VERBS[type(event)], **body)
+
+
+def event_of(step: Step) -> Event:
+    """Errors: LookupError where no event is called so; TypeError where it has other fields; ValueError for a member
+    that there is not."""
+    if step.verb not in EVENTS:
+        raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(EVENTS)}")
+    made = EVENTS[step.verb]
+    if made is Deploy:
+        return _deploy(**step.body)
+    event = made(**step.body)
+    for name in (event.member,) if not isinstance(event, Deploy | Settle) else ():
+        if name not in MEMBERS:
+            raise ValueError(f"no member is called {name!r}; there are {', '.join(MEMBERS)}")
+    return event
+
+
+def _deploy(
+    topology: Mapping[str, Any],
+    topics: Mapping[str, int],
+    end_points: bool = False,
+    tags: Iterable[tuple[str, str]] = (),
+) -> Deploy:
+    return Deploy(topology_of(topology), topics_of(topics), end_points, tuple((key, value) for key, value in tags))
+
+
+# For people
+
+
+def shorthand(steps: Iterable[Step]) -> str:
+    """``start a 2.0.1; start b 2.4.1<2.3; start c own; start d future of c; move a 3; lose b; expire b; stop b;
+    restart b; shut-down b; settle``; of a deployment, its sizes."""
+    return "; ".join(_word(event_of(each)) for each in steps)
+
+
+def spoken(text: str) -> tuple[Step, ...]:
+    """The steps of a shorthand, in which nothing is deployed. Errors: ValueError for what is none."""
+    return tuple(step_of(event_in(word.split())) for word in text.split(";") if word.strip())
+
+
+def event_in(words: list[str]) -> Event:
+    """Of a shorthand. Errors: ValueError for what is none."""
+    match words:
+        case ["settle"]:
+            return Settle()
+        case ["start", member, *of] if len(of) in (0, 1, 3):
+            release, _, upgrade_from = (of[0] if of else OWN).partition("<")
+            if len(of) < 3 or of[1] == "of":
+                return Start(member, release, upgrade_from or None, of[2] if len(of) == 3 else None)
+        case ["move", member]:
+            return Move(member)
+        case ["move", member, moves] if moves.isdigit():
+            return Move(member, int(moves))
+        case ["stop" | "restart" | "lose" | "expire" | "shut-down" as verb, member]:
+            return event_of(step(ACTOR, f"stream-{verb}", member=member))
+    raise ValueError(f"{' '.join(words)!r} is no step of a fleet")
+
+
+def _word(event: Event) -> str:
+    match event:
+        case Deploy(topology, topics):
+            sizes = " ".join(f"{each.name}:{each.partitions}" for each in topics)
+            standbys = f", {topology.standbys} standbys" if topology.standbys else ""
+            return f"deploy {sizes or 'no topics'} ({len(topology.subtopologies)} subtopologies{standbys})"
+        case Start(member, release, upgrade_from, instance):
+            binary = release if upgrade_from is None else f"{release}<{upgrade_from}"
+            return f"start {member} {binary}" + ("" if instance is None else f" of {instance}")
+        case Move(member, moves):
+            return f"move {member} {moves}"
+        case Settle():
+            return "settle"
+        case _:
+            return f"{VERBS[type(event)].removeprefix('stream-')} {event.member}"
+
+
+# Answers
+
+
+def answer_of(happenings: Iterable[Happening]) -> dict[str, Any]:
+    """In the words of the testee protocol: what was seen, in its order."""
+    return {"status": "accepted", "actions": [told(each) for each in happenings]}
+
+
+HAPPENINGS = {made.__name__.lower(): made for made in get_args(Happening)}
+
+
+def told(happening: Happening) -> Plain:
+    body = {each.name: _plain(getattr(happening, each.name)) for each in fields(happening)}
+    return {"what": type(happening).__name__.lower(), **body}
+
+
+def seen(told: Mapping[str, Any]) -> Happening:
+    """Errors: LookupError, TypeError, AttributeError or ValueError for what is no happening."""
+    made: Any = HAPPENINGS[told["what"]]
+    body = {name: _read(name, value) for name, value in told.items() if name != "what"}
+    if made is Formed:
+        body["members"] = tuple(Told(**_body(each)) for each in told["members"])
+    elif made is Rests:
+        body["members"] = tuple(Present(**_body(each)) for each in told["members"])
+    happening: Happening = made(**body)
+    return happening
+
+
+def _body(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _read(name, value) for name, value in told.items()}
+
+
+def _read(name: str, value: Any) -> Any:
+    match name:
+        case "data":
+            return None if value is None else bytes.fromhex(value)
+        case "active" | "standby":
+            return tuple(map(TaskId.parse, value))
+        case "rejoin":
+            return Rejoin(*value)
+    return _frozen(value)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case bytes():
+            return value.hex()
+        case TaskId():
+            return str(value)
+        case Told() | Present():
+            return {name: _plain(getattr(value, name)) for name in value._fields}
+        case tuple():
+            return [_plain(each) for each in value]
+    return value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value
+
+
+class Moment(NamedTuple):
+    """A happening, and the step that led to it."""
+
+    step: int
+    seen: Happening
+
+
+def moments(history: History) -> Iterator[Moment]:
+    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
+    for op in history.ops:
+        if not isinstance(op.observation, Replied):
+            return
+        for each in dict(op.observation.payload).get("actions", ()):
+            yield Moment(op.index, seen(each))

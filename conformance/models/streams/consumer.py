@@ -1,0 +1,136 @@
+"""A thread of a Streams instance: the consumer of its release, with StreamsPartitionAssignor as its only assignor."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, final
+
+from conformance.core.machine import Transition
+from conformance.core.release import NEWEST
+from conformance.models.assignment import Assignment, Group, Topic
+from conformance.models.group.words import Blob, Joined
+from conformance.models.member.consumer import Consumer, Reaction
+from conformance.models.member.rules import Assignor, Config, Rules
+from conformance.models.member.state import State, Step
+from conformance.models.member.words import Given, Lost, Noted
+from conformance.models.membership import Assigned, Partitions, Subscription
+from conformance.models.streams.words import FUTURE, STREAM, Binary, Fatal, Heard, Joining, Memory, Share
+
+OLDEST: Final = "0.10.1.0"
+"""Consumers before it live while they poll; to the assignor that makes no difference."""
+DRAFTED: Final = "1.1.1"
+"""KIP-268's draft changes nothing in the consumer of its time."""
+CODES: Final[Mapping[int, str]] = {
+    1: "INCOMPLETE_SOURCE_TOPIC_METADATA", 3: "ASSIGNMENT_ERROR", 4: "SHUTDOWN_REQUESTED"
+}  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """An assignment was taken up."""
+
+    generation: int
+    partitions: Partitions
+    before: int
+    """The version that was used till then."""
+    heard: Heard
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Threw:
+    """The thread is about to end."""
+
+    during: str
+    """``subscribe``, ``lead``, ``assigned``, or ``error``: it was told a code that ends it."""
+    kind: str
+    why: str
+
+
+class StreamsConsumer(Consumer):
+    def __init__(self, binary: Binary, topics: tuple[Topic, ...]) -> None:
+        """``topics``: all that the brokers know of. Errors: as ``Binary.initial``."""
+        self.binary = binary
+        assignor = Assignor(STREAM, tuple(binary.supports), _asks_the_binary)
+        super().__init__(Config(rules_of(binary.settings.release), (assignor,), topics=topics))
+        self.begins = binary.initial()
+
+    def initial(self) -> State:
+        return replace(super().initial(), memory=self.begins)
+
+    def subscription(self, state: State, assignor: str) -> Subscription:
+        _, data = self.binary.subscribe(memory_of(state), state.topics)
+        return replace(super().subscription(state, assignor), user_data=data)
+
+    def send_join(self, state: State) -> Step:
+        try:
+            memory, _ = self.binary.subscribe(memory_of(state), state.topics)
+        except Fatal as thrown:
+            return self.threw(state, "subscribe", thrown)
+        after, actions = super().send_join(state)
+        return Transition(replace(after, memory=memory), actions)
+
+    def led(self, state: State, answer: Joined) -> Step:
+        members = tuple(
+            Joining(id, told.topics, told.user_data, told.owned, told.generation)
+            for id, _, told in answer.members
+            if isinstance(told, Subscription)
+        )
+        try:
+            memory, shares = self.binary.lead(memory_of(state), state.topics_known, members)
+        except Fatal as thrown:
+            return self.threw(state, "lead", thrown)
+        topics = frozenset(topic for each in members for topic in each.topics)
+        state = replace(state, leads=True, watched=self.counted(state, topics), memory=memory)
+        assignments = ((id, Assigned(share.partitions, user_data=share.data)) for id, share in sorted(shares.items()))
+        return self.send_sync(state, tuple(assignments))
+
+    def complete(self, state: State, blob: Blob) -> Step:
+        after, actions = super().complete(state, blob)
+        taken_up = any(isinstance(each, Given) for each in actions)
+        if not taken_up or not isinstance(blob, Assigned):
+            return Transition(after, actions)
+        memory, generation = memory_of(state), state.identity.generation
+        try:
+            heard = self.binary.assigned(memory, Share(blob.partitions, blob.user_data))
+        except Fatal as thrown:
+            return self.threw(replace(state, result=None), "assigned", thrown)
+        noted = Noted(Adopted(generation, blob.partitions, memory.used, heard))
+        after = replace(after, memory=heard.memory)
+        if heard.error:
+            told = Fatal(CODES.get(heard.error, f"error code {heard.error}"), "the leader told so")
+            after, ended = self.threw(after, "error", told)
+            return Transition(after, (*actions, noted, *ended))
+        if heard.rejoin.when == "again":
+            # The thread unsubscribes and subscribes: it leaves the group, and comes back as somebody new.
+            left, goodbye = self.leave(after)
+            return Transition(left, (*actions, noted, *goodbye))
+        return Transition(replace(after, rejoin=after.rejoin or heard.rejoin.when == "now"), (*actions, noted))
+
+    def lose(self, state: State) -> Step:
+        """Whose partitions are lost closes their tasks."""
+        lost = replace(memory_of(state), active=())
+        return Transition(replace(state, owned=(), memory=lost), (Lost(state.owned),))
+
+    def threw(self, state: State, during: str, thrown: Fatal) -> Step:
+        noted = Noted(Threw(during, thrown.kind, thrown.why))
+        return Transition(self.failed(state, Reaction.RAISE, str(thrown)), (noted,))
+
+
+def memory_of(state: State) -> Memory:
+    assert isinstance(state.memory, Memory)
+    return state.memory
+
+
+def rules_of(release: str) -> Rules:
+    """Of the consumer in an instance of that release; of a draft's, that of its time."""
+    if release == FUTURE:
+        return Rules.of(NEWEST)
+    try:
+        return Rules.of(release)
+    except ValueError:
+        return Rules.of(OLDEST if release.startswith("0.10.0.") else DRAFTED)
+
+
+def _asks_the_binary(group: Group) -> Assignment:
+    raise NotImplementedError("Streams is asked through its binary")

@@ -1,0 +1,294 @@
+"""A fleet of Streams instances that is upgraded, or taken back, member by member, with whatever may go wrong.
+
+``Fleet`` is the machine of a conversation: an operator's steps, and what was seen of the members in each. The group is
+the coordinator machine, members are consumers around binaries; whether those are models or released jars, it does not
+know.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final, NamedTuple, assert_never
+
+from conformance.core.machine import Transition
+from conformance.models.cluster import Cluster
+from conformance.models.cluster_parts import Centre, Does, From, Message, Move as Moves, Node, Part, Told as Order
+from conformance.models.composed import Step
+from conformance.models.group.answers import Config as BrokerConfig
+from conformance.models.group.coordinator import Coordinator
+from conformance.models.group.rules import Rules as BrokerRules
+from conformance.models.group.words import Sync
+from conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
+from conformance.models.member.words import Given, Lost, Noted, Poll, Revoked, Seen
+from conformance.models.membership import COOPERATIVE, Assigned, Subscription
+from conformance.models.rolling import Run, called_by, put_out
+from conformance.models.streams.consumer import Adopted, StreamsConsumer, Threw, memory_of
+from conformance.models.streams.happenings import (
+    Applied,
+    Began,
+    Died,
+    Formed,
+    Happening,
+    Present,
+    Refused,
+    Rests,
+    Sent,
+    Told,
+)
+from conformance.models.streams.operations import (
+    MEMBERS,
+    OWN,
+    Deploy,
+    Event,
+    Expire,
+    Lose,
+    Move,
+    Restart,
+    Settle,
+    ShutDown,
+    Start,
+    Stop,
+)
+from conformance.models.streams.words import SHUTDOWN_REQUESTED, Binary, Misconfigured, Settings
+
+BROKERS: Final = "3.9.2"
+"""The newest line whose coordinators understand the clients of every release."""
+ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
+"""There is room for what is left of members that ended. The first join phase has one round."""
+
+
+class Kind(NamedTuple):
+    """What a member runs as."""
+
+    member: str
+    release: str
+    """As the script names it."""
+    upgrade_from: str | None
+    instance: str
+
+    def __str__(self) -> str:
+        return "/".join((self.member, self.release, self.upgrade_from or "", self.instance))
+
+    @classmethod
+    def parse(cls, text: str) -> "Kind":
+        member, release, upgrade_from, instance = text.split("/")
+        return cls(member, release, upgrade_from or None, instance)
+
+
+class State(NamedTuple):
+    parts: tuple[Part, ...]
+    deployed: Deploy = Deploy()
+    restless: bool = False
+    """It was given up to wait for the group to rest: nobody waits for it again."""
+
+
+class _Kinds(dict[str, StreamsConsumer]):
+    """What each kind of member is, made when it is first asked for. Errors: ``Misconfigured``."""
+
+    def __init__(self, made: Callable[[Kind], StreamsConsumer]) -> None:
+        super().__init__()
+        self._made = made
+
+    def __missing__(self, kind: str) -> StreamsConsumer:
+        self[kind] = made = self._made(Kind.parse(kind))
+        return made
+
+
+class Fleet:
+    """``binary``: what stands behind a member of such settings. ``own``: the release that scripts call so."""
+
+    def __init__(
+        self,
+        binary: Callable[[Settings], Binary],
+        own: str,
+        members: tuple[str, ...] = MEMBERS,
+        brokers: Coordinator | None = None,
+    ) -> None:
+        self.binary = binary
+        self.own = own
+        self.members = members
+        self.brokers = brokers or Coordinator(BrokerRules.of(BROKERS), ROOMY)
+        self.cluster = lru_cache(maxsize=64)(self._cluster)
+
+    def _cluster(self, deployed: Deploy) -> Cluster:
+        kinds = _Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
+        return Cluster(self.brokers, kinds, self.members)
+
+    def settings(self, deployed: Deploy, kind: Kind) -> Settings:
+        tags = deployed.tags
+        number = self.members.index(kind.member)
+        return Settings(
+            self.own if kind.release == OWN else kind.release,
+            deployed.topology,
+            process_of(kind.instance),
+            kind.upgrade_from,
+            f"{kind.instance}:9092" if deployed.end_points else None,
+            tags[number % len(tags) :][:1] if tags else (),
+            tuple(sorted({key for key, _ in tags})),
+        )
+
+    def initial(self) -> State:
+        return State(self.cluster(Deploy()).initial())
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Happening]:
+        if isinstance(event, Deploy):
+            fresh = state.parts == self.cluster(state.deployed).initial()
+            return Transition(state._replace(deployed=event) if fresh else state)
+        if state.restless and isinstance(event, Settle):
+            return Transition(state, (Restless(0),))
+        cluster = self.cluster(state.deployed)
+        run: Run[Happening] = Run(cluster, Watcher(), state.parts)
+        self.go(run, state.deployed, event)
+        restless = state.restless or any(isinstance(each, Restless) for each in run.seen)
+        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.seen))
+
+    def enabled(self, state: State, /) -> Iterator[Event]:
+        """What does something, but for starts of other releases than the own one."""
+        fresh = state.parts == self.cluster(state.deployed).initial()
+        if fresh:
+            yield Deploy()
+        for member, node in zip(self.members, state.parts[1:], strict=True):
+            assert isinstance(node, Node)
+            yield Start(member)
+            if node.state is not None:
+                yield Stop(member)
+                yield ShutDown(member)
+                if node.busy:
+                    yield Lose(member)
+                if node.id:
+                    yield Expire(member)
+            elif node.kind and not node.starts:
+                yield Restart(member)
+            if node.state is not None or node.starts:
+                yield from (Move(member, moves) for moves in range(1, 5))
+        yield Settle()
+
+    def go(self, run: Run[Happening], deployed: Deploy, event: Event) -> None:
+        match event:
+            case Deploy():
+                pass
+            case Start(member, release, upgrade_from, instance):
+                self.start(run, deployed, Kind(member, release, upgrade_from, instance or member))
+            case Stop(member):
+                run.crash(member)
+            case Restart(member):
+                run.revive(member, run.node(member))
+            case Lose(member):
+                run.move(member, "breaks")
+            case Expire(member):
+                run.expire(run.node(member).id)
+            case ShutDown(member):
+                shut_down(run, member)
+            case Move(member, moves):
+                run.move_on(member, moves)
+            case Settle():
+                run.settle()
+            case _:
+                assert_never(event)
+
+    def start(self, run: Run[Happening], deployed: Deploy, kind: Kind) -> None:
+        run.crash(kind.member)
+        try:
+            run.cluster.consumers[str(kind)]
+        except Misconfigured as why:
+            run.seen.append(Refused(kind.member, str(why)))
+            return
+        run.tell(kind.member, Order(str(kind), tuple(sorted(deployed.topology.source_topics))))
+
+
+def shut_down(run: Run[Happening], member: str) -> None:
+    """Its next subscription asks for it, and it joins at once."""
+    node = run.node(member)
+    if node.state is None:
+        return
+    memory = replace(memory_of(node.state), error=SHUTDOWN_REQUESTED)
+    node = node._replace(state=replace(node.state, memory=memory, rejoin=True))
+    run.parts[run.index(member)], _ = run.cluster.run(node, Poll())
+
+
+def process_of(instance: str) -> str:
+    """The UUID of an instance: equal names, equal ones."""
+    number = int.from_bytes(instance.encode()[:8].ljust(8, b"\0"), "big")
+    text = f"{number:016x}{0x8000000000000000:016x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+class Watcher:
+    """Puts into words what happens."""
+
+    def happened(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[Happening]:
+        before, after = step.before, step.did.part
+        if isinstance(before, Centre):
+            assert isinstance(after, Centre)
+            yield from centre_happened(cluster, before, after, step.cause)
+            return
+        assert isinstance(before, Node) and isinstance(after, Node)
+        name = cluster.names[step.index]
+        if before.state is None and after.state is not None:
+            yield began(cluster, name, after)
+        if isinstance(step.cause, Does):
+            _, _, seen = cluster.lived(step.index, before, step.cause)
+            generation = after.state.identity.generation if after.state is not None else -1
+            for each in seen:
+                yield from called(name, generation, each)
+        if before.state is not None and after.state is None:
+            yield Ended(name)
+
+    def rests(self, centre: Centre, nodes: Sequence[Node]) -> Happening:
+        ids = {each.id for each in centre.group.members}
+        members = []
+        for node in nodes:
+            if node.state is not None and node.id in ids:
+                memory = memory_of(node.state)
+                name = Kind.parse(node.kind).member
+                members.append(Present(name, memory.used, memory.active, memory.standby, node.state.owned))
+        return Rests(centre.group.generation, tuple(members))
+
+    def restless(self, turns: int) -> Happening:
+        return Restless(turns)
+
+
+def began(cluster: Cluster, name: str, node: Node) -> Began:
+    consumer = cluster.consumers[node.kind]
+    assert isinstance(consumer, StreamsConsumer)
+    kind = Kind.parse(node.kind)
+    return Began(name, kind.release, kind.upgrade_from, consumer.binary.latest, consumer.begins.used)
+
+
+def called(name: str, generation: int, seen: Seen) -> Iterator[Happening]:
+    match seen:
+        case Revoked(partitions) if partitions:
+            yield Gave(name, partitions)
+        case Lost(partitions) if partitions:
+            yield Gave(name, partitions, lost=True)
+        case Given(partitions) if partitions:
+            yield Took(name, generation, partitions)
+        case Noted(Adopted(at, partitions, before, heard)):
+            memory = heard.memory
+            yield Applied(
+                name, at, partitions, before, memory.used, memory.active, memory.standby, heard.applied, heard.rejoin,
+                heard.error,
+            )  # fmt: skip
+        case Noted(Threw(during, kind, why)):
+            yield Died(name, during, kind, why)
+
+
+def centre_happened(cluster: Cluster, before: Centre, after: Centre, cause: object) -> Iterator[Happening]:
+    yield from map(PutOut, put_out(before, after, cause))
+    group = after.group
+    if group.generation > before.group.generation and group.members:
+        told = tuple(_told(cluster, after, each.id, each.metadata(group.protocol)) for each in group.members)
+        yield Formed(group.generation, called_by(after, group.leader or ""), told)
+    if isinstance(cause, From) and isinstance(cause.ask.request, Sync) and cause.ask.request.assignments:
+        sync = cause.ask.request
+        counts = sync.generation == before.group.generation and sync.member == before.group.leader
+        for id, share in sync.assignments if counts else ():
+            assert isinstance(share, Assigned)
+            leader = called_by(after, sync.member)
+            yield Sent(sync.generation, leader, called_by(after, id), share.partitions, share.user_data)
+
+
+def _told(cluster: Cluster, centre: Centre, id: str, told: object) -> Told:
+    assert isinstance(told, Subscription)
+    consumer = cluster.consumers[dict(centre.kinds)[id]]
+    return Told(called_by(centre, id), told.user_data, told.owned, consumer.protocol == COOPERATIVE)
