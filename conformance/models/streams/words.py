@@ -132,6 +132,8 @@ class Memory:
     """Offset sums that are told in the place of those that follow from ``active`` (-2) and ``standby`` (0)."""
     error: int = 0
     """The error that its next subscription tells: 4 where it asks all to shut down."""
+    closes: bool = False
+    """KIP-268's draft: it leads, and after its own assignment it is the one to trigger the last rebalance (268-21)."""
 
 
 # What is told
