@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 from conformance.campaign.files import Full, SetAside, put, set_aside
-from conformance.campaign.rows import ENDED, Key, Row, digest_of, hash_of
+from conformance.campaign.rows import ENDED, Key, Row, digest_of, hash_over
 
 __all__ = ["Clash", "Full", "Holdings", "SetAside", "Unread", "next_wave", "read", "rows_in", "storable", "write"]
 
@@ -58,7 +58,7 @@ class Holdings:
     @property
     def hash(self) -> str:
         """Of the campaign: the same wherever and in whatever order its shards ran."""
-        return hash_of({key: row.digest for key, row in self.rows.items() if row.deterministic and row.status in ENDED})
+        return hash_over(self.rows.values())
 
 
 # ---- writing

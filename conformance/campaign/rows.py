@@ -6,7 +6,7 @@ clock, a host or an executor has a say in enters a digest.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
@@ -237,6 +237,11 @@ def digest_of(said: Any) -> str:
     """Of anything that is JSON: 16 hex digits, the same in every process."""
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def hash_over(rows: Iterable[Row]) -> str:
+    """Of a campaign, over what has a say in it."""
+    return hash_of({row.key: row.digest for row in rows if row.deterministic and row.status in ENDED})
 
 
 def hash_of(rows: Mapping[Key, str]) -> str:

@@ -14,7 +14,7 @@ import reports
 from conformance.campaign.findings import Findings, Told as Failed, findings
 from conformance.campaign.growth import RoundTold, rounds_of
 from conformance.campaign.ledger import Clash, SetAside
-from conformance.campaign.rows import Row, hash_of
+from conformance.campaign.rows import Row, hash_over
 from conformance.checks import CHECKS
 from conformance.core import exits
 from conformance.core.ledger import NAME, Line, Place, Writer
@@ -166,7 +166,7 @@ class _Telling:
             "cpu_seconds": round(sum(row.cpu_ms for row in self.rows) / 1000, 1),
             "coverage": rounds[-1]["coverage"] if rounds else 0,
             "corpus": rounds[-1]["corpus"] if rounds else 0,
-            "hash": hash_of({row.key: row.digest for row in self.rows if row.deterministic}),
+            "hash": hash_over(self.rows),
             "clashes": [*map(str, self.clashes)],
             "set_aside": [*map(str, self.set_aside)],
         }
