@@ -249,6 +249,11 @@ class Endless(Fatal):
 class Misconfigured(Exception):
     """The configuration is refused before anything runs: ``upgrade.from`` that the release does not know."""
 
+    def __init__(self, why: str, kind: str = "Misconfigured") -> None:
+        super().__init__(why)
+        self.kind = kind
+        """As that of ``Fatal``."""
+
 
 class Binary(Protocol):
     """The assignor of one member: what stands behind it may be a model or a jar.
