@@ -30,11 +30,15 @@ MEMBER = "member"
 """The machine of a consumer that is a member of a classic group."""
 BOUNCE = "bounce"
 """The machine of an operator: members of a whole group are upgraded one after the other."""
+STREAMS = "streams"
+"""The machine of another operator: a fleet of Kafka Streams members, all of one release and of its future."""
+STREAMS_MIXED = "streams-mixed"
+"""The same with members of any releases."""
 PLAYED: Mapping[Role, tuple[str, ...]] = {
     Role.CONTROLLER: (FEATURES,),
     Role.COORDINATOR: (GROUP, CONSUMER_GROUP),
     Role.MEMBER: (MEMBER,),
-    Role.OPERATOR_TOOL: (BOUNCE,),
+    Role.OPERATOR_TOOL: (BOUNCE, STREAMS, STREAMS_MIXED),
 }
 """Role -> the machines that are played in it."""
 MACHINES: tuple[str, ...] = tuple(name for names in PLAYED.values() for name in names)

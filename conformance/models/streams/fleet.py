@@ -49,7 +49,7 @@ from conformance.models.streams.operations import (
     Start,
     Stop,
 )
-from conformance.models.streams.words import SHUTDOWN_REQUESTED, Binary, Misconfigured, Settings
+from conformance.models.streams.words import FUTURE, SHUTDOWN_REQUESTED, Binary, Misconfigured, Settings
 
 BROKERS: Final = "3.9.2"
 """The newest line whose coordinators understand the clients of every release."""
@@ -95,17 +95,19 @@ class _Kinds(dict[str, StreamsConsumer]):
 
 
 class Fleet:
-    """``binary``: what stands behind a member of such settings. ``own``: the release that scripts call so."""
+    """``binary``: what stands behind a member of such settings. ``own`` and ``future``: the releases that scripts call
+    so."""
 
     def __init__(
         self,
         binary: Callable[[Settings], Binary],
         own: str,
+        future: str = FUTURE,
         members: tuple[str, ...] = MEMBERS,
         brokers: Coordinator | None = None,
     ) -> None:
         self.binary = binary
-        self.own = own
+        self.releases = {OWN: own, FUTURE: future}
         self.members = members
         self.brokers = brokers or Coordinator(BrokerRules.of(BROKERS), ROOMY)
         self.cluster = lru_cache(maxsize=64)(self._cluster)
@@ -118,7 +120,7 @@ class Fleet:
         tags = deployed.tags
         number = self.members.index(kind.member)
         return Settings(
-            self.own if kind.release == OWN else kind.release,
+            self.releases.get(kind.release, kind.release),
             deployed.topology,
             process_of(kind.instance),
             kind.upgrade_from,
