@@ -253,8 +253,8 @@ class Watcher:
 def began(cluster: Cluster, name: str, node: Node) -> Began:
     consumer = cluster.consumers[node.kind]
     assert isinstance(consumer, StreamsConsumer)
-    kind = Kind.parse(node.kind)
-    return Began(name, kind.release, kind.upgrade_from, consumer.binary.latest, consumer.begins.used)
+    settings = consumer.binary.settings
+    return Began(name, settings.release, settings.upgrade_from, consumer.binary.latest, consumer.begins.used)
 
 
 def called(name: str, generation: int, seen: Seen) -> Iterator[Happening]:

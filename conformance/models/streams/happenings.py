@@ -15,7 +15,8 @@ class Began:
 
     member: str
     release: str
-    """As the script names it."""
+    """Which one it is, be it an exact patch, a draft's edition, or the future of either (``future``,
+    ``future@kip-268``)."""
     upgrade_from: str | None
     latest: int
     used: int
