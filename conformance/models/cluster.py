@@ -231,7 +231,9 @@ class Cluster:
         assert isinstance(after.part, Centre)
         if not isinstance(request, Join):
             return after
-        here = {id for id in after.part.held[by - 1]} & set(ids(after.part.group))
+        # Whose name is new has not heard of it yet where the join phase goes on.
+        before, now = set(ids(centre.group)), set(ids(after.part.group))
+        here = (after.part.held[by - 1] | (now - before)) & now
         kinds = {**dict(after.part.kinds), **dict.fromkeys(here, message.kind)}
         return Did(after.part._replace(kinds=tuple(sorted(kinds.items()))), after.sends)
 
