@@ -1,0 +1,81 @@
+"""Answers of released jars, kept on disk: a pure question to the same jars has the same answer tomorrow.
+
+One file for all processes. It is a convenience: one that is damaged is made anew, and where none can be kept at all
+everything works without.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+WAIT_SECONDS: Final = 30.0
+"""For another process that writes."""
+AT_ONCE: Final = 500
+"""Questions in one look; SQLite has a limit."""
+
+
+class AnswerCache:
+    """Key -> answer, both text. Nothing here raises."""
+
+    def __init__(self, path: Path | None) -> None:
+        """None: keeps nothing."""
+        self._path = path
+        self._open: sqlite3.Connection | None = None
+        self._begin()
+
+    def get(self, keys: Iterable[str]) -> Mapping[str, str]:
+        """Those that are known."""
+        wanted = list(keys)
+        found: dict[str, str] = {}
+        try:
+            for at in range(0, len(wanted), AT_ONCE):
+                if self._open is None:
+                    break
+                some = wanted[at : at + AT_ONCE]
+                marks = ",".join("?" * len(some))
+                found.update(self._open.execute(f"SELECT key, answer FROM answers WHERE key IN ({marks})", some))
+        except sqlite3.DatabaseError as wrong:
+            self._mend(wrong)
+        return found
+
+    def put(self, answers: Mapping[str, str]) -> None:
+        if self._open is None or not answers:
+            return
+        try:
+            with self._open:
+                self._open.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", list(answers.items()))
+        except sqlite3.DatabaseError as wrong:
+            self._mend(wrong)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _begin(self) -> None:
+        if self._path is None:
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._open = sqlite3.connect(self._path, timeout=WAIT_SECONDS)
+            # Without files beside it and without waiting for the disk: what a crash may cost here is only time.
+            self._open.execute("PRAGMA journal_mode = MEMORY")
+            self._open.execute("PRAGMA synchronous = OFF")
+            self._open.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+        except OSError:
+            self._path = None
+        except sqlite3.DatabaseError as wrong:
+            self._mend(wrong)
+
+    def _mend(self, wrong: sqlite3.DatabaseError) -> None:
+        """Anew, where the file is damaged; without one, where it cannot be used at all."""
+        self.close()
+        path, self._path = self._path, None
+        if path is None or isinstance(wrong, sqlite3.OperationalError):
+            return
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+            fresh = AnswerCache(path)
+            self._path, self._open = fresh._path, fresh._open
