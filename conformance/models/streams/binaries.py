@@ -1,0 +1,58 @@
+"""Which model stands for a member: by the release that it runs, and the edition in which all is played."""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from conformance.core.edition import Edition, Standing
+from conformance.core.release import Release, releases
+from conformance.models.streams.departures import ALWAYS_TWO
+from conformance.models.streams.draft import VERSIONS, Draft
+from conformance.models.streams.operations import OWN
+from conformance.models.streams.released import Released
+from conformance.models.streams.rules import LINES, NEWEST_VERSION, Rules
+from conformance.models.streams.words import FUTURE, Binary, Settings
+
+NEWEST_RULES: Final = "4.3.1"
+"""By whose rules the simulated future goes."""
+PATCHED: Final = "0.10.1.2-0.10.1.99"
+"""The draft's fix release of the 0.10.1 line, which never came (268-09, 268-41, 268-53)."""
+
+
+@lru_cache(maxsize=4096)
+def binary(settings: Settings, edition: Edition, fitted: bool = True) -> Binary:
+    """``settings.release``: ``own`` or the edition's name, ``FUTURE``, or an exact patch. ``fitted``: see ``Rules.of``.
+
+    Errors: LookupError for a release that the edition does not know.
+    """
+    draft = edition.standing is Standing.DRAFT
+    if settings.release in (OWN, edition.name, str(edition)):
+        settings = replace(settings, release=edition.name if draft else edition.release)
+    if draft and settings.release in VERSIONS:
+        return Draft(settings)
+    if settings.release == FUTURE:
+        return Released(settings, future(edition.release, fitted))
+    try:
+        rules = Rules.of(settings.release, fitted)
+    except ValueError as wrong:
+        raise LookupError(f"{edition} has no members of release {settings.release}: {wrong}") from None
+    return Released(settings, old(rules) if draft else rules)
+
+
+def future(over: str, fitted: bool = True) -> Rules:
+    """One version more than the newest release has (268-27), and otherwise its rules; but rebalance protocols are those
+    of the release over which it is played, so that a single bounce can do."""
+    protocols = Rules.of(over).protocols
+    return replace(
+        Rules.of(NEWEST_RULES, fitted), release=FUTURE, latest=NEWEST_VERSION + 1, accepts=LINES, protocols=protocols
+    )
+
+
+def old(rules: Rules) -> Rules:
+    """Of a member that is older than the draft. Errors: LookupError for one that is not."""
+    at = Release.parse(rules.release)
+    if at >= Release.parse("2.0.0"):
+        raise LookupError(f"the draft was written before {rules.release}")
+    if at in releases(PATCHED):
+        return replace(rules, accepts=LINES[:1], departures=rules.departures - {ALWAYS_TWO})
+    return rules

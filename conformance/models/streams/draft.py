@@ -1,0 +1,107 @@
+"""KIP-268 as written, before anything of it was released: a machine of its own.
+
+``kip-268`` is release 1.2 of the draft, with metadata version 3; ``FUTURE`` a simulated later one with version 4.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, final
+
+from conformance.core.edition import KIP_268
+from conformance.models.assignment import Topic
+from conformance.models.membership import EAGER
+from conformance.models.streams.leader import (
+    ILLEGAL_STATE,
+    STREAMS,
+    TOPOLOGY,
+    hosts_of,
+    instances,
+    is_last_bounce,
+    receive,
+    regular,
+    written,
+)
+from conformance.models.streams.member import AGAIN, ILLEGAL_ARGUMENT, applied, decoded
+from conformance.models.streams.rules import FIRST_PROBED, LINES
+from conformance.models.streams.tasks import place, work
+from conformance.models.streams.words import (
+    FUTURE,
+    NEVER,
+    NO_VERSION,
+    AssignmentInfo,
+    Blob,
+    Fatal,
+    Heard,
+    Joining,
+    Memory,
+    Misconfigured,
+    Settings,
+    Share,
+    SubscriptionInfo,
+)
+
+VERSIONS: Final[Mapping[str, int]] = {KIP_268.name: 3, FUTURE: 4}
+"""What the draft's members know, by release."""
+UPGRADES: Final = LINES[: LINES.index("1.1") + 1]
+"""Values of ``upgrade.from`` (268-08)."""
+
+
+@final
+class Draft:
+    """Errors: LookupError where ``settings.release`` is none of the draft's; older ones are ``Released``."""
+
+    supports = (EAGER,)
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.latest = VERSIONS[settings.release]
+
+    def initial(self) -> Memory:
+        upgrade_from = self.settings.upgrade_from
+        if upgrade_from is None:
+            return Memory(self.latest)
+        if upgrade_from not in UPGRADES:
+            raise Misconfigured(f"upgrade.from is {upgrade_from!r}, and can be one of {', '.join(UPGRADES)}")
+        return Memory(1 if upgrade_from == UPGRADES[0] else 2)
+
+    def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
+        used = memory.used
+        if not 1 <= used <= self.latest:
+            raise Fatal(ILLEGAL_ARGUMENT, f"version {used} is none from 1 to {self.latest}")
+        return replace(memory, closes=False), SubscriptionInfo(
+            used,
+            self.latest if used >= FIRST_PROBED else NO_VERSION,
+            self.settings.process,
+            memory.active,
+            tuple(task for task in memory.standby if task not in memory.active),
+            self.settings.end_point if used > 1 else None,
+        )
+
+    def lead(
+        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
+    ) -> tuple[Memory, Mapping[str, Share]]:
+        """Who uses a version that the leader does not know gets nothing but the leader's own; all others are assigned
+        everything, in the lowest version that one of them uses (268-11, 268-15, 268-16, 268-20)."""
+        group = receive(members, self.latest)
+        todo = work(self.settings.topology, topics)
+        if todo.missing:
+            raise Fatal(STREAMS, f"missing source topics: {', '.join(todo.missing)}")
+        if todo.uneven:
+            raise Fatal(TOPOLOGY, f"not co-partitioned: {', '.join(todo.uneven)}")
+        clients = instances(group, todo, owns=False, strangers=False)
+        placement = place(todo, clients, self.settings.topology.standbys)
+        info = AssignmentInfo(group.used, self.latest, hosts=hosts_of(group, clients, placement, todo)[0])
+        empty = Share((), written(AssignmentInfo(self.latest, self.latest)))
+        shares = dict.fromkeys(group.strangers, empty) | regular(placement, todo, info, {})
+        return replace(memory, closes=is_last_bounce(group, self.latest)), shares
+
+    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+        """A lower supported version makes it step down and rejoin; a higher one is used from the next rebalance on,
+        which the leader alone triggers, if none is to be expected (268-17, 268-19, 268-21)."""
+        info = decoded(share, self.latest)
+        if info.used > memory.used:
+            raise Fatal(ILLEGAL_STATE, f"an assignment in version {info.used} for one in version {memory.used}")
+        used = memory.used if info.used < FIRST_PROBED else min(info.supported, self.latest)
+        rejoins = used < memory.used or memory.closes
+        after = applied(replace(memory, used=used, closes=False), share, info)
+        return Heard(after, AGAIN if rejoins else NEVER)

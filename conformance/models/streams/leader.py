@@ -1,0 +1,280 @@
+"""How a Streams leader assigns: by KIP-268, but for the departures of its release (StreamsPartitionAssignor.assign)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, final
+
+from conformance.models.assignment import Partition, Topic
+from conformance.models.membership import Partitions
+from conformance.models.streams.departures import (
+    ALWAYS_TWO,
+    CODED,
+    COMMON,
+    DEAF,
+    ECHO,
+    ERRORS_FOR_SOME,
+    ERRORS_IN_LATEST,
+    EVERYBODY,
+    IMPROBABLE,
+    LEAK,
+    SILENT,
+    SKIPS_WITHOUT_TOPICS,
+    STANDBYS_FOR_ALL,
+    TAKES_PART,
+)
+from conformance.models.streams.rules import FIRST_PROBED, Rules
+from conformance.models.streams.tasks import Client, Consumer, Placed, Placement, Work, order, place, work
+from conformance.models.streams.words import (
+    ASSIGNMENT_ERROR,
+    INCOMPLETE_SOURCE_TOPICS,
+    LATEST_OFFSET,
+    NO_REBALANCE,
+    NO_VERSION,
+    SHUTDOWN_REQUESTED,
+    AssignmentInfo,
+    Endless,
+    Fatal,
+    Hosts,
+    Joining,
+    Share,
+    SubscriptionInfo,
+    TaskId,
+    Topology,
+    by_topic,
+)
+
+TASK_ASSIGNMENT: Final = "org.apache.kafka.streams.errors.TaskAssignmentException"
+ILLEGAL_STATE: Final = "java.lang.IllegalStateException"
+STREAMS: Final = "org.apache.kafka.streams.errors.StreamsException"
+TOPOLOGY: Final = "org.apache.kafka.streams.errors.TopologyException"
+STRANGERS: Final = "strangers"
+"""The instance of all whom the leader cannot read: no UUID, so nobody else's."""
+FIRST_NAMED: Final = 10
+"""The lowest version in which tasks can have the name of a topology."""
+FIRST_CODED: Final = 4
+"""The lowest version in which an assignment can have an error code."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What the members of a group say, as far as their leader can read it."""
+
+    members: tuple[Joining, ...]
+    told: Mapping[str, SubscriptionInfo]
+    """By member; not of strangers."""
+    strangers: tuple[str, ...]
+    """Who uses a version above the leader's latest one."""
+    used: int
+    """The lowest version in use, the leader's latest one at most."""
+    supported: int
+    """The lowest latest version, likewise; -1 where a version below 3 is in use."""
+
+
+def receive(members: tuple[Joining, ...], latest: int, deaf: bool = False) -> Received:
+    """Errors: ``Fatal``, for what is no user data; from whom is ``deaf`` also for a version above ``latest``."""
+    told: dict[str, SubscriptionInfo] = {}
+    strangers: list[str] = []
+    used = supported = latest
+    for each in members:
+        info = each.data
+        if not isinstance(info, SubscriptionInfo) or info.used < 1 or (deaf and info.used > latest):
+            raise Fatal(TASK_ASSIGNMENT, f"unable to decode subscription data of {each.id}: {info}")
+        used = min(used, info.used)
+        supported = min(supported, info.latest if info.used >= FIRST_PROBED else NO_VERSION)
+        if info.used > latest:
+            strangers.append(each.id)
+        else:
+            told[each.id] = info
+    return Received(members, told, tuple(strangers), used, supported)
+
+
+def is_last_bounce(group: Received, latest: int) -> bool:
+    """Do all know the leader's latest version, and some do not use it yet? Then one more rebalance finishes it
+    (268-21)."""
+    return FIRST_PROBED <= group.used < latest <= group.supported and not group.strangers
+
+
+# Errors and what comes before an assignment
+
+
+def lead(rules: Rules, topology: Topology, topics: tuple[Topic, ...], members: tuple[Joining, ...]) -> "Led":
+    """Errors: ``Fatal``."""
+    group = receive(members, rules.latest, DEAF in rules)
+    if rules.shuts_down and any(info.error == SHUTDOWN_REQUESTED for info in group.told.values()):
+        return Led(_errors(rules, group, SHUTDOWN_REQUESTED))
+    if IMPROBABLE in rules and group.strangers and group.used < FIRST_PROBED:
+        why = f"a version above {rules.latest} and version {group.used} at the same time"
+        if CODED in rules:
+            return Led(_errors(rules, group, ASSIGNMENT_ERROR))
+        raise Fatal(ILLEGAL_STATE, why)
+    todo = _work(rules, topology, topics)
+    if todo is None:
+        return Led(_errors(rules, group, INCOMPLETE_SOURCE_TOPICS))
+    version = 2 if ALWAYS_TWO in rules else group.used
+    if version < FIRST_NAMED and any(task.topology for task in todo.tasks):
+        if CODED in rules:
+            return Led(_errors(rules, group, ASSIGNMENT_ERROR))
+        raise Fatal(TASK_ASSIGNMENT, f"version {version} has no place for the name of a topology")
+    closes = not {EVERYBODY, SILENT} & rules.departures and is_last_bounce(group, rules.latest)
+    return Led(_assigned(rules, topology, todo, group, version), closes)
+
+
+class Led(NamedTuple):
+    shares: Mapping[str, Share]
+    closes: bool = False
+    """Is one more rebalance the leader's to trigger?"""
+
+
+def _work(rules: Rules, topology: Topology, topics: tuple[Topic, ...]) -> Work | None:
+    """None: a source is missing, and that is to be told. Errors: ``Fatal``."""
+    todo = work(topology, topics)
+    if rules.spares_topologies and todo.missing and None not in todo.left_out:
+        kept = tuple(each for each in topology.subtopologies if each.topology not in todo.left_out)
+        todo = work(replace(topology, subtopologies=kept), topics)
+    if todo.missing and SKIPS_WITHOUT_TOPICS not in rules:
+        if rules.tells_errors:
+            return None
+        raise Fatal(STREAMS, f"missing source topics: {', '.join(todo.missing)}")
+    if todo.endless:
+        raise Endless(STREAMS, "it looks for ever for the size of a repartition topic")
+    if todo.uneven:
+        raise Fatal(TOPOLOGY, f"missing, or not co-partitioned: {', '.join(todo.uneven)}")
+    return todo
+
+
+def _errors(rules: Rules, group: Received, code: int) -> Mapping[str, Share]:
+    version = rules.latest if ERRORS_IN_LATEST in rules else group.used
+    if version < FIRST_CODED:
+        raise Fatal(TASK_ASSIGNMENT, f"error {code}, and version {version} has no place for it")
+    share = Share((), written(AssignmentInfo(version, rules.latest, error=code)))
+    forgotten = group.strangers if ERRORS_FOR_SOME in rules else ()
+    return {each.id: share for each in group.members if each.id not in forgotten}
+
+
+# The assignment
+
+
+def _assigned(rules: Rules, topology: Topology, todo: Work, group: Received, version: int) -> Mapping[str, Share]:
+    second = group.supported if COMMON in rules else rules.latest
+    clients = instances(group, todo, rules.owns, strangers=TAKES_PART in rules)
+    placement = place(todo, clients, topology.standbys, STANDBYS_FOR_ALL in rules)
+    hosts, standby_hosts = hosts_of(group, clients, placement, todo)
+    info = AssignmentInfo(version, second, hosts=hosts, standby_hosts=standby_hosts)
+    echoing = ECHO in rules and bool(group.strangers)
+    if echoing and LEAK in rules:
+        shares = _leaked(clients, todo, info)
+    else:
+        if echoing:
+            placement = _claimed(clients, todo)
+        owned = {each.id: each.owned for each in group.members} if rules.owns else {}
+        shares = regular(placement, todo, info, owned, rules.announces)
+    empty = AssignmentInfo(version, second) if COMMON in rules else AssignmentInfo(rules.latest, rules.latest)
+    return {each.id: shares.get(each.id) or Share((), written(empty)) for each in group.members}
+
+
+def instances(group: Received, todo: Work, owns: bool, strangers: bool) -> tuple[Client, ...]:
+    """Consumers by their process. ``owns``: what one owns, it ran; ``strangers``: they are an instance of their own."""
+    threads: dict[str, list[Consumer]] = {}
+    for each in group.members:
+        info = group.told.get(each.id)
+        if info is None and not strangers:
+            continue
+        owned = {todo.task[partition] for partition in each.owned if partition in todo.task} if owns else set()
+        active, standby = _claims(info) if info else (set[TaskId](), set[TaskId]())
+        ran = frozenset((active | owned) & todo.partitions.keys())
+        kept = frozenset((standby & todo.partitions.keys()) - ran)
+        threads.setdefault(info.process if info else STRANGERS, []).append(Consumer(each.id, ran, kept))
+    return tuple(Client(process, tuple(sorted(consumers))) for process, consumers in sorted(threads.items()))
+
+
+def _claims(info: SubscriptionInfo) -> tuple[set[TaskId], set[TaskId]]:
+    running = {task for task, offset in info.sums if offset == LATEST_OFFSET}
+    return {*info.active, *running}, {*info.standby, *(task for task, _ in info.sums)} - running
+
+
+def regular(
+    placement: Placement,
+    todo: Work,
+    info: AssignmentInfo,
+    owned: Mapping[str, Partitions],
+    announces: bool = False,
+) -> dict[str, Share]:
+    """``owned``: partitions that a consumer has still: nobody else gets a task with one of them before it is given up
+    (KIP-429). ``announces``: who waits for such a task is told to come back at once."""
+    owners = {partition: id for id, partitions in owned.items() for partition in partitions}
+    shares: dict[str, Share] = {}
+    for id, placed in placement.items():
+        free = [task for task in placed.active if not _waits(id, todo.partitions[task], owners)]
+        waits = len(free) < len(placed.active)
+        given = replace(info, next_ms=0 if waits and announces else NO_REBALANCE)
+        shares[id] = share(Placed(tuple(free), placed.standby), todo, given)
+    return shares
+
+
+def _waits(id: str, partitions: Partitions, owners: Mapping[Partition, str]) -> bool:
+    return any(owners.get(each, id) != id for each in partitions)
+
+
+def share(placed: Placed, todo: Work, info: AssignmentInfo) -> Share:
+    """An active task stands once for each of its partitions, in their order (268-51)."""
+    pairs = {partition: task for task in placed.active for partition in todo.partitions[task]}
+    partitions = by_topic(tuple(pairs))
+    standby = tuple((task, todo.partitions[task]) for task in placed.standby)
+    active = tuple(pairs[each] for each in partitions)
+    return Share(partitions, written(replace(info, active=active, standby=standby)))
+
+
+def _claimed(clients: Iterable[Client], todo: Work) -> Placement:
+    return {
+        each.id: Placed(_sorted(each.active), _sorted(each.standby)) for client in clients for each in client.consumers
+    }
+
+
+def _leaked(clients: Iterable[Client], todo: Work, info: AssignmentInfo) -> dict[str, Share]:
+    """In the order of the tasks' hash codes, which is that of the sum of their numbers."""
+    shares: dict[str, Share] = {}
+    for client in clients:
+        active = tuple(sorted(client.active, key=lambda each: (each.subtopology + each.partition, order(each))))
+        partitions = tuple(partition for task in active for partition in todo.partitions[task])
+        standby = tuple((task, todo.partitions[task]) for task in _sorted(client.standby))
+        data = written(replace(info, active=active, standby=standby))
+        shares.update((each.id, Share(partitions, data)) for each in client.consumers)
+    return shares
+
+
+def hosts_of(group: Received, clients: Iterable[Client], placement: Placement, todo: Work) -> tuple[Hosts, Hosts]:
+    """Of each instance with an end point what its consumers have, also where that is withheld for now."""
+    active: dict[str, Partitions] = {}
+    standby: dict[str, Partitions] = {}
+    for client in clients:
+        told = (group.told.get(each.id) for each in client.consumers)
+        end_point = next((info.end_point for info in told if info and info.end_point), None)
+        if end_point is not None:
+            shares = [placement[each.id] for each in client.consumers]
+            active[end_point] = _read(todo, [task for each in shares for task in each.active])
+            standby[end_point] = _read(todo, [task for each in shares for task in each.standby])
+    return tuple(sorted(active.items())), tuple(sorted(standby.items()))
+
+
+def _read(todo: Work, tasks: Sequence[TaskId]) -> Partitions:
+    return by_topic([partition for task in tasks for partition in todo.partitions[task]])
+
+
+def _sorted(tasks: Iterable[TaskId]) -> tuple[TaskId, ...]:
+    return tuple(sorted(tasks, key=order))
+
+
+def written(info: AssignmentInfo) -> AssignmentInfo:
+    """What its version has a place for."""
+    version = info.used
+    return AssignmentInfo(
+        version,
+        info.supported if version >= FIRST_PROBED else NO_VERSION,
+        info.active,
+        info.standby,
+        info.hosts if version >= 2 else (),
+        info.standby_hosts if version >= 6 else (),
+        info.error if version >= FIRST_CODED else 0,
+        info.next_ms if version >= 7 else NO_REBALANCE,
+    )

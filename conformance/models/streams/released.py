@@ -1,0 +1,50 @@
+"""The assignor of one release of Kafka Streams, as a model: values for user data."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import final
+
+from conformance.models.assignment import Topic
+from conformance.models.streams import leader, member
+from conformance.models.streams.rules import Rules
+from conformance.models.streams.words import (
+    Blob,
+    Heard,
+    Joining,
+    Memory,
+    Settings,
+    Share,
+)
+
+
+@final
+class Released:
+    """``rules``: by default those of ``settings.release``. Errors: ValueError where that is no release."""
+
+    def __init__(self, settings: Settings, rules: Rules | None = None) -> None:
+        self.settings = settings
+        self.rules = rules or Rules.of(settings.release)
+
+    @property
+    def latest(self) -> int:
+        return self.rules.latest
+
+    @cached_property
+    def supports(self) -> tuple[str, ...]:
+        return self.rules.supports(self.settings.upgrade_from)
+
+    def initial(self) -> Memory:
+        return Memory(self.rules.used(self.settings.upgrade_from))
+
+    def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
+        return member.subscribe(self.rules, self.settings, memory)
+
+    def lead(
+        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
+    ) -> tuple[Memory, Mapping[str, Share]]:
+        led = leader.lead(self.rules, self.settings.topology, topics, members)
+        return replace(memory, closes=led.closes), led.shares
+
+    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+        return member.assigned(self.rules, self.settings, memory, share)
