@@ -1,14 +1,27 @@
 """A group as a person writes it, and what a target's leader makes of it: ``kipcheck assign``."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from conformance.apis.files import (
+    LARGEST,
+    Path,
+    each_once,
+    hex_at,
+    keys_of,
+    list_at,
+    number_at,
+    object_at,
+    partition_at,
+    refuse,
+    shown,
+    text_at,
+)
 from conformance.core.case import Case, Role, step
 from conformance.core.history import Died, Lost, Observation, Refused, Replied, Silent, Unsupported
 from conformance.targets.protocol import BATCH, NotPlayed, Session, Target, Unstable
-from conformance.wire.jsontext import path_of
 from conformance.wire.workbench import Unreadable, object_of
 
 ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -24,10 +37,8 @@ CLASSES: Final = {
 }
 """What our own classes of error mean; any other is the target's, of what it raised."""
 
-Path: TypeAlias = tuple[str | int, ...]
 Group: TypeAlias = dict[str, Any]
 """``topics`` and ``members``, lists, as a leader is given them."""
-LARGEST: Final = (1 << 31) - 1
 
 
 def group(text: str) -> Group:
@@ -129,124 +140,52 @@ def _error(kind: str, why: str) -> tuple[str, bool]:
 
 
 def _group(given: Mapping[str, Any]) -> Group:
-    _keys((), given, ("topics", "members"))
-    topics = _object(("topics",), given.get("topics", {}))
-    members = _object(("members",), given.get("members", {}))
+    keys_of((), given, ("topics", "members"))
+    topics = object_at(("topics",), given.get("topics", {}))
+    members = object_at(("members",), given.get("members", {}))
     found = [_member(("members", id), id, each) for id, each in members.items()]
     static: dict[str, str] = {}
     for each in found:
         if each["instance"] is not None:
             other = static.setdefault(each["instance"], each["id"])
             if other != each["id"]:
-                _refuse(("members", each["id"], "instance"), f"{each['instance']!r} is that of {other!r} already")
+                refuse(("members", each["id"], "instance"), f"{each['instance']!r} is that of {other!r} already")
     return {"topics": [_topic(("topics", name), name, each) for name, each in topics.items()], "members": found}
 
 
 def _topic(path: Path, name: str, given: Any) -> dict[str, Any]:
-    _text(path, name)
+    text_at(path, name)
     if type(given) is int:
-        return {"name": name, "partitions": _number(path, given, 0), "racks": None}
+        return {"name": name, "partitions": number_at(path, given, 0), "racks": None}
     if not isinstance(given, dict):
-        _refuse(path, f'a number of partitions is wanted, or {{"partitions": 3, "racks": [...]}}, not {_a(given)}')
-    _keys(path, given, ("partitions", "racks"))
+        refuse(path, f'a number of partitions is wanted, or {{"partitions": 3, "racks": [...]}}, not {shown(given)}')
+    keys_of(path, given, ("partitions", "racks"))
     racks = given.get("racks")
     if racks is not None:
         racks = [
-            [_text((*path, "racks", n, m), rack) for m, rack in enumerate(_list((*path, "racks", n), each))]
-            for n, each in enumerate(_list((*path, "racks"), racks))
+            [text_at((*path, "racks", n, m), rack) for m, rack in enumerate(list_at((*path, "racks", n), each))]
+            for n, each in enumerate(list_at((*path, "racks"), racks))
         ]
     elif "partitions" not in given:
-        _refuse(path, "how many partitions has it? 'partitions' says it")
-    count = _number((*path, "partitions"), given.get("partitions", len(racks or ())), 0)
+        refuse(path, "how many partitions has it? 'partitions' says it")
+    count = number_at((*path, "partitions"), given.get("partitions", len(racks or ())), 0)
     if racks is not None and len(racks) != count:
-        _refuse((*path, "racks"), f"one list for each of its {count} partitions is wanted, not {len(racks)}")
+        refuse((*path, "racks"), f"one list for each of its {count} partitions is wanted, not {len(racks)}")
     return {"name": name, "partitions": count, "racks": racks}
 
 
 def _member(path: Path, id: str, given: Any) -> dict[str, Any]:
-    _text(path, id)
-    _keys(path, _object(path, given), ("subscription", "owned", "generation", "instance", "rack", "userData"))
-    subscription = _each_once((*path, "subscription"), given.get("subscription", []), _text)
-    owned = _each_once((*path, "owned"), given.get("owned", []), _partition)
+    text_at(path, id)
+    keys_of(path, object_at(path, given), ("subscription", "owned", "generation", "instance", "rack", "userData"))
+    subscription = each_once((*path, "subscription"), given.get("subscription", []), text_at)
+    owned = each_once((*path, "owned"), given.get("owned", []), partition_at)
     instance, rack, user_data = (given.get(key) for key in ("instance", "rack", "userData"))
     return {
         "id": id,
         "subscription": subscription,
         "owned": [list(each) for each in owned],
-        "generation": _number((*path, "generation"), given.get("generation", -1), -LARGEST - 1),
-        "instance": None if instance is None else _text((*path, "instance"), instance),
-        "rack": None if rack is None else _text((*path, "rack"), rack),
-        "userData": None if user_data is None else _hex((*path, "userData"), user_data),
+        "generation": number_at((*path, "generation"), given.get("generation", -1), -LARGEST - 1),
+        "instance": None if instance is None else text_at((*path, "instance"), instance),
+        "rack": None if rack is None else text_at((*path, "rack"), rack),
+        "userData": None if user_data is None else hex_at((*path, "userData"), user_data),
     }
-
-
-def _partition(path: Path, given: Any) -> tuple[str, int]:
-    if not isinstance(given, list) or len(given) != 2:
-        _refuse(path, f'a partition is ["topic", number], not {_a(given)}')
-    return _text((*path, 0), given[0]), _number((*path, 1), given[1], 0)
-
-
-def _each_once(path: Path, given: Any, read: Callable[[Path, Any], Any]) -> list[Any]:
-    found: list[Any] = []
-    known: set[Any] = set()
-    for n, each in enumerate(_list(path, given)):
-        value = read((*path, n), each)
-        if value in known:
-            _refuse((*path, n), f"{json.dumps(value)} stands there twice; leave one out")
-        known.add(value)
-        found.append(value)
-    return found
-
-
-def _keys(path: Path, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in given:
-        if key not in known:
-            _refuse((*path, key), f"no key is called so; there are {', '.join(known)}")
-
-
-def _object(path: Path, given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        _refuse(path, f"an object is wanted, not {_a(given)}")
-    found: dict[str, Any] = given
-    return found
-
-
-def _list(path: Path, given: Any) -> list[Any]:
-    if not isinstance(given, list):
-        _refuse(path, f"a list is wanted, not {_a(given)}")
-    found: list[Any] = given
-    return found
-
-
-def _text(path: Path, given: Any) -> str:
-    if not isinstance(given, str):
-        _refuse(path, f"a text is wanted, not {_a(given)}")
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        _refuse(path, "half a character, which UTF-8 cannot hold")
-    return str(given)
-
-
-def _number(path: Path, given: Any, least: int) -> int:
-    if type(given) is not int:
-        _refuse(path, f"a whole number is wanted, not {_a(given)}")
-    if not least <= given <= LARGEST:
-        _refuse(path, f"a number from {least} to {LARGEST} is wanted, not {_a(given)}")
-    return int(given)
-
-
-def _hex(path: Path, given: Any) -> str:
-    try:
-        return bytes.fromhex(_text(path, given)).hex()
-    except ValueError:
-        _refuse(path, f"hex is wanted, not {_a(given)}")
-
-
-def _a(given: Any) -> str:
-    shown = json.dumps(given)
-    return shown if len(shown) <= 40 else f"{shown[:40]}..."
-
-
-def _refuse(path: Path, why: str) -> NoReturn:
-    raise Unreadable("bad-group", f"{path_of(path)}: {why}")

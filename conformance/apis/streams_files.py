@@ -1,0 +1,228 @@
+"""A group of Streams members in a file of a person: an application, and what each member is and remembers.
+
+Errors everywhere: ``Unreadable``, which says where and what would do.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from conformance.apis.files import (
+    LARGEST,
+    Path,
+    each_once,
+    flag_at,
+    hex_at,
+    keys_of,
+    list_at,
+    number_at,
+    object_at,
+    partition_at,
+    refuse,
+    shown,
+    text_at,
+)
+from conformance.models.assignment import Topic
+from conformance.models.membership import Partitions
+from conformance.models.streams.words import Joining, Memory, Settings, Store, Subtopology, TaskId, Tasks, Topology
+from conformance.wire.workbench import object_of
+
+MOST_PORTS: Final = 65535
+LONGEST: Final = (1 << 63) - 1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Member:
+    """As the file has it."""
+
+    id: str
+    topics: tuple[str, ...]
+    process: str
+    upgrade_from: str | None
+    active: Tasks
+    standby: Tasks
+    sums: tuple[tuple[TaskId, int], ...]
+    end_point: str | None
+    tags: tuple[tuple[str, str], ...]
+    owned: Partitions
+    generation: int
+    data: bytes | None
+    """What it says, where that is known already."""
+
+    def remembers(self, initial: Memory) -> Memory:
+        """What it holds after what the file tells of it, in the version in which it begins."""
+        return Memory(initial.used, initial.unique, self.active, self.standby, self.sums, initial.error)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A file."""
+
+    topics: tuple[Topic, ...]
+    topology: Topology
+    members: tuple[Member, ...]
+
+    def settings(self, member: Member, release: str) -> Settings:
+        """The keys of all tags are those by which standbys are spread (``rack.aware.assignment.tags``)."""
+        keys = sorted({key for each in self.members for key, _ in each.tags})
+        return Settings(
+            release, self.topology, member.process, member.upgrade_from, member.end_point, member.tags, tuple(keys)
+        )
+
+    def joining(self) -> tuple[Joining, ...]:
+        """All members, as their leader has them."""
+        return tuple(map(_joining, self.members))
+
+
+def application(text: str) -> Application:
+    given = object_of(text)
+    keys_of((), given, ("topics", "topology", "members"))
+    topics = tuple(_topic(("topics", name), name, each) for name, each in _object(given, "topics").items())
+    topology = given.get("topology")
+    if topology is None and not topics:
+        refuse(("topics",), 'there is none, and no topology either: {"t": 3} would be one')
+    read = Topology((Subtopology(0, tuple(each.name for each in topics)),))
+    if topology is not None:
+        read = topology_at(("topology",), topology)
+    members = _object(given, "members")
+    if not members:
+        refuse(("members",), 'there is none: {"c1": {}} would be one')
+    return Application(topics, read, tuple(_member(("members", id), id, each, read) for id, each in members.items()))
+
+
+def topology_at(path: Path, given: Any) -> Topology:
+    """A topology, wherever a file has one."""
+    keys_of(path, object_at(path, given), ("subtopologies", "standbys"))
+    path_in = (*path, "subtopologies")
+    found = [_subtopology((*path_in, n), each) for n, each in enumerate(list_at(path_in, given.get("subtopologies")))]
+    if not found:
+        refuse(path_in, 'there is none: {"id": 0, "sources": ["t"]} would be one')
+    known: set[tuple[str | None, int]] = set()
+    stores: set[str] = set()
+    for n, each in enumerate(found):
+        if (each.topology, each.id) in known:
+            refuse((*path_in, n, "id"), f"another subtopology has the number {each.id}")
+        known.add((each.topology, each.id))
+        for m, store in enumerate(each.stores):
+            if store.name in stores:
+                refuse((*path_in, n, "stores", m, "name"), f"another store is called {store.name!r}")
+            stores.add(store.name)
+    return Topology(tuple(found), number_at((*path, "standbys"), given.get("standbys", 0), 0))
+
+
+def _subtopology(path: Path, given: Any) -> Subtopology:
+    keys_of(path, object_at(path, given), ("id", "sources", "repartition", "stores", "copartition", "topology"))
+    if "id" not in given:
+        refuse(path, "which number has it? 'id' says it")
+    sources = each_once((*path, "sources"), given.get("sources", []), _name_at)
+    if not sources:
+        refuse((*path, "sources"), "of which topics does it read? There is none")
+    groups = list_at((*path, "copartition"), given.get("copartition", []))
+    copartition = [each_once((*path, "copartition", n), each, _name_at) for n, each in enumerate(groups)]
+    for n, group in enumerate(copartition):
+        for m, topic in enumerate(group):
+            if topic not in sources:
+                refuse((*path, "copartition", n, m), f"{topic!r} is none of its sources")
+    stores = list_at((*path, "stores"), given.get("stores", []))
+    named = given.get("topology")
+    return Subtopology(
+        number_at((*path, "id"), given["id"], 0),
+        tuple(sources),
+        tuple(each_once((*path, "repartition"), given.get("repartition", []), _name_at)),
+        tuple(_store((*path, "stores", n), each) for n, each in enumerate(stores)),
+        tuple(map(tuple, copartition)),
+        None if named is None else _name_at((*path, "topology"), named),
+    )
+
+
+def _store(path: Path, given: Any) -> Store:
+    keys_of(path, object_at(path, given), ("name", "logged"))
+    return Store(_name_at((*path, "name"), given.get("name")), flag_at((*path, "logged"), given.get("logged", True)))
+
+
+def _topic(path: Path, name: str, given: Any) -> Topic:
+    _name_at(path, name)
+    if isinstance(given, dict):
+        keys_of(path, given, ("partitions",))
+        path, given = (*path, "partitions"), given.get("partitions")
+    return Topic(name, number_at(path, given, 0))
+
+
+def _member(path: Path, id: str, given: Any, topology: Topology) -> Member:
+    _name_at(path, id)
+    keys_of(path, object_at(path, given), (
+        "subscription", "upgradeFrom", "processId", "previousTasks", "standbyTasks", "offsetSums", "userEndPoint",
+        "clientTags", "owned", "generation", "userData",
+    ))  # fmt: skip
+    topics = given.get("subscription")
+    upgrade_from, process, end_point, data = (
+        given.get(key) for key in ("upgradeFrom", "processId", "userEndPoint", "userData")
+    )
+    at = (*path, "offsetSums")
+    offsets = object_at(at, given.get("offsetSums", {})).items()
+    sums = [(_task_at(at, task), number_at((*at, task), each, -LONGEST - 1, LONGEST)) for task, each in offsets]
+    tags = object_at((*path, "clientTags"), given.get("clientTags", {}))
+    return Member(
+        id,
+        tuple(each_once((*path, "subscription"), sorted(topology.source_topics) if topics is None else topics, text_at)),
+        str(uuid.uuid5(uuid.NAMESPACE_OID, id)) if process is None else _uuid_at((*path, "processId"), process),
+        None if upgrade_from is None else text_at((*path, "upgradeFrom"), upgrade_from),
+        _tasks_at((*path, "previousTasks"), given.get("previousTasks", [])),
+        _tasks_at((*path, "standbyTasks"), given.get("standbyTasks", [])),
+        tuple(sorted(sums, key=lambda each: _in_order(each[0]))),
+        None if end_point is None else _end_point_at((*path, "userEndPoint"), end_point),
+        tuple(sorted((_name_at(path, key), text_at((*path, "clientTags", key), each)) for key, each in tags.items())),
+        tuple(each_once((*path, "owned"), given.get("owned", []), partition_at)),
+        number_at((*path, "generation"), given.get("generation", -1), -LARGEST - 1),
+        None if data is None else bytes.fromhex(hex_at((*path, "userData"), data)),
+    )  # fmt: skip
+
+
+def _joining(member: Member) -> Joining:
+    if member.data is None:
+        refuse(("members", member.id, "userData"), "what it says is wanted, in hex: `kipcheck subscribe` makes it")
+    return Joining(member.id, member.topics, member.data, member.owned, member.generation)
+
+
+def _object(given: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return object_at((key,), given.get(key, {}))
+
+
+def _name_at(path: Path, given: Any) -> str:
+    if not (text := text_at(path, given)):
+        refuse(path, "a name is wanted, and it is empty")
+    return text
+
+
+def _uuid_at(path: Path, given: Any) -> str:
+    try:
+        return str(uuid.UUID(text_at(path, given)))
+    except ValueError:
+        refuse(path, f"a uuid is wanted, not {shown(given)}")
+
+
+def _end_point_at(path: Path, given: Any) -> str:
+    host, _, port = text_at(path, given).rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > MOST_PORTS:
+        refuse(path, f"host:port is wanted, not {shown(given)}")
+    return f"{host}:{int(port)}"
+
+
+def _tasks_at(path: Path, given: Any) -> Tasks:
+    return tuple(sorted(each_once(path, given, _task_at), key=_in_order))
+
+
+def _task_at(path: Path, given: Any) -> TaskId:
+    try:
+        task = TaskId.parse(text_at(path, given))
+    except ValueError as wrong:
+        refuse(path, str(wrong))
+    number_at(path, max(task.subtopology, task.partition), 0)
+    return task
+
+
+def _in_order(task: TaskId) -> tuple[str, int, int]:
+    return task.topology or "", task.subtopology, task.partition
