@@ -231,11 +231,13 @@ class Cluster:
         assert isinstance(after.part, Centre)
         if not isinstance(request, Join):
             return after
-        # Whose name is new has not heard of it yet where the join phase goes on.
+        # Whose name is new has not heard of it yet where the join phase goes on, and is there all the same.
         before, now = set(ids(centre.group)), set(ids(after.part.group))
         here = (after.part.held[by - 1] | (now - before)) & now
+        held = list(after.part.held)
+        held[by - 1] = held[by - 1] | here
         kinds = {**dict(after.part.kinds), **dict.fromkeys(here, message.kind)}
-        return Did(after.part._replace(kinds=tuple(sorted(kinds.items()))), after.sends)
+        return Did(after.part._replace(held=tuple(held), kinds=tuple(sorted(kinds.items()))), after.sends)
 
     # Members
 
