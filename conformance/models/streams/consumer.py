@@ -13,7 +13,18 @@ from conformance.models.member.rules import Assignor, Config, Rules
 from conformance.models.member.state import State, Step
 from conformance.models.member.words import Given, Lost, Noted
 from conformance.models.membership import Assigned, Partitions, Subscription
-from conformance.models.streams.words import FUTURE, STREAM, Binary, Fatal, Heard, Joining, Memory, Share
+from conformance.models.streams.words import (
+    ENDLESS,
+    FUTURE,
+    STREAM,
+    Binary,
+    Endless,
+    Fatal,
+    Heard,
+    Joining,
+    Memory,
+    Share,
+)
 
 OLDEST: Final = "0.10.1.0"
 """Consumers before it live while they poll; to the assignor that makes no difference."""
@@ -113,7 +124,8 @@ class StreamsConsumer(Consumer):
         return Transition(replace(state, owned=(), memory=lost), (Lost(state.owned),))
 
     def threw(self, state: State, during: str, thrown: Fatal) -> Step:
-        noted = Noted(Threw(during, thrown.kind, thrown.why))
+        kind = ENDLESS if isinstance(thrown, Endless) else thrown.kind
+        noted = Noted(Threw(during, kind, thrown.why))
         return Transition(self.failed(state, Reaction.RAISE, str(thrown)), (noted,))
 
 

@@ -93,6 +93,7 @@ class Died:
     during: str
     """``subscribe``, ``lead`` or ``assigned``; ``error`` where it was told an error code that ends it."""
     kind: str
+    """The class of the exception, or the name that a model has for it; ``ENDLESS``: what it called never came back."""
     why: str
 
 

@@ -242,6 +242,10 @@ class Fatal(Exception):
         self.why = why
 
 
+ENDLESS: Final = "endless"
+"""In the place of the class of an exception, where there is none."""
+
+
 class Endless(Fatal):
     """It does not come back: given up after the time that a call may take."""
 
