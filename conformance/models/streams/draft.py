@@ -22,7 +22,7 @@ from conformance.models.streams.leader import (
     written,
 )
 from conformance.models.streams.member import AGAIN, ILLEGAL_ARGUMENT, applied, decoded
-from conformance.models.streams.rules import FIRST_PROBED, LINES
+from conformance.models.streams.rules import CONFIG, FIRST_PROBED, LINES
 from conformance.models.streams.tasks import place, work
 from conformance.models.streams.words import (
     FUTURE,
@@ -40,7 +40,7 @@ from conformance.models.streams.words import (
     SubscriptionInfo,
 )
 
-VERSIONS: Final[Mapping[str, int]] = {KIP_268.name: 3, FUTURE: 4}
+VERSIONS: Final[Mapping[str, int]] = {KIP_268.name: 3, FUTURE: 4, f"{FUTURE}@{KIP_268.name}": 4}
 """What the draft's members know, by release."""
 UPGRADES: Final = LINES[: LINES.index("1.1") + 1]
 """Values of ``upgrade.from`` (268-08)."""
@@ -61,7 +61,7 @@ class Draft:
         if upgrade_from is None:
             return Memory(self.latest)
         if upgrade_from not in UPGRADES:
-            raise Misconfigured(f"upgrade.from is {upgrade_from!r}, and can be one of {', '.join(UPGRADES)}")
+            raise Misconfigured(f"upgrade.from is {upgrade_from!r}, and can be one of {', '.join(UPGRADES)}", CONFIG)
         return Memory(1 if upgrade_from == UPGRADES[0] else 2)
 
     def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
@@ -92,7 +92,7 @@ class Draft:
         placement = place(todo, clients, self.settings.topology.standbys)
         info = AssignmentInfo(group.used, self.latest, hosts=hosts_of(group, clients, placement, todo)[0])
         empty = Share((), written(AssignmentInfo(self.latest, self.latest)))
-        shares = dict.fromkeys(group.strangers, empty) | regular(placement, todo, info, {})
+        shares = dict.fromkeys(group.strangers, empty) | regular(placement, todo, info)
         return replace(memory, closes=is_last_bounce(group, self.latest)), shares
 
     def assigned(self, memory: Memory, share: Share, /) -> Heard:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, final
 
 from conformance.models.assignment import Partition, Topic
 from conformance.models.membership import Partitions
@@ -47,6 +48,8 @@ TASK_ASSIGNMENT: Final = "org.apache.kafka.streams.errors.TaskAssignmentExceptio
 ILLEGAL_STATE: Final = "java.lang.IllegalStateException"
 STREAMS: Final = "org.apache.kafka.streams.errors.StreamsException"
 TOPOLOGY: Final = "org.apache.kafka.streams.errors.TopologyException"
+TOPOLOGY_BUILDER: Final = "org.apache.kafka.streams.errors.TopologyBuilderException"
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 STRANGERS: Final = "strangers"
 """The instance of all whom the leader cannot read: no UUID, so nobody else's."""
 FIRST_NAMED: Final = 10
@@ -139,7 +142,10 @@ def _work(rules: Rules, topology: Topology, topics: tuple[Topic, ...]) -> Work |
     if todo.endless:
         raise Endless(STREAMS, "it looks for ever for the size of a repartition topic")
     if todo.uneven:
-        raise Fatal(TOPOLOGY, f"missing, or not co-partitioned: {', '.join(todo.uneven)}")
+        raise Fatal(
+            TOPOLOGY if rules.latest > 2 else TOPOLOGY_BUILDER,
+            f"missing, or not co-partitioned: {', '.join(todo.uneven)}",
+        )
     return todo
 
 
@@ -168,7 +174,7 @@ def _assigned(rules: Rules, topology: Topology, todo: Work, group: Received, ver
         if echoing:
             placement = _claimed(clients, todo)
         owned = {each.id: each.owned for each in group.members} if rules.owns else {}
-        shares = regular(placement, todo, info, owned, rules.announces)
+        shares = regular(placement, todo, info, owned, _warm(rules, clients, todo), rules.announces)
     empty = AssignmentInfo(version, second) if COMMON in rules else AssignmentInfo(rules.latest, rules.latest)
     return {each.id: shares.get(each.id) or Share((), written(empty)) for each in group.members}
 
@@ -197,19 +203,32 @@ def regular(
     placement: Placement,
     todo: Work,
     info: AssignmentInfo,
-    owned: Mapping[str, Partitions],
+    owned: Mapping[str, Partitions] = NOTHING,
+    warm: Mapping[str, frozenset[TaskId]] = NOTHING,
     announces: bool = False,
 ) -> dict[str, Share]:
     """``owned``: partitions that a consumer has still: nobody else gets a task with one of them before it is given up
-    (KIP-429). ``announces``: who waits for such a task is told to come back at once."""
+    (KIP-429). ``warm``: what a consumer keeps ready while it waits for it; ``announces``: it is told to come back at
+    once."""
     owners = {partition: id for id, partitions in owned.items() for partition in partitions}
     shares: dict[str, Share] = {}
     for id, placed in placement.items():
-        free = [task for task in placed.active if not _waits(id, todo.partitions[task], owners)]
-        waits = len(free) < len(placed.active)
+        waits = {task for task in placed.active if _waits(id, todo.partitions[task], owners)}
+        active = tuple(task for task in placed.active if task not in waits)
+        standby = _sorted({*placed.standby, *(waits & warm.get(id, frozenset()))})
         given = replace(info, next_ms=0 if waits and announces else NO_REBALANCE)
-        shares[id] = share(Placed(tuple(free), placed.standby), todo, given)
+        shares[id] = share(Placed(active, standby), todo, given)
     return shares
+
+
+def _warm(rules: Rules, clients: Iterable[Client], todo: Work) -> dict[str, frozenset[TaskId]]:
+    had = {each.id: client.active | client.standby for client in clients for each in client.consumers}
+    match rules.warms:
+        case "all":
+            return dict.fromkeys(had, todo.stateful)
+        case "had":
+            return {id: todo.stateful & tasks for id, tasks in had.items()}
+    return {}
 
 
 def _waits(id: str, partitions: Partitions, owners: Mapping[Partition, str]) -> bool:

@@ -15,6 +15,7 @@ from conformance.models.membership import COOPERATIVE, EAGER
 from conformance.models.streams.departures import REFUSES_LAST, Departure, departures
 from conformance.models.streams.words import Misconfigured
 
+CONFIG: Final = "org.apache.kafka.common.config.ConfigException"
 FIRST_PROBED: Final = 3
 """The lowest version that says what its sender supports (268-48)."""
 
@@ -65,6 +66,9 @@ class Rules:
     """From 2.8.0 on: one member's wish to shut down is told to all (KAFKA-9331)."""
     owns: bool
     """From 2.4.0 on: it withholds what another consumer owns still."""
+    warms: str
+    """What a consumer that waits for such tasks keeps ready meanwhile of those with state: from 2.6.0 on ``all`` of
+    them, from 3.5.2 on those that its instance ``had``, before that none."""
     announces: bool
     """From 2.6.0 on: who waits for such a task is told to rejoin at once (KAFKA-10078)."""
     by_offsets: bool
@@ -100,6 +104,7 @@ class Rules:
             tells_errors=since("2.1.0"),
             shuts_down=since("2.8.0"),
             owns=since("2.4.0"),
+            warms="had" if since("3.5.2") else "all" if since("2.6.0") else "",
             announces=since("2.6.0"),
             by_offsets=since("2.6.0"),
             spares_topologies=since("3.2.0"),
@@ -113,7 +118,7 @@ class Rules:
         if upgrade_from is None or not self.accepts:
             return self.latest
         if upgrade_from not in self.accepts:
-            raise Misconfigured(self.refusal(upgrade_from))
+            raise Misconfigured(self.refusal(upgrade_from), CONFIG)
         if upgrade_from == "0.10.0":
             return 1
         return 2 if LINES.index(upgrade_from) <= LINES.index("1.1") else self.latest
