@@ -9,6 +9,7 @@ from conformance.apis.files import (
     LARGEST,
     Path,
     each_once,
+    failed,
     hex_at,
     keys_of,
     list_at,
@@ -79,7 +80,7 @@ def _lines(
     except NotPlayed:
         why = f"{target.name} has no assignors"
     for each in groups:
-        yield _failed(each) if isinstance(each, Unreadable) else _error("Unsupported", why)
+        yield failed(each.kind, str(each)) if isinstance(each, Unreadable) else failed("Unsupported", why)
 
 
 def _answers(
@@ -95,7 +96,7 @@ def _answers(
         answers = iter(held)
         for each in some:
             if isinstance(each, Unreadable):
-                yield _failed(each)
+                yield failed(each.kind, str(each))
             else:
                 (observation,) = next(answers)
                 yield _shown(observation, each["members"])
@@ -106,15 +107,15 @@ def _shown(observation: Observation, members: Sequence[Mapping[str, Any]]) -> tu
         case Replied():
             return json.dumps(_shares(observation, members), ensure_ascii=False), True
         case Refused(kind, why):
-            return _error(kind, why)
+            return failed(kind, why)
         case Unsupported(reason):
-            return _error("Unsupported", reason)
+            return failed("Unsupported", reason)
         case Died(cause, detail, _):
-            return _error(cause, detail)
+            return failed(cause, detail)
         case Lost(reason):
-            return _error("unstable", reason)
+            return failed("unstable", reason)
         case Silent():
-            return _error("timeout", "it never answered")
+            return failed("timeout", "it never answered")
 
 
 def _shares(answer: Replied, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -126,14 +127,6 @@ def _shares(answer: Replied, members: Sequence[Mapping[str, Any]]) -> dict[str, 
     for member in members:
         shares.setdefault(member["id"], {"partitions": [], "userData": None})
     return dict(sorted(shares.items()))
-
-
-def _failed(why: Unreadable) -> tuple[str, bool]:
-    return _error(why.kind, str(why))
-
-
-def _error(kind: str, why: str) -> tuple[str, bool]:
-    return json.dumps({"error": {"class": kind, "message": why}}, ensure_ascii=False), False
 
 
 # ---- reading a group

@@ -17,6 +17,7 @@ from conformance.commands import (
     play,
     reports as telling,
     run as running,
+    subscribe,
     testee,
     triage,
     vices,
@@ -25,8 +26,8 @@ from conformance.commands import (
 from conformance.commands.declared import EXIT_CODES, OK, Commands
 
 GROUPS = (
-    running, campaign, triage, known, telling, workbench, assign, play, explore, golden, looking, vices, doctor, testee,
-    export, corpus,
+    running, campaign, triage, known, telling, workbench, assign, subscribe, play, explore, golden, looking, vices,
+    doctor, testee, export, corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

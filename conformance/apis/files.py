@@ -89,3 +89,8 @@ def each_once(path: Path, given: Any, read: Callable[[Path, Any], Any]) -> list[
 def shown(given: Any) -> str:
     text = json.dumps(given)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def failed(kind: str, why: str) -> tuple[str, bool]:
+    """A line in the place of a result, and that it is none."""
+    return json.dumps({"error": {"class": kind, "message": why}}, ensure_ascii=False), False

@@ -5,7 +5,7 @@ Errors everywhere: ``Unreadable``, which says where and what would do.
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 from conformance.apis.files import (
@@ -53,7 +53,7 @@ class Member:
 
     def remembers(self, initial: Memory) -> Memory:
         """What it holds after what the file tells of it, in the version in which it begins."""
-        return Memory(initial.used, initial.unique, self.active, self.standby, self.sums, initial.error)
+        return replace(initial, active=self.active, standby=self.standby, sums=self.sums)
 
 
 @final
@@ -157,7 +157,7 @@ def _member(path: Path, id: str, given: Any, topology: Topology) -> Member:
         "subscription", "upgradeFrom", "processId", "previousTasks", "standbyTasks", "offsetSums", "userEndPoint",
         "clientTags", "owned", "generation", "userData",
     ))  # fmt: skip
-    topics = given.get("subscription")
+    topics = sorted(topology.source_topics) if given.get("subscription") is None else given["subscription"]
     upgrade_from, process, end_point, data = (
         given.get(key) for key in ("upgradeFrom", "processId", "userEndPoint", "userData")
     )
@@ -167,7 +167,7 @@ def _member(path: Path, id: str, given: Any, topology: Topology) -> Member:
     tags = object_at((*path, "clientTags"), given.get("clientTags", {}))
     return Member(
         id,
-        tuple(each_once((*path, "subscription"), sorted(topology.source_topics) if topics is None else topics, text_at)),
+        tuple(each_once((*path, "subscription"), topics, text_at)),
         str(uuid.uuid5(uuid.NAMESPACE_OID, id)) if process is None else _uuid_at((*path, "processId"), process),
         None if upgrade_from is None else text_at((*path, "upgradeFrom"), upgrade_from),
         _tasks_at((*path, "previousTasks"), given.get("previousTasks", [])),

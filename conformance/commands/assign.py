@@ -2,10 +2,19 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from conformance.commands.declared import FAILED, NOT_STARTED, OK, USAGE, Commands, complain
+from conformance.commands.declared import FAILED, NOT_STARTED, OK, USAGE, Commands, Parser, complain
+
+if TYPE_CHECKING:
+    from conformance.targets.protocol import Target
+
+STREAM: Final = "stream"
+Line: TypeAlias = tuple[str, bool]
+One: TypeAlias = "Callable[[str, Target, str], Line]"
+Many: TypeAlias = "Callable[[Iterable[str], Target, str], Iterator[Line]]"
 
 
 def add(commands: Commands) -> None:
@@ -13,8 +22,12 @@ def add(commands: Commands) -> None:
 
     made = commands.add("assign", _assign, "what a target's leader assigns to the members of a group", _epilog())
     made.add_argument("--target", default="kafka-python", metavar="T", help="default kafka-python")
-    made.add_argument("--assignor", required=True, choices=ASSIGNORS)
+    made.add_argument("--assignor", required=True, choices=(*ASSIGNORS, STREAM))
     made.add_argument("--edition", default="apache", metavar="E", help="default apache")
+    one_file(made)
+
+
+def one_file(made: Parser) -> None:
     made.add_argument("--batch", action="store_true", help="JSON Lines in and out, one for one")
     made.add_argument(
         "input", nargs="?", default="-", metavar="FILE", help="a file with one JSON object, or - for standard input"
@@ -37,13 +50,31 @@ A key that a member lacks is [], -1 or null. What it owns, and since which gener
 whatever fields it reads, user data included, unless userData (hex) is given. racks: those of the replicas of each
 partition. cooperative-sticky: what the leader sends, without what another member has to give up first.
 
+stream: the group of a Kafka Streams application, by reference or java:kafka-streams:RELEASE; its file is that of
+`kipcheck subscribe`, which makes the userData that every member needs here. The first member leads.
+
 exit codes: 0 assigned, 1 {{"error": {{"class", "message"}}}} in the place of a result, 2 unreadable,
 3 the target did not start; with --batch 1 if any line failed. Classes, of which all others are the target's own:
 {classes}"""
 
 
 def _assign(options: argparse.Namespace) -> int:
+    if options.assignor == STREAM:
+        from conformance import streaming
+
+        return answering(options, streaming.assigned, streaming.assign_lines)
     from conformance import assigning
+
+    name = options.assignor
+    return answering(
+        options,
+        lambda text, target, edition: assigning.assigned(text, target, name, edition),
+        lambda lines, target, edition: assigning.assign_lines(lines, target, name, edition),
+    )
+
+
+def answering(options: argparse.Namespace, one: One, many: Many) -> int:
+    """``one`` for a whole file, ``many`` for its lines with ``--batch``; both by a target, in an edition."""
     from conformance.core.edition import edition
     from conformance.targets.protocol import Broken, Unavailable
     from conformance.targets.roll import target
@@ -51,7 +82,7 @@ def _assign(options: argparse.Namespace) -> int:
 
     try:
         edition(options.edition)
-        asked = target(options.target), options.assignor, options.edition
+        asked = target(options.target), options.edition
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
     except Unavailable as missing:
@@ -65,15 +96,15 @@ def _assign(options: argparse.Namespace) -> int:
                 return complain(missing, USAGE)
         try:
             if options.batch:
-                return _print(assigning.assign_lines(source, *asked))
-            return _print([assigning.assigned(source.read(), *asked)])
+                return _print(many(source, *asked))
+            return _print([one(source.read(), *asked)])
         except Unreadable as wrong:
             return complain(wrong, USAGE)
         except (Broken, Unavailable) as gone:
             return complain(gone, NOT_STARTED)
 
 
-def _print(results: Iterable[tuple[str, bool]]) -> int:
+def _print(results: Iterable[Line]) -> int:
     well = True
     for line, good in results:
         print(line)

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
@@ -145,9 +146,14 @@ class Jars:
         return results
 
     def _running(self) -> Pipe:
+        """Errors: ``Unavailable`` where it cannot be started."""
         if self._pipe is None or self._pipe.over:
-            self._pipe = self._begin()
-            self._pipe.exchange({"type": "hello", "protocol": 1, "run": "streams"}, java.START_SECONDS)
+            try:
+                self._pipe = self._begin()
+                self._pipe.exchange({"type": "hello", "protocol": 1, "run": "streams"}, java.START_SECONDS)
+            except (OSError, Ended) as wrong:
+                self._pipe = None
+                raise artifacts.Unavailable(f"the JVM with kafka-streams does not start: {wrong}") from None
         return self._pipe
 
 
@@ -338,16 +344,11 @@ def plain_memory(memory: Memory) -> dict[str, Any]:
 
 def memory_of(plain: Mapping[str, Any], before: Memory) -> Memory:
     """What the program does not tell is as it was before."""
-    tasks = {key: _tasks(plain[key]) if key in plain else getattr(before, key) for key in ("active", "standby")}
-    sums = plain.get("sums")
-    return Memory(
-        plain.get("used", before.used),
-        plain.get("unique", before.unique),
-        tasks["active"],
-        tasks["standby"],
-        before.sums if sums is None else tuple((task, sums[str(task)]) for task in _tasks(sums)),
-        plain.get("error", before.error),
-    )
+    told: dict[str, Any] = {key: plain[key] for key in ("used", "unique", "error") if plain.get(key) is not None}
+    told |= {key: _tasks(plain[key]) for key in ("active", "standby") if key in plain}
+    if (sums := plain.get("sums")) is not None:
+        told["sums"] = tuple((task, sums[str(task)]) for task in _tasks(sums))
+    return replace(before, **told)
 
 
 def _tasks(plain: Iterable[str]) -> Tasks:
