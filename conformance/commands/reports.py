@@ -6,19 +6,21 @@ from pathlib import Path
 from conformance.commands.declared import EXIT_CODES, OK, USAGE, Commands, complain, say_json
 
 FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
-"""As ``reports.FORMS``; a test holds them together."""
+"""As ``reports.FORMS``; a test holds them together. A matrix has fewer."""
 
 
 def add(commands: Commands) -> None:
     told = commands.add(
-        "report", _report, "the ledger of a run or a campaign, rendered again; exits as that did", EXIT_CODES
+        "report", _report, "what a run, a campaign or a matrix left, rendered again; exits as that did", EXIT_CODES
     )
     told.add_argument(
-        "folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="the --out of one"
-    )
+        "folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR",
+        help="the --out of one, or its ledger.jsonl or matrix.json; of both the one that was written last",
+    )  # fmt: skip
     told.add_argument(
         "--form", choices=(*FORMS, "all"), default="text",
-        help="to standard output; all: every file of the run, anew, beside its ledger (default text)",
+        help="to standard output; all: every file of it, anew, beside its data (default text). A matrix has text, "
+        "html, markdown and json",
     )  # fmt: skip
     told.add_argument(
         "--spark", action="store_true",
@@ -47,6 +49,8 @@ def _report(options: argparse.Namespace) -> int:
     from conformance.core import exits
     from conformance.core.ledger import NAME, missing, read
 
+    if (matrix := _matrix(options.folder)) is not None:
+        return _of_matrix(matrix, options.form)
     path = options.folder if options.folder.is_file() else options.folder / NAME
     try:
         if options.form == "all":
@@ -59,6 +63,30 @@ def _report(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as wrong:
         return complain(wrong, USAGE)
     return exits.UNDECIDED if footer is None else int(footer["exit"])
+
+
+def _matrix(folder: Path) -> Path | None:
+    """The matrix that is there; None where there is none, or a ledger that was written after it."""
+    from conformance.core.ledger import NAME
+    from reports import matrix
+
+    if folder.is_file():
+        return folder if folder.suffix == Path(matrix.NAME).suffix else None
+    found, ledger = folder / matrix.NAME, folder / NAME
+    if not found.is_file():
+        return None
+    later = ledger.is_file() and ledger.stat().st_mtime_ns > found.stat().st_mtime_ns
+    return None if later else found
+
+
+def _of_matrix(path: Path, form: str) -> int:
+    from reports import matrix
+
+    try:
+        print(matrix.write(path) if form == "all" else matrix.render(path, form), end="")
+        return matrix.read(path).exit
+    except (LookupError, OSError, ValueError) as wrong:
+        return complain(wrong, USAGE)
 
 
 def _asked_by_spark(options: argparse.Namespace) -> int:

@@ -1,0 +1,293 @@
+"""The page of a matrix: KIP-268's own table, a table of all pairs for each scenario, what breaks, what was foretold."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from conformance.core.ledger import Line
+from reports.markup import Child, Safe, joined, link, tag
+from reports.matrix import BY, DRAFT, HISTORIES, Matrix, Table
+from reports.page import page
+from reports.words import some
+
+TONES: Final = {"ok": "pass", "breaks": "fail", "refused": "warn", "skipped": "skip"}
+FIX, STAR, UNLIKE, KNOWN = "★", "☆", "≠", "≈"
+"""Signs in a cell: needs the back-ported fix; starred in the KIP without need; unlike its prediction; and known so."""
+FIX_MEANS: Final = "needs the back-ported fix of KAFKA-6054 in the release that it goes to, which 0.10.1 never got"
+Content: TypeAlias = Callable[[str, str], Safe]
+"""The cell of a row and a column."""
+ALONE: Final = {"ok": "works", "breaks": "breaks", "refused": "is refused", None: "says nothing of it"}
+
+
+def html(found: Matrix) -> str:
+    sections = list(_sections(found))
+    return page(
+        f"kipcheck matrix: {found.verdict}",
+        tag("a", "To the tables", class_="jump", href="#kip" if found.of_the_kip else "#tables"),
+        tag("header", _header(found)),
+        tag("main", _nav(sections), (tag("section", part, id=id) for id, _, part in sections)),
+        tag("footer", tag("p", "Made by kipcheck ", found.found["kipcheck"], ". The histories stand in ",
+                          tag("code", f"{HISTORIES}/"), " beside this page.")),
+    )  # fmt: skip
+
+
+def _nav(sections: Sequence[tuple[str, str, Safe]]) -> Safe:
+    items = (tag("li", tag("a", name, href=f"#{id}")) for id, name, _ in sections)
+    return tag("nav", tag("ul", items), aria_label="Parts of this page")
+
+
+def _header(found: Matrix) -> Iterator[Safe]:
+    tone = {0: "pass", 1: "fail"}.get(found.exit, "unknown")
+    yield tag("h1", tag("b", "kipcheck matrix "), "upgrades of Kafka Streams, run with its released jars")
+    say = f"{found.verdict[0].upper()}{found.verdict[1:]}"
+    yield tag(
+        "div",
+        tag("p", say, class_="say"),
+        tag("p", found.counted, class_="plain"),
+        tag("p", f"{found.predicted[0].upper()}{found.predicted[1:]}.", class_="plain"),
+        class_=f"outcome {tone}",
+    )
+    if (seconds := found.found.get("seconds")) is not None:
+        cached = found.found["counts"]["cached"]
+        kept = f", {some(cached, 'cell')} from an earlier run" if cached else ""
+        yield tag("p", f"Took {seconds:,.0f} s{kept}.", class_="hint")
+
+
+def _sections(found: Matrix) -> Iterator[tuple[str, str, Safe]]:
+    """Id, name and what is shown."""
+    if found.differing:
+        yield "unlike", "Unlike predictions", _listed("Unlike what was predicted", found.differing)
+    if found.found["stale"]:
+        yield "stale", "Stale", _stale(found)
+    if found.of_the_kip:
+        yield "kip", "KIP-268's table", _kip(found)
+    yield "tables", "Tables", joined(tag("h2", "All pairs"), _legend(), (_table(found, each) for each in found.tables))
+    if found.broken:
+        yield "broken", "What breaks", _broken(found)
+    yield "predictions", "Predictions", _predictions(found)
+    if found.known:
+        yield "known", "Known deviations", _listed("Known deviations", found.known)
+
+
+# ---- tables
+
+
+def _legend() -> Safe:
+    """Every sign has a word beside it here: nothing is told by colour alone."""
+    words = (
+        ("ok 2", "pass", "works; the group was at rest after two rebalances at most"),
+        ("breaks", "fail", "a requirement is violated, or a member dies"),
+        ("refused", "warn", "a configuration error, before anything runs"),
+        ("skipped", "skip", "was not played; its jars could not be had"),
+    )
+    signs = (
+        (FIX, FIX_MEANS),
+        (STAR, "has a star in the KIP's table; its metadata do not change, and it needs no fix (268-53)"),
+        (UNLIKE, "unlike its prediction"),
+        (KNOWN, "unlike its prediction, as a known deviation"),
+    )
+    rows = [(tag("dt", tag("span", word, class_=f"word {tone}")), tag("dd", what)) for word, tone, what in words]
+    rows += [(tag("dt", tag("b", sign)), tag("dd", what)) for sign, what in signs]
+    told = "Rows are releases from which, columns those to which. A cell leads to the worst of its histories."
+    return joined(tag("p", told, class_="hint"), tag("dl", rows, class_="versus signs"))
+
+
+def _kip(found: Matrix) -> Safe:
+    cells = found.of_the_kip
+    rows, columns = found.sides_of(cells)
+
+    def content(old: str, new: str) -> Safe:
+        cell = cells.get((old, new))
+        if cell is None:
+            return tag("td")
+        return tag("td", _cell(cell, way=cell["scenario"]), class_=TONES[cell["verdict"]])
+
+    hint = (
+        "The cells of the KIP's test matrix, by the names that it has for releases: its 1.2 was released as 2.0, and "
+        "post-1.2 is a member with one metadata version more, which is simulated. Each is upgraded in the way that the "
+        f"KIP has for it, two bounces with upgrade.from or one. {FIX} {FIX_MEANS}."
+    )
+    return joined(
+        tag("h2", "KIP-268's own table"),
+        tag("p", hint, class_="hint"),
+        _grid(found, rows, columns, content, "KIP-268's own table", DRAFT),
+    )
+
+
+def _table(found: Matrix, table: Table) -> Safe:
+    def content(old: str, new: str) -> Safe:
+        cell = found.cell(table.scenario, old, new)
+        if cell is not None:
+            return tag("td", _cell(cell), class_=TONES[cell["verdict"]])
+        why = found.skipped(table.scenario, old, new)
+        return tag("td") if why is None else tag("td", "skipped", class_="skip", title=why)
+
+    grid = _grid(found, table.rows, table.columns, content, f"{table.scenario}: from, to")
+    counted = _counted(found, table.scenario)
+    return joined(
+        tag("h3", table.scenario, tag("span", f" {counted}", class_="small"), id=f"table-{table.scenario}"),
+        tag("p", f"{table.about[0].upper()}{table.about[1:].rstrip('.')}.", class_="hint"),
+        grid,
+    )
+
+
+def _counted(found: Matrix, scenario: str) -> str:
+    verdicts = [each["verdict"] for each in found.cells if each["scenario"] == scenario]
+    words = {"ok": "ok", "breaks": "break", "refused": "refused"}
+    told = (f"{verdicts.count(each)} {word}" for each, word in words.items() if each in verdicts)
+    return ", ".join(told) or "nothing played"
+
+
+def _grid(
+    found: Matrix,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    content: Content,
+    label: str,
+    called: Mapping[str, str] = MappingProxyType({}),
+) -> Safe:
+    """``called``: other names of releases."""
+
+    def head(name: str) -> Child:
+        about = found.releases[name]
+        meta = f"knows {about['latest']}" if about.get("latest") else None
+        shown = f"{called[name]} ({name})" if name in called else name
+        return (shown, tag("p", meta, class_="small") if meta else None)
+
+    def title(name: str) -> str | None:
+        patch, kind = found.releases[name]["patch"], found.releases[name].get("kind")
+        told = [patch if patch != name else None, kind]
+        return ": ".join(filter(None, told)) or None
+
+    tops = (tag("th", head(each), scope="col", title=title(each)) for each in columns)
+    body = (
+        tag("tr", tag("th", head(old), scope="row", title=title(old)), (content(old, new) for new in columns))
+        for old in rows
+    )
+    corner = tag("th", "from ↓ to →", scope="col")
+    inner = tag("table", tag("thead", tag("tr", corner, tops)), tag("tbody", body), class_="grid matrix")
+    return tag("div", inner, class_="scroll fit", tabindex=0, role="region", aria_label=label)
+
+
+def _cell(cell: Line, way: str | None = None) -> Safe:
+    rounds = (" ", tag("b", str(cell["rounds"]))) if cell["rounds"] else None
+    sign = FIX if cell["needs_fix"] else STAR if cell["starred"] else None
+    unlike = UNLIKE if cell["differs"] else KNOWN if cell["known"] else None
+    said = [
+        f"{cell['from']} to {cell['to']}, {cell['scenario']}: {cell['verdict']}",
+        f"{cell['requirement']}: {cell['reason']}" if cell["reason"] and cell["requirement"] else cell["reason"],
+        f"predicted: {cell['predicted']}" if cell["differs"] or cell["known"] else None,
+    ]
+    marks = (tag("span", each, class_="sign") for each in (sign, unlike) if each)
+    parts = (cell["verdict"], rounds, marks)
+    under = tag("span", way, class_="way") if way else None
+    return tag("a", parts, under, href=_history(cell), title="; ".join(filter(None, said)))
+
+
+def _word(verdict: str) -> Safe:
+    return tag("span", verdict, class_=f"word {TONES[verdict]}")
+
+
+def _history(cell: Line) -> str:
+    return f"{HISTORIES}/{cell['case']}.html"
+
+
+# ---- in words
+
+
+def _broken(found: Matrix) -> Safe:
+    return joined(
+        tag("h2", "What breaks, and on what"),
+        tag("p", "Each requirement with the cells that come to it, one of them told in words.", class_="hint"),
+        (_by_requirement(found, id, cells) for id, cells in found.broken.items()),
+    )
+
+
+def _by_requirement(found: Matrix, id: str, cells: Sequence[Line]) -> Safe:
+    about = found.found["requirements"].get(id, {})
+    verdicts = sorted({each["verdict"] for each in cells})
+    title = (
+        map(_word, verdicts),
+        tag("span", id or "no requirement is named", class_="why"),
+        tag("span", f"{some(len(cells), 'cell')} · {about.get('clause', '')}", class_="who"),
+    )
+    inner = tag("div", _of_requirement(about, cells), class_="inside", id=f"requirement-{id or 'none'}")
+    return tag("details", tag("summary", tag("span", title, class_="title")), inner)
+
+
+def _of_requirement(about: Line, cells: Sequence[Line]) -> Iterator[Child]:
+    if about:
+        yield tag("p", about["text"], class_="rule")
+    first = cells[0]
+    yield tag("h4", f"For example {first['from']} to {first['to']}, {first['scenario']}")
+    yield tag("p", first["reason"] or "")
+    yield tag("pre", tag("code", first["play"]), class_="command")
+    by_row: dict[tuple[str, str], list[Line]] = {}
+    for each in cells:
+        by_row.setdefault((each["scenario"], each["from"]), []).append(each)
+    yield tag("h4", "Everywhere that it was met")
+    listed = (
+        tag("li", f"{scenario}, {old} to ",
+            ((", " if number else "", tag("a", each["to"], href=_history(each))) for number, each in enumerate(row)))
+        for (scenario, old), row in by_row.items()
+    )  # fmt: skip
+    yield tag("ul", listed, class_="list")
+
+
+def _listed(title: str, cells: Sequence[Line]) -> Safe:
+    head = tag("tr", (tag("th", each, scope="col") for each in ("cell", "found", "predicted", "what was seen")))
+    return joined(
+        tag("h2", f"{title} ({len(cells)})"),
+        tag(
+            "div",
+            tag("table", tag("thead", head), tag("tbody", map(_row, cells))),
+            class_="scroll", tabindex=0, role="region", aria_label=title,
+        ),
+    )  # fmt: skip
+
+
+def _row(cell: Line) -> Safe:
+    name = tag("a", f"{cell['from']} to {cell['to']}, {cell['scenario']}", href=_history(cell))
+    known = cell["known"]
+    why = (tag("p", known["reason"], " ", link(known["link"], known["link"])),) if known else ()
+    return tag(
+        "tr",
+        tag("th", name, scope="row"),
+        tag("td", _word(cell["verdict"]), " ", tag("span", cell["requirement"] or "", class_="id")),
+        tag("td", cell["predicted"] or "nothing", tag("p", f"by {BY[cell['rule']]}", class_="small")),
+        tag("td", cell["reason"] or "all is well", why),
+    )
+
+
+def _stale(found: Matrix) -> Safe:
+    rows = (
+        tag("li", tag("b", f"{each['from']} to {each['to']}, {each['scenario']}"), f": {each['why']}")
+        for each in found.found["stale"]
+    )
+    return joined(tag("h2", "Known deviations that do not come any more"), tag("ul", rows, class_="list"))
+
+
+def _predictions(found: Matrix) -> Safe:
+    alone = found.text_alone
+    said = [each for each in ALONE if any(pair[0] == each for pair in alone)]
+    verdicts = ("ok", "breaks", "refused")
+    head = tag("tr", (tag("th", each, scope="col") for each in ("the text of the KIP", *verdicts)))
+
+    def row(says: str | None) -> Safe:
+        numbers = (tag("td", f"{alone.get((says, each), 0) or '–'}", class_="num") for each in verdicts)
+        return tag("tr", tag("th", ALONE[says], scope="row"), numbers)
+
+    counts = found.found["counts"]
+    told = (
+        f"Before a cell is played its verdict is foretold. {counts['foreseen']} of {len(found.cells)} cells came out "
+        f"as the text of KIP-268 alone has it; {counts['fitted']} as only what was known of releases beforehand has "
+        f"it; {counts['observed']} by rules that were made after the cell had been played, which foretell nothing but "
+        f"that it stays so."
+    )
+    return joined(
+        tag("h2", "What was foretold"),
+        tag("p", told),
+        tag("p", "What the text of the KIP by itself says of the cells, and what came of them:", class_="hint"),
+        tag("div", tag("table", tag("thead", head), tag("tbody", map(row, said))), class_="scroll", tabindex=0,
+            role="region", aria_label="What the text of the KIP foretells, and what came of it"),
+    )  # fmt: skip
