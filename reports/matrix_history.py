@@ -145,10 +145,15 @@ def _seen(seen: Line, guilty: bool) -> Safe:
 def _blob(blob: Line) -> Safe:
     says = {"subscription": f"what {blob['member']} says", "assignment": f"what {blob['member']} is sent"}[blob["kind"]]
     size = len(blob["hex"]) // 2
-    open_ = any(each.get("guilty") for each in blob["rows"])
+    guilty = any(each.get("guilty") for each in blob["rows"])
     summary = tag("summary", f"{says}: {some(size, 'byte')}", class_="small")
-    inner = _rows(blob["rows"]) if blob["rows"] else tag("pre", tag("code", blob["hex"] or "(no bytes)"))
-    return tag("details", summary, inner, class_="more", open=open_)
+    inner = _rows(blob["rows"]) if guilty else tag("pre", _listed(blob["rows"]) or blob["hex"] or "(no bytes)")
+    return tag("details", summary, inner, class_="more", open=guilty)
+
+
+def _listed(rows: Sequence[Line]) -> str:
+    """The same without marks, in fewer bytes: a page has many of them."""
+    return "\n".join(f"{row['offset']:>4}  {row['field']} = {_brief(row['value'])}" for row in rows)
 
 
 def _rows(rows: Sequence[Line]) -> Safe:
