@@ -2,19 +2,83 @@
 
 from collections.abc import Iterator
 
-from conformance.core.case import Role
 from conformance.core.history import History
 from conformance.core.verdict import Violation
-from conformance.invariants.registry import invariant
+from conformance.invariants.streams_leaders import deployed, is_whole
+from conformance.invariants.streams_reading import FIRST_PROBED, Fell, Given, Life, Round, promised, story
+from conformance.invariants.streams_versions import is_to_be_refused
+from conformance.models.streams.operations import ShutDown
+from conformance.models.streams.words import ASSIGNMENT_ERROR, INCOMPLETE_SOURCE_TOPICS, SHUTDOWN_REQUESTED
+
+FIRST_NAMED = 10
+"""The first metadata version in which tasks can have the name of a topology."""
 
 
-@invariant("streams/lives", "268-26", "268-28", role=Role.OPERATOR_TOOL)
-def lives(history: History) -> Iterator[Violation]:
-    """No thread ends with an exception but where it has to."""
-    yield from ()
-
-
-@invariant("streams/assigns", "268-26", "grp-09", role=Role.OPERATOR_TOOL)
+@promised("streams/assigns", "268-26", "grp-09")
 def assigns(history: History) -> Iterator[Violation]:
     """An assignment comes to an end."""
-    yield from ()
+    for round in story(history).rounds:
+        for each in round.fell:
+            if each.is_endless:
+                why = f"{each.life or each.seen.member} never comes back from {each.seen.during} in {round.where}"
+                yield Violation(f"{why}: {each.seen.why}", (round.at, each.at), "an answer", "none", shape=("endless",))
+
+
+@promised("streams/lives", "268-26", "268-28")
+def lives(history: History) -> Iterator[Violation]:
+    """No thread ends with an exception but where it has to.
+
+    It has to by the edition (268-14, 268-32, 268-35), where it cannot read what it gets or write what it uses (which
+    others are blamed for), where something is missing that it reads, and where it was told to.
+    """
+    found = story(history)
+    for number, round in enumerate(found.rounds):
+        for each in round.fell:
+            if each.life is None or each.is_endless:
+                continue
+            if not _has_to(history, found.rounds[: number + 1], each, each.life):
+                what = f"{each.seen.kind}: {each.seen.why}"
+                why = f"{each.life} ends in step {each.at + 1}, after {round.where}, with {what}"
+                yield Violation(why, (round.at, each.at), "it lives", each.seen.kind,
+                                shape=("ends", each.seen.during, each.seen.kind.rpartition(".")[2]))  # fmt: skip
+
+
+def _has_to(history: History, rounds: list[Round], fell: Fell, life: Life) -> bool:
+    todo = deployed(history)
+    named = any(task.topology for task in todo.tasks)
+    last = rounds[-1]
+    match fell.seen.during:
+        case "subscribe":
+            # What it used in the end nobody but itself can say: who comes above its own latest is told of elsewhere.
+            heard = [one for one in reversed(last.heard) if one.life is life]
+            used = heard[0].seen.used if heard else life.latest
+            return used > life.latest or (named and used < FIRST_NAMED)
+        case "lead":
+            unknown = bool(last.futures) and life.bound("268-14")
+            return unknown or last.is_hard_mix or not is_whole(todo) or (named and last.lowest < FIRST_NAMED)
+        case "assigned":
+            given = _last_given(rounds, life)
+            return given is not None and _is_nothing(given, rounds, life)
+    given = _last_given(rounds, life)
+    code = given.info.error if given is not None and given.info is not None else 0
+    if code == INCOMPLETE_SOURCE_TOPICS:
+        return not is_whole(todo)
+    if code == SHUTDOWN_REQUESTED:
+        return any(isinstance(each, ShutDown) for each in story(history).events[: fell.at + 1])
+    unnamed = named and any(each.lowest < FIRST_NAMED for each in rounds)
+    return code == ASSIGNMENT_ERROR and (unnamed or any(each.is_hard_mix for each in rounds))
+
+
+def _last_given(rounds: list[Round], life: Life) -> Given | None:
+    return next((each for round in reversed(rounds) for each in reversed(round.given) if each.life is life), None)
+
+
+def _is_nothing(given: Given, rounds: list[Round], life: Life) -> bool:
+    """Must a member refuse what it gets?"""
+    info = given.info
+    if info is None or info.used > life.latest:
+        return True
+    told = next((found for round in reversed(rounds) if (found := round.told(life)) is not None), None)
+    if told is None or life.latest < FIRST_PROBED:
+        return False
+    return is_to_be_refused(life, told.info.used, info) if life.bound("268-35") else info.used > told.info.used

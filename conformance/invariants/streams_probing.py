@@ -1,44 +1,225 @@
-"""Version probing as a whole: it ends, and the group comes to the newest version that all support."""
+"""Version probing as a whole: it ends, nobody does it for nothing, and all come to the newest version they share."""
 
 from collections.abc import Iterator
 
-from conformance.core.case import Role
 from conformance.core.history import History
 from conformance.core.verdict import Violation
-from conformance.invariants.registry import invariant
+from conformance.invariants.streams_reading import (
+    FIRST_PROBED,
+    NOTHING,
+    Heard,
+    Life,
+    Round,
+    Stretch,
+    heard,
+    is_among,
+    is_draft,
+    promised,
+    story,
+    stretches,
+)
+from conformance.invariants.streams_versions import begins_in, has_cause, is_held_back
+from conformance.models.streams.happenings import Present
+from conformance.models.streams.operations import Settle, Start
+from conformance.models.streams.words import AssignmentInfo
+
+GENERATIONS = 3
+"""So many for each thing that befell the group are enough until it rests: to meet, to ask for another version or to
+give up what has to move, and to take it up."""
+BOUNCED = 2
+"""So many after a bounce, as released from 2.4 on (268-37); one more where cooperative members hand something over."""
+CHANGES = 3
+"""So often a process changes its version at most until the group rests again, if nothing else happens."""
+LEAVES = "2.0.0-2.5.1"
+"""Releases whose members leave the group to subscribe afresh; later ones stay in (268-18)."""
+UNIQUE = 8
+"""The first metadata version in which no two subscriptions are alike (268-45)."""
 
 
-@invariant("streams/probing-ends", "268-24", "268-37", role=Role.OPERATOR_TOOL)
+@promised("streams/probing-ends", "268-24", "268-37")
 def probing_ends(history: History) -> Iterator[Violation]:
     """A group that is left alone comes to rest, after few rebalances for each thing that befell it."""
-    yield from ()
+    events = story(history).events
+    for each in stretches(history):
+        numbers = [one.number for one in each.rounds]
+        if each.rests is None:
+            why = f"after generations {_few(numbers)} the group does not rest"
+            yield Violation(why, (each.last,), "rest", "no rest", shape=("restless",))
+            return
+        befell = events[each.first : each.last + 1]
+        most = GENERATIONS * len(befell)
+        match [one for one in befell if not isinstance(one, Settle)]:
+            case [Start()] | [] if len(befell) <= 2 and each.first and _are_bound(each):
+                most = BOUNCED + any(one.told.owned for round in each.rounds for one in round.members)
+        if len(numbers) > most:
+            steps = f"steps {each.first + 1} to {each.last + 1}"
+            why = f"{steps} cost the group {len(numbers)} generations, {_few(numbers)}"
+            yield Violation(why, (each.first, each.last), f"at most {most}", str(len(numbers)), shape=("generations",))
+        yield from _wavering(each)
 
 
-@invariant("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37", role=Role.OPERATOR_TOOL)
+def _are_bound(stretch: Stretch) -> bool:
+    """By the bound of a bounce?"""
+    lives = [one.life for round in stretch.rounds for one in round.members]
+    return all(life is not None and life.bound("268-37") and not is_among(life.release, LEAVES) for life in lives)
+
+
+def _wavering(stretch: Stretch) -> Iterator[Violation]:
+    """Within its last step, in which nobody does anything to the group."""
+    changes: dict[Life, list[Heard]] = {}
+    for round in stretch.rounds:
+        for each in round.heard:
+            if each.at == stretch.last and each.seen.used != each.seen.before:
+                changes.setdefault(each.life, []).append(each)
+    for life, found in changes.items():
+        if len(found) > CHANGES:
+            used = ", ".join(str(each.seen.used) for each in found)
+            why = f"{life} goes to versions {used} in step {stretch.last + 1}, in which nothing else happens"
+            yield Violation(why, (stretch.last,), "one version", used, shape=("wavers",))
+
+
+def _few(generations: list[int]) -> str:
+    told = [str(each) for each in generations]
+    return ", ".join(told if len(told) < 6 else [*told[:3], "...", told[-1]]) or "none"
+
+
+# Who asks for a rebalance
+
+
+@promised("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37")
 def last_rebalance(history: History) -> Iterator[Violation]:
-    """Who asks for one more rebalance: whose version has to fall; whose version rises, in silence up to 2.3.0; in the draft the leader alone."""
-    yield from ()
+    """One more rebalance is asked for by whoever has to by its edition: whose version falls, whose version rises, or
+    the leader alone."""
+    for round, each, info in heard(history):
+        subscribed = round.told(each.life)
+        if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-17"):
+            continue
+        cause = _cause(each.life, subscribed.info.used, info, round)
+        asked = each.seen.rejoin.when
+        told = f"{each.life} subscribed in {subscribed.info.used}, was sent {info.used} with {info.supported} behind it"
+        if cause and asked in NOTHING:
+            why = f"{told} in {round.where}, and asks for no rebalance: {cause}"
+            yield Violation(why, (round.at, each.at), "a rebalance", "none", shape=("rejoin", "none"))
+        elif not cause and asked not in NOTHING and not _has_other_causes(each.life):
+            why = f"{told} in {round.where}, and asks for a rebalance, which is not for it to do"
+            yield Violation(why, (round.at, each.at), "none", "a rebalance", shape=("rejoin", "needless"))
+        elif cause and (leaves := is_draft(each.life.release) or is_among(each.life.release, LEAVES)) != (
+            asked == "again"
+        ):
+            how = {True: "subscribes afresh", False: "stays in and rejoins"}
+            why = f"{told} in {round.where}, and {how[not leaves]}"
+            yield Violation(why, (round.at, each.at), how[leaves], how[not leaves], shape=("rejoin", asked))
 
 
-@invariant("streams/rejoins", "268-18", "268-24", role=Role.OPERATOR_TOOL)
+def _cause(life: Life, used: int, info: AssignmentInfo, round: Round) -> str:
+    """Why a member has to ask for a rebalance because of versions; empty where it must not."""
+    if is_draft(life.release):
+        if info.supported < used:
+            return "its version falls"
+        last = FIRST_PROBED <= round.lowest < life.latest <= round.supported
+        return "it leads, and all know its version" if last and round.leader is life else ""
+    if life.bound("268-36"):
+        return "the assignment is older" if info.used < used else ""
+    return "its version changes" if has_cause(used, info) else ""
+
+
+def _has_other_causes(life: Life) -> bool:
+    """From 2.6 on: tasks that it waits for, an end point that is not in the map."""
+    return not is_draft(life.release) and not is_among(life.release, LEAVES)
+
+
+@promised("streams/rejoins", "268-18", "268-24")
 def rejoins(history: History) -> Iterator[Violation]:
-    """Who asked for a rebalance at once gets one before the group rests."""
-    yield from ()
+    """Who asked for a rebalance at once gets one before the group rests.
+
+    Not where its subscription would be the same as before: coordinators pass over that.
+    """
+    for each in stretches(history):
+        if each.rests is None:
+            continue
+        for round in each.rounds:
+            for one in round.heard if round.number == each.rests.generation else ():
+                differs = one.seen.used != one.seen.before or (one.seen.used >= UNIQUE and one.life.bound("268-45"))
+                if one.seen.rejoin.when not in NOTHING and differs and one.life in each.running:
+                    why = f"{one.life} asks for a rebalance in generation {round.number}, and the group rests in that"
+                    yield Violation(why, (one.at, each.last), f"a generation after {round.number}", "none",
+                                    shape=("no rebalance",))  # fmt: skip
 
 
-@invariant("streams/successive-differ", "268-45", role=Role.OPERATOR_TOOL)
+@promised("streams/successive-differ", "268-45")
 def successive_differ(history: History) -> Iterator[Violation]:
     """Two subscriptions of a member, one after the other, differ."""
-    yield from ()
+    last: dict[Life, tuple[Round, int]] = {}
+    for round in story(history).rounds:
+        for each in round.members:
+            if each.life is None or each.info.used < UNIQUE or not each.life.bound("268-45"):
+                continue
+            before, unique = last.get(each.life, (round, None))
+            if unique == each.info.unique:
+                why = (
+                    f"{each.life} says {each.info.unique} in its unique byte in generation {before.number}, and the "
+                    f"same in generation {round.number}"
+                )
+                yield Violation(why, (before.at, round.at), f"not {unique}", str(unique), shape=("the same",))
+            last[each.life] = round, each.info.unique
 
 
-@invariant("streams/upgraded", "268-12", "268-13", "268-22", "268-23", "268-26", role=Role.OPERATOR_TOOL)
+# Where it ends
+
+
+@promised("streams/upgraded", "268-12", "268-13", "268-22", "268-23", "268-26")
 def upgraded(history: History) -> Iterator[Violation]:
-    """A group that rests has all its members and speaks the newest version that all support."""
-    yield from ()
+    """A group that rests has all its members, and speaks the newest version that all support."""
+    for each in stretches(history):
+        if each.rests is None:
+            continue
+        present = {one.member: one for one in each.rests.members}
+        for life in each.running:
+            if life.member not in present:
+                why = f"the group rests in generation {each.rests.generation}, and {life} is not in it"
+                yield Violation(why, (life.began, each.last), f"{life.member} in the group", "not there",
+                                shape=("upgraded", "missing"))  # fmt: skip
+        round = story(history).round(each.rests.generation)
+        lives = [life for life in each.running if life.member in present]
+        if round is not None and lives and {one.life for one in round.members} == {*lives}:
+            yield from _at_rest(each, round, lives, present)
 
 
-@invariant("streams/no-probing", "268-46", role=Role.OPERATOR_TOOL)
+def _at_rest(stretch: Stretch, round: Round, lives: list[Life], present: dict[str, Present]) -> Iterator[Violation]:
+    common = min(begins_in(life) or 0 if is_held_back(life) else life.latest for life in lives)
+    at = (round.at, stretch.last)
+    silent = [life for life in lives if life.bound("268-36") and not is_draft(life.release)]
+    if not silent and round.lowest != common:
+        who = ", ".join(map(str, lives))
+        why = f"{who} rest in generation {round.number}, and speak {round.lowest}; all know {common}"
+        yield Violation(why, at, f"version {common}", f"version {round.lowest}",
+                        shape=("upgraded", "below" if round.lowest < common else "above"))  # fmt: skip
+    alike = len({life.latest for life in lives}) == 1
+    if common < FIRST_PROBED or not (alike or all(life.bound("268-37") for life in lives)):
+        return
+    for life in lives:
+        used = present[life.member].used
+        if used != common and (not silent or len(silent) == len(lives)):
+            why = f"{life} rests in generation {round.number} and uses {used}; all know {common}"
+            yield Violation(why, at, f"version {common}", f"version {used}",
+                            shape=("upgraded", "uses less" if used < common else "uses more"))  # fmt: skip
+
+
+@promised("streams/no-probing", "268-46")
 def no_probing(history: History) -> Iterator[Violation]:
-    """Between releases with the same latest version nobody changes its version, nor asks for a rebalance because of it."""
-    yield from ()
+    """Between releases with the same latest version nobody changes its version, nor rejoins to change it."""
+    found = story(history)
+    for round in found.rounds:
+        lives = {each.life for each in found.scenes if each.life is not None and each.life.began <= round.at}
+        if len({life.latest for life in lives}) > 1 or any(
+            is_held_back(life) or not life.bound("268-46") for life in lives
+        ):
+            return
+        for each in round.members:
+            if each.life is not None and each.info.used != (latest := each.life.latest):
+                why = f"{each.life} says {each.info.used} in {round.where}, and all that ever joined know {latest}"
+                yield Violation(why, (round.at,), str(latest), str(each.info.used), shape=("probing", "says"))
+        for one in round.heard:
+            if one.seen.rejoin.when == "again":
+                why = f"{one.life} subscribes afresh after {round.where}, and all that ever joined know the same"
+                yield Violation(why, (round.at, one.at), "no rebalance", "one more", shape=("probing", "rejoins"))

@@ -1,56 +1,325 @@
 """Who runs which task of a Streams application, in every mix of releases and after every failure."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import combinations
+from typing import NamedTuple, TypeAlias
 
-from conformance.core.case import Role
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Violation
-from conformance.invariants.registry import invariant
+from conformance.invariants.streams_leaders import deployed, is_whole, listed
+from conformance.invariants.streams_reading import (
+    FIRST_PROBED,
+    Given,
+    Life,
+    Round,
+    heard,
+    is_among,
+    is_draft,
+    led,
+    promised,
+    story,
+    stretches,
+)
+from conformance.models.assignment import Partition, listed as listed_partitions
+from conformance.models.happenings import Ended, Gave, PutOut, Took
+from conformance.models.membership import Partitions
+from conformance.models.streams.happenings import Died
+from conformance.models.streams.tasks import Work
+from conformance.models.streams.words import AssignmentInfo, TaskId, by_topic
+
+FOR_ALL = "0.10.0.0-2.5.1"
+"""Releases whose leaders give standbys of tasks without state too."""
+STANDBYS_BY_HOST = 6
+"""The first metadata version in which standbys have a map of hosts."""
 
 
-@invariant("streams/one-owner", "268-28", role=Role.OPERATOR_TOOL)
+class Share(NamedTuple):
+    """What a leader gives to a member, who has an instance."""
+
+    given: Given
+    info: AssignmentInfo
+    process: str
+    end_point: str | None
+    """That the leader knows of."""
+
+    @property
+    def name(self) -> str:
+        return self.given.name
+
+    @property
+    def active(self) -> frozenset[TaskId]:
+        return frozenset(self.info.active)
+
+
+def shares(round: Round, leader: Life) -> list[Share]:
+    """All that were made, if none is an error; of a member that nobody can tell from another, none."""
+    found = []
+    for each in round.given:
+        if each.info is None or each.info.error:
+            return []
+        told = [one for one in round.members if one.told.member == each.sent.member]
+        if len(told) == 1:
+            info = told[0].info
+            known = 2 <= info.used <= leader.latest
+            found.append(Share(each, each.info, info.process, info.end_point if known else None))
+    return found
+
+
+# One owner
+
+
+@promised("streams/one-owner", "268-28")
 def one_owner(history: History) -> Iterator[Violation]:
     """No task is active in two members in one generation."""
-    yield from ()
+    for round, first, second in _shared(history, known=False):
+        yield _twice(round, first, second)
+    for each in stretches(history):
+        present = each.rests.members if each.rests is not None else ()
+        for one, other in combinations(present, 2):
+            both = {*one.active} & {*other.active}
+            if both:
+                why = f"{one.member} and {other.member} both run {listed(both)} when the group rests"
+                yield Violation(why, (each.last,), f"{listed(both)} once", "twice", shape=("two owners", "at rest"))
 
 
-@invariant("streams/shared-while-probing", "268-43", role=Role.OPERATOR_TOOL, grade=Grade.INFO)
+@promised("streams/shared-while-probing", "268-43", grade=Grade.INFO)
 def shared_while_probing(history: History) -> Iterator[Violation]:
     """Threads of one instance get the same partitions while somebody is probed."""
-    yield from ()
+    for round, first, second in _shared(history, known=True):
+        yield _twice(round, first, second)
 
 
-@invariant("streams/handed-over", "268-38", "268-28", role=Role.OPERATOR_TOOL)
+def _shared(history: History, known: bool) -> Iterator[tuple[Round, Share, Share]]:
+    """``known``: of releases of which that is known, or all else."""
+    for round, leader in led(history):
+        leaks = leader.bound("268-43") and not is_draft(leader.release) and bool(round.futures)
+        for first, second in combinations(shares(round, leader), 2):
+            known_leak = leaks and first.process == second.process
+            if known_leak == known and (first.active & second.active or _read_twice(first, second)):
+                yield round, first, second
+
+
+def _read_twice(first: Share, second: Share) -> set[Partition]:
+    return {*first.given.sent.partitions} & {*second.given.sent.partitions}
+
+
+def _twice(round: Round, first: Share, second: Share) -> Violation:
+    both = first.active & second.active
+    what = listed(both) if both else listed_partitions(sorted(_read_twice(first, second)))
+    why = f"{first.name} and {second.name} are both given {what} in {round.where}"
+    at = (round.at, first.given.at, second.given.at)
+    return Violation(why, tuple(dict.fromkeys(at)), f"{what} once", "twice", shape=("two owners", "one generation"))
+
+
+class Holding(NamedTuple):
+    life: Life
+    generation: int
+    since: int
+
+
+@promised("streams/handed-over", "268-38", "268-28")
 def handed_over(history: History) -> Iterator[Violation]:
     """Nobody takes up what a member in place has not given up."""
-    yield from ()
+    held: dict[Partition, Holding] = {}
+    for each in story(history).scenes:
+        match each.moment.seen:
+            case Took(_, generation, partitions) if each.life is not None:
+                for partition in partitions:
+                    had = held.get(partition)
+                    if had is not None and had.life is not each.life and had.generation != generation:
+                        what = listed_partitions([partition])
+                        why = (
+                            f"{had.life} has {what} since step {had.since + 1}, generation {had.generation}, and has "
+                            f"not given it up; {each.life} takes it up in step {each.at + 1}, generation {generation}"
+                        )
+                        yield Violation(why, (had.since, each.at), f"{what} in one member", "in two",
+                                        shape=("two owners", "across generations"))  # fmt: skip
+                    held[partition] = Holding(each.life, generation, each.at)
+            case Gave(partitions=partitions):
+                for partition in partitions:
+                    if partition in held and held[partition].life is each.life:
+                        del held[partition]
+            case Ended() | PutOut() | Died():
+                held = {partition: had for partition, had in held.items() if had.life is not each.life}
 
 
-@invariant("streams/all-owned", "268-28", "268-13", "268-31", role=Role.OPERATOR_TOOL)
+# Every task
+
+
+@promised("streams/all-owned", "268-28", "268-13", "268-31")
 def all_owned(history: History) -> Iterator[Violation]:
     """In a group that rests every task is active in some member."""
-    yield from ()
+    todo = deployed(history)
+    if not is_whole(todo):
+        return
+    for each in stretches(history):
+        if each.rests is None or not each.rests.members:
+            continue
+        round = story(history).round(each.rests.generation)
+        at = (each.last,) if round is None else (round.at, each.last)
+        who = ", ".join(one.member for one in each.rests.members)
+        where = f"the group of {who} rests in generation {each.rests.generation}"
+        idle = {*todo.tasks}.difference(*(one.active for one in each.rests.members))
+        if idle:
+            yield Violation(f"{where}, and nobody runs {listed(idle)}", at, "every task runs", f"not {listed(idle)}",
+                            shape=("idle",))  # fmt: skip
+        unread = {*todo.task}.difference(*(one.partitions for one in each.rests.members))
+        if unread and not idle:
+            what = listed_partitions(sorted(unread))
+            yield Violation(f"{where}, and nobody reads {what}", at, "all is read", f"not {what}", shape=("unread",))
 
 
-@invariant("streams/tasks-match", "268-44", role=Role.OPERATOR_TOOL)
+@promised("streams/tasks-match", "268-44")
 def tasks_match(history: History) -> Iterator[Violation]:
-    """What the task manager runs is what the consumer owns; up to 2.3.1 it keeps its old tasks while it is probed."""
-    yield from ()
+    """What the task manager runs is what was assigned; up to 2.3.1 it keeps its old tasks while it is probed."""
+    for round, each, info in heard(history):
+        subscribed = round.told(each.life)
+        if each.given is None or subscribed is None or not each.life.bound("268-44"):
+            continue
+        at = (round.at, each.at)
+        where = f"{each.life} in {round.where}"
+        if {*each.seen.partitions} != {*each.given.sent.partitions}:
+            got, sent = listed_partitions(each.seen.partitions), listed_partitions(each.given.sent.partitions)
+            yield Violation(f"{where} was sent {sent}, and has {got}", at, sent, got, shape=("match", "partitions"))
+        elif keeps_its_tasks(each.life, subscribed.info.used, info):
+            if each.seen.applied:
+                why = f"{where} changes its version and runs {listed(set(each.seen.active))} at once"
+                yield Violation(why, at, "what it ran before", "what it was sent", shape=("match", "applied"))
+        elif {*each.seen.active} != {*info.active} or not each.seen.applied:
+            sent, runs = listed(set(info.active)), listed(set(each.seen.active))
+            yield Violation(f"{where} was sent {sent}, and runs {runs}", at, sent, runs, shape=("match", "active"))
+        elif not {task for task, _ in info.standby} <= {*each.seen.standby}:
+            sent, keeps = listed({task for task, _ in info.standby}), listed(set(each.seen.standby))
+            why = f"{where} was sent {sent} to keep ready, and keeps {keeps}"
+            yield Violation(why, at, sent, keeps, shape=("match", "standby"))
 
 
-@invariant("streams/pairs", "268-51", "268-28", role=Role.OPERATOR_TOOL)
+def keeps_its_tasks(life: Life, used: int, info: AssignmentInfo) -> bool:
+    """Does it rejoin before it looks at its tasks (KAFKA-8972)?"""
+    if not life.bound("268-30") or info.used < FIRST_PROBED:
+        return False
+    return info.used < used or (life.bound("268-35") and info.supported > used)
+
+
+@promised("streams/pairs", "268-51", "268-28")
 def pairs(history: History) -> Iterator[Violation]:
     """Active tasks pair with partitions: one for each, in the order of topics and numbers."""
-    yield from ()
+    todo = deployed(history)
+    for round, leader in led(history):
+        for each in shares(round, leader):
+            partitions = by_topic(each.given.sent.partitions)
+            wanted = [_task(todo, one, each.info) for one in partitions]
+            if [*each.info.active] != wanted:
+                got = ", ".join(map(str, each.info.active)) or "none"
+                where = f"{each.name} is given {listed_partitions(partitions)} with tasks {got} in {round.where}"
+                meant = ", ".join("no task at all" if one is None else str(one) for one in wanted) or "none"
+                how = "number" if len(wanted) != len(each.info.active) else "order"
+                yield Violation(where, (round.at, each.given.at), meant, got, shape=("pairs", how))
 
 
-@invariant("streams/standbys", "268-51", "268-28", role=Role.OPERATOR_TOOL)
+def _task(todo: Work, partition: Partition, info: AssignmentInfo) -> TaskId | None:
+    """Who reads it; below version 10 there is no place for the name of a topology."""
+    task = todo.task.get(partition)
+    return task if task is None or info.used >= 10 else task._replace(topology=None)
+
+
+# Standbys and hosts
+
+
+@promised("streams/standbys", "268-51", "268-28")
 def standbys(history: History) -> Iterator[Violation]:
     """Standby tasks are as many as asked for, where instances suffice, and never where the task runs."""
-    yield from ()
+    todo, copies = deployed(history), story(history).deployed.topology.standbys
+    if not is_whole(todo):
+        return
+    at_rest = {each.rests.generation for each in stretches(history) if each.rests is not None and each.rests.members}
+    for round, leader in led(history):
+        found = shares(round, leader)
+        yield from _misplaced(round, found, todo, for_all=is_among(leader.release, FOR_ALL) or is_draft(leader.release))
+        if round.number not in at_rest or round.futures or len(found) != len(round.members):
+            continue
+        instances = {each.process for each in found}
+        wanted = min(copies, len(instances) - 1)
+        for task in sorted(todo.stateful):
+            keeping = [each for each in found if any(one == task for one, _ in each.info.standby)]
+            if len(keeping) != wanted:
+                who = " and ".join(each.name for each in keeping) or "nobody"
+                why = f"{who} keeps {task} ready in {round.where}, of {len(instances)} instances"
+                yield Violation(why, (round.at,), f"{wanted} standbys", str(len(keeping)),
+                                shape=("standbys", "few" if len(keeping) < wanted else "many"))  # fmt: skip
 
 
-@invariant("streams/hosts", "268-03", "268-02", role=Role.OPERATOR_TOOL)
+def _misplaced(round: Round, found: list[Share], todo: Work, for_all: bool) -> Iterator[Violation]:
+    runs = {task: each for each in found for task in each.active}
+    for each in found:
+        at = tuple(dict.fromkeys((round.at, each.given.at)))
+        for task, partitions in each.info.standby:
+            owner = runs.get(task)
+            if owner is not None and owner.process == each.process:
+                why = f"{each.name} is to keep {task} ready, which {owner.name} of its instance runs, in {round.where}"
+                yield Violation(why, at, "another instance", "the same", shape=("standbys", "where it runs"))
+            if not for_all and task in todo.partitions and task not in todo.stateful:
+                why = f"{each.name} is to keep {task} ready in {round.where}, which has no state"
+                yield Violation(why, at, "no standby", str(task), shape=("standbys", "no state"))
+            reads = todo.partitions.get(task, partitions)
+            if {*partitions} != {*reads}:
+                got = listed_partitions(partitions)
+                why = f"{each.name} is to keep {task} ready in {round.where}, with {got}"
+                yield Violation(why, at, listed_partitions(reads), got, shape=("standbys", "partitions"))
+
+
+@promised("streams/hosts", "268-03", "268-02")
 def hosts(history: History) -> Iterator[Violation]:
-    """The map of hosts has every end point, and what its members were given."""
-    yield from ()
+    """The map of hosts has every end point, and what its members were given.
+
+    What they wait for, since somebody owns it still, may be there too.
+    """
+    for round, leader in led(history):
+        if round.futures and (leader.bound("268-30") or is_draft(leader.release)):
+            continue  # Then nothing is assigned, or nothing to all.
+        found = shares(round, leader)
+        if len(found) != len(round.members) or any(each.info.used < 2 for each in found):
+            continue
+        owned = {partition for one in round.members for partition in one.told.owned}
+        running = _by_host((each.end_point, each.given.sent.partitions) for each in found)
+        standing = _by_host((each.end_point, read) for each in found for _, read in each.info.standby)
+        standing = {**dict.fromkeys(running, frozenset[Partition]()), **standing}
+        for each in found:
+            told = {name: frozenset(partitions) for name, partitions in each.info.hosts}
+            yield from _mapped(round, each, told, running, owned, "active")
+            if all(one.info.used >= STANDBYS_BY_HOST for one in found) and not owned:
+                told = {name: frozenset(partitions) for name, partitions in each.info.standby_hosts}
+                yield from _mapped(round, each, told, standing, frozenset(), "standby")
+
+
+Map: TypeAlias = Mapping[str, frozenset[Partition]]
+
+
+def _by_host(given: Iterable[tuple[str | None, Partitions]]) -> Map:
+    found: dict[str, frozenset[Partition]] = {}
+    for end_point, partitions in given:
+        if end_point is not None:
+            found[end_point] = found.get(end_point, frozenset()) | {*partitions}
+    return found
+
+
+def _mapped(
+    round: Round, share: Share, told: Map, meant: Map, waits: Collection[Partition], what: str
+) -> Iterator[Violation]:
+    """``waits``: partitions that somebody owns, and that may be withheld from whoever is to have them."""
+    at = tuple(dict.fromkeys((round.at, share.given.at)))
+    for name in sorted(told.keys() | meant.keys()):
+        got, wanted = told.get(name, frozenset()), meant.get(name, frozenset())
+        lacks, more = wanted - got, {each for each in got - wanted if each not in waits}
+        if name not in told and (wanted or what == "active"):
+            how, said = "missing", f"does not know {name}"
+        elif name not in meant:
+            how, said = "unknown", f"is told of {name}, which is no end point of the group"
+        elif lacks or more:
+            how = "less" if lacks else "more"
+            said = f"is told that {name} has {listed_partitions(sorted(got))}, as {what} tasks"
+        else:
+            continue
+        wants = listed_partitions(sorted(wanted))
+        yield Violation(f"{share.name} {said} in {round.where}", at, wants, listed_partitions(sorted(got)),
+                        shape=("hosts", what, how))  # fmt: skip
