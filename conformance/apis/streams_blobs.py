@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from conformance.core.edition import APACHE, EDITIONS, Edition, Standing, edition
+from conformance.core.edition import APACHE, EDITIONS, KIP_268, Edition, Standing, edition
 from conformance.core.release import Release, releases
 from conformance.models.assignment import Partition, Topic
 from conformance.models.membership import Partitions
@@ -62,6 +62,13 @@ def future_of(edition: str) -> str:
     return f"{FUTURE}@{edition}" if draft else FUTURE
 
 
+def _whose(data: bytes) -> str | None:
+    """The draft's future has a number that a release has too; what comes after it does not."""
+    future = future_of(KIP_268.name)
+    is_draft = data.endswith(UNKNOWN_TAIL) and data.startswith(latest(future).to_bytes(4, "big"))
+    return future if is_draft else None
+
+
 @cache
 def latest(release: str | None) -> int:
     """The newest metadata version of a release. Errors: LookupError for one that there is not."""
@@ -97,7 +104,7 @@ def read_subscription(data: bytes, release: str | None = None) -> SubscriptionIn
 
     Errors: ``Fatal``.
     """
-    return _subscription(bytes(data), release)
+    return _subscription(bytes(data), release or _whose(data))
 
 
 @lru_cache(maxsize=4096)
@@ -186,7 +193,7 @@ def read_assignment(data: bytes, release: str | None = None) -> AssignmentInfo:
 
     Errors: ``Fatal``, for a version above its own too: an assignment is never read in part.
     """
-    return _assignment(bytes(data), release)
+    return _assignment(bytes(data), release or _whose(data))
 
 
 @lru_cache(maxsize=4096)

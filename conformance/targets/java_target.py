@@ -8,11 +8,13 @@ from conformance.core.release import NEWEST, Release, releases
 from conformance.targets import java
 from conformance.targets.java_words import Translated, names
 from conformance.targets.protocol import Target, Unavailable
+from conformance.targets.streams_jar import StreamsJar
 from conformance.targets.testee import Limits, Testee
 
 GROUP: Final = "org.apache.kafka"
 ARTIFACTS: Final[Mapping[str, str]] = {"kafka_2.13" if part == "core" else f"kafka-{part}": part for part in java.PARTS}
 """The name of the jar -> the part of Kafka that it holds."""
+STREAMS: Final = "kafka-streams"
 COORDINATOR: Final = "kafka-group-coordinator"
 RUN: Final = releases("3.9.0-4.2.1, 4.3.0+")
 """The releases whose group coordinator is run, and not only its records read: before 3.9 it was on trial."""
@@ -34,7 +36,8 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
         command = java.command({version: [found[each] for each in needed]}, artifact, names(version))
     except artifacts.Unavailable as missing:
         raise Unavailable(str(missing)) from None
-    return Translated(Testee(name, command, limits), version)
+    translated = Translated(Testee(name, command, limits), version)
+    return StreamsJar(translated, version) if artifact == STREAMS else translated
 
 
 def rows() -> Iterator[dict[str, Any]]:

@@ -11,8 +11,9 @@ from conformance.models.features import FeatureController
 from conformance.models.rolling_bounce import Bounce, bounces_in
 from conformance.targets.belonging import member
 from conformance.targets.coordinating import group
+from conformance.targets.fleets import fleet
 from conformance.targets.player import Player
-from conformance.targets.protocol import BOUNCE, CONSUMER_GROUP, FEATURES, GROUP, MEMBER
+from conformance.targets.protocol import BOUNCE, CONSUMER_GROUP, FEATURES, GROUP, MEMBER, STREAMS, STREAMS_MIXED
 
 KIP_848 = Release.parse("4.0.0")
 """The release in which consumer groups are no preview any more."""
@@ -40,6 +41,8 @@ PLAYERS: Mapping[str, Callable[[Edition], Player[Any, Any, Any] | None]] = {
     CONSUMER_GROUP: consumer_group,
     MEMBER: member,
     BOUNCE: bounce,
+    STREAMS: fleet,
+    STREAMS_MIXED: fleet,
 }
 """None where an edition has no such machine."""
 

@@ -11,7 +11,7 @@ from conformance.models.group.words import Blob, Joined
 from conformance.models.member.consumer import Consumer, Reaction
 from conformance.models.member.rules import Assignor, Config, Rules
 from conformance.models.member.state import State, Step
-from conformance.models.member.words import Given, Lost, Noted
+from conformance.models.member.words import Given, Lost, Noted, Revoked
 from conformance.models.membership import Assigned, Partitions, Subscription
 from conformance.models.streams.words import (
     ENDLESS,
@@ -114,8 +114,10 @@ class StreamsConsumer(Consumer):
             return Transition(after, (*actions, noted, *ended))
         if heard.rejoin.when == "again":
             # The thread unsubscribes and subscribes: it leaves the group, and comes back as somebody new.
+            # Up to 2.3 no callback says that it gives up what it had.
+            silently = () if self.rules.incremental else (Revoked(after.owned),)
             left, goodbye = self.leave(after)
-            return Transition(left, (*actions, noted, *goodbye))
+            return Transition(left, (*actions, noted, *silently, *goodbye))
         return Transition(replace(after, rejoin=after.rejoin or heard.rejoin.when == "now"), (*actions, noted))
 
     def lose(self, state: State) -> Step:

@@ -230,9 +230,8 @@ class Watcher:
             yield began(cluster, name, after)
         if isinstance(step.cause, Does):
             _, _, seen = cluster.lived(step.index, before, step.cause)
-            generation = after.state.identity.generation if after.state is not None else -1
             for each in seen:
-                yield from called(name, generation, each)
+                yield from called(name, taken_up_in(seen), each)
         if before.state is not None and after.state is None:
             yield Ended(name)
 
@@ -255,6 +254,12 @@ def began(cluster: Cluster, name: str, node: Node) -> Began:
     assert isinstance(consumer, StreamsConsumer)
     settings = consumer.binary.settings
     return Began(name, settings.release, settings.upgrade_from, consumer.binary.latest, consumer.begins.used)
+
+
+def taken_up_in(seen: Sequence[Seen]) -> int:
+    """The generation of an assignment; of a member that has left since, too."""
+    adopted = (each.what for each in seen if isinstance(each, Noted))
+    return next((each.generation for each in adopted if isinstance(each, Adopted)), -1)
 
 
 def called(name: str, generation: int, seen: Seen) -> Iterator[Happening]:
