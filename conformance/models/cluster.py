@@ -8,7 +8,7 @@ a session. A heartbeat is sent only where its answer would say more than that al
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from conformance.models.cluster_parts import (
     CRASHES,
@@ -66,6 +66,8 @@ from conformance.models.member.words import (
     Subscribe,
 )
 
+Life: TypeAlias = tuple[Node, tuple[Sent[Message], ...], list[Seen]]
+
 
 class Cluster:
     """The composed machine. ``consumers``: what each kind of member is."""
@@ -90,6 +92,7 @@ class Cluster:
         self.laws = laws
         self.adapted = adapted
         budgets = {CRASHES: scope.crashes, LOSSES: scope.losses, LATE: scope.late, REPEATS: scope.repeats}
+        self._last: tuple[tuple[int, Move | None], Node, Life] = (-1, None), Node(), (Node(), (), [])
         self.hub = Coordinating(
             coordinator, coordinator.rules.sync_deadline, len(members), budgets, newest=scope.newest, blob=aged_blob
         )
@@ -274,10 +277,16 @@ class Cluster:
         started = bool(kind)
         return Node(kind or node.kind, topics, starts=started, serial=node.serial)
 
-    def lived(
-        self, index: int, node: Node, move: Move
-    ) -> tuple[Node, tuple[Sent[Message], ...], list[Seen]]:  # fmt: skip
+    def lived(self, index: int, node: Node, move: Move) -> Life:
         """What becomes of a member, what it sends, and what its user sees."""
+        # Who watches a move asks once more what came of it.
+        asked, before, answer = self._last
+        if asked != (index, move) or before is not node:
+            answer = self._lived(index, node, move)
+            self._last = (index, move), node, answer
+        return answer
+
+    def _lived(self, index: int, node: Node, move: Move) -> Life:
         assert isinstance(move, Does)
         match move.verb:
             case "starts":
