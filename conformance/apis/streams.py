@@ -65,10 +65,12 @@ def event_of(step: Step) -> Event:
     made = EVENTS[step.verb]
     if made is Deploy:
         return _deploy(**step.body)
-    event = made(**step.body)
-    for name in (event.member,) if not isinstance(event, Deploy | Settle) else ():
-        if name not in MEMBERS:
-            raise ValueError(f"no member is called {name!r}; there are {', '.join(MEMBERS)}")
+    return _of_somebody(made(**step.body))
+
+
+def _of_somebody(event: Event) -> Event:
+    if not isinstance(event, Deploy | Settle) and event.member not in MEMBERS:
+        raise ValueError(f"no member is called {event.member!r}; there are {', '.join(MEMBERS)}")
     return event
 
 
@@ -103,11 +105,11 @@ def event_in(words: list[str]) -> Event:
         case ["start", member, *of] if len(of) in (0, 1, 3):
             release, _, upgrade_from = (of[0] if of else OWN).partition("<")
             if len(of) < 3 or of[1] == "of":
-                return Start(member, release, upgrade_from or None, of[2] if len(of) == 3 else None)
+                return _of_somebody(Start(member, release, upgrade_from or None, of[2] if len(of) == 3 else None))
         case ["move", member]:
-            return Move(member)
+            return _of_somebody(Move(member))
         case ["move", member, moves] if moves.isdigit():
-            return Move(member, int(moves))
+            return _of_somebody(Move(member, int(moves)))
         case ["stop" | "restart" | "lose" | "expire" | "shut-down" as verb, member]:
             return event_of(step(ACTOR, f"stream-{verb}", member=member))
     raise ValueError(f"{' '.join(words)!r} is no step of a fleet")
