@@ -58,6 +58,9 @@ final class Claims {
                 assignors.add(each);
             }
         }
+        if (StreamsGroups.CLASSES.stream().anyMatch(each -> classes.contains(each.replace('.', '/')))) {
+            assignors.add(StreamsGroups.ASSIGNOR);
+        }
         coordinates = classes.contains("org/apache/kafka/coordinator/group/GroupCoordinatorService")
             && library.coordinator.available();
         groups = coordinates && library.groups.available();

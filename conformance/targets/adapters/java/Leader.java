@@ -45,23 +45,34 @@ final class Leader {
     /** What the leader sends: {@code id}, {@code partitions} and {@code userData} of each member that it answers. */
     List<Object> assign(Map<String, Object> order) throws Throwable {
         Object assignor = assignor(order);
+        boolean keeps = cooperative(assignor);
         // As in the coordinator of every release: the order in which members joined is lost.
         Map<String, Object> subscriptions = new HashMap<>();
         List<Object> members = Values.list(order.get("members"));
         for (Object each : members) {
             Map<String, Object> member = Values.object(each);
-            subscriptions.put(Values.text(member.get("id")), joined(order, assignor, member));
+            byte[] given = Values.bytes(member.get("userData"));
+            ByteBuffer data = given == null ? written(order, member) : ByteBuffer.wrap(given);
+            // A member with an eager assignor has given up what it owns before it joins.
+            subscriptions.put(
+                Values.text(member.get("id")), joined(member, data, keeps ? owned(member) : Collections.emptyList()));
         }
-        Object cluster = cluster(Values.list(order.get("topics")));
-        Map<?, ?> assigned;
+        return told(members, assigned(assignor, cluster(Values.list(order.get("topics"))), subscriptions));
+    }
+
+    /** By id, what the assignor makes of subscriptions by id. */
+    Map<?, ?> assigned(Object assignor, Object cluster, Map<String, Object> subscriptions) throws Throwable {
         if (recent()) {
             Class<?> type = release.need(PLACE + "ConsumerPartitionAssignor$GroupSubscription");
             Object group = Release.create(type, subscriptions);
             Object answer = Release.call(assignor, "assign", cluster, group);
-            assigned = (Map<?, ?>) Release.call(answer, "groupAssignment");
-        } else {
-            assigned = (Map<?, ?>) Release.call(assignor, "assign", cluster, subscriptions);
+            return (Map<?, ?>) Release.call(answer, "groupAssignment");
         }
+        return (Map<?, ?>) Release.call(assignor, "assign", cluster, subscriptions);
+    }
+
+    /** In the order of the members, then whoever else was assigned something. */
+    static List<Object> told(List<Object> members, Map<?, ?> assigned) throws Throwable {
         Set<Object> ids = new LinkedHashSet<>();
         for (Object each : members) {
             ids.add(Values.object(each).get("id"));
@@ -103,16 +114,12 @@ final class Leader {
     }
 
     /** Since 2.4 assignors are those of a public interface. */
-    private boolean recent() {
+    boolean recent() {
         return release.find(PLACE + "ConsumerPartitionAssignor") != null;
     }
 
     /** The subscription as the leader has it: through the bytes that the member sends, and with its instance id. */
-    private Object joined(Map<String, Object> order, Object assignor, Map<String, Object> member) throws Throwable {
-        byte[] given = Values.bytes(member.get("userData"));
-        ByteBuffer data = given == null ? written(order, member) : ByteBuffer.wrap(given);
-        // A member with an eager assignor has given up what it owns before it joins.
-        List<Object> owned = cooperative(assignor) ? owned(member) : Collections.emptyList();
+    Object joined(Map<String, Object> member, ByteBuffer data, List<Object> owned) throws Throwable {
         Object sent = consumers.subscription(
             Values.list(member.get("subscription")), data, owned, generation(member), Values.text(member.get("rack")));
         Class<?> protocol = release.need(PLACE + "internals.ConsumerProtocol");
@@ -155,19 +162,30 @@ final class Leader {
         return Values.int32(member.getOrDefault("generation", -1L));
     }
 
-    private List<Object> owned(Map<String, Object> member) throws Throwable {
-        List<Object> owned = new ArrayList<>();
-        for (Object each : Values.list(member.getOrDefault("owned", Collections.emptyList()))) {
+    List<Object> owned(Map<String, Object> member) throws Throwable {
+        return partitions(Values.list(member.getOrDefault("owned", Collections.emptyList())));
+    }
+
+    /** Pairs of a topic and a number, as the release's partitions. */
+    List<Object> partitions(List<Object> pairs) throws Throwable {
+        List<Object> partitions = new ArrayList<>();
+        for (Object each : pairs) {
             List<Object> one = Values.list(each);
-            owned.add(Release.create(
+            partitions.add(Release.create(
                 release.need(COMMON + "TopicPartition"), Values.text(one.get(0)), Values.int32(one.get(1))));
         }
-        return owned;
+        return partitions;
+    }
+
+    /** The class of that name within the interface of assignors, wherever this release has it. */
+    Class<?> nested(String name) {
+        return consumers.nested(name);
     }
 
     // -- the cluster, with a broker for every rack
 
-    private Object cluster(List<Object> topics) throws Throwable {
+    /** Brokers, and these topics on them: each with {@code name}, {@code partitions} and perhaps {@code racks}. */
+    Object cluster(List<Object> topics) throws Throwable {
         Map<List<Object>, Object> brokers = new LinkedHashMap<>();
         List<Object> partitions = new ArrayList<>();
         for (Object each : topics) {

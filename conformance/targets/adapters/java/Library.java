@@ -12,6 +12,7 @@ final class Library {
     final Leader leader;
     final Coordinator coordinator;
     final ConsumerGroups groups;
+    final StreamsGroups streamsGroups;
 
     Library(Release release, Map<String, Object> names) {
         this.release = release;
@@ -22,6 +23,7 @@ final class Library {
         this.leader = new Leader(release, consumers);
         this.coordinator = new Coordinator(release, generated);
         this.groups = new ConsumerGroups(release, generated, coordinator);
+        this.streamsGroups = new StreamsGroups(release, leader);
     }
 
     /**

@@ -178,6 +178,10 @@ public final class Testee {
             result.putAll(library.groups.answer(order));
             return;
         }
+        if (StreamsGroups.knows(op)) {
+            result.putAll(library.streamsGroups.answer(order));
+            return;
+        }
         String message = Values.text(order.get("message"));
         Codec codec = library.codec(message, "public".equals(order.get("through")));
         if (op.equals("versions")) {

@@ -1,0 +1,236 @@
+package kipcheck;
+
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * Assignors since 2.4: those of the public interface.
+ *
+ * <p>Whom they talk to comes as values of the configuration: first one by one, since 2.8 in a container.
+ */
+final class StreamsRecent implements StreamsEra {
+    private static final String STREAMS = "org.apache.kafka.streams.";
+    private static final String INTERNALS = STREAMS + "processor.internals.";
+    private static final String CLIENTS = "org.apache.kafka.clients.";
+    private static final int VERSION_PROBING = 2;
+    private static final long RUNS_HERE = -2;
+    /** What the offset sum of a task is that stands by, where the order says nothing of it. */
+    private static final long SOMEWHERE = 0;
+
+    private final Release release;
+    private final Understudy understudy;
+    private final StreamsTopology topologies;
+
+    StreamsRecent(Release release) {
+        this.release = release;
+        this.understudy = new Understudy(release);
+        this.topologies = new StreamsTopology(release, understudy);
+    }
+
+    @Override
+    public int latest() throws Throwable {
+        Class<?> versions = release.need(INTERNALS + "assignment.StreamsAssignmentProtocolVersions");
+        return (Integer) Release.need(versions, "LATEST_SUPPORTED_VERSION").get(null);
+    }
+
+    @Override
+    public StreamsMember member(StreamsOrder order) throws Throwable {
+        Object assignor = Release.create(release.need(StreamsGroups.CLASSES.get(0)));
+        Member member = new Member(order, assignor);
+        member.configure();
+        return member;
+    }
+
+    private final class Member extends StreamsMember {
+        private final AtomicInteger error;
+        private final AtomicLong next = new AtomicLong(Long.MAX_VALUE);
+
+        Member(StreamsOrder order, Object assignor) {
+            super(StreamsRecent.this.release, order, assignor);
+            error = new AtomicInteger(order.error);
+        }
+
+        void configure() throws Throwable {
+            Map<String, Object> given = order.configuration();
+            Object config = Release.create(release.need(STREAMS + "StreamsConfig"), given);
+            Map<String, Object> builders = topologies.builders(order, builder -> {
+                Release.call(builder, "rewriteTopology", config);
+                if (Release.takes(builder.getClass().getMethods(), "buildTopology", 0)) {
+                    Release.call(builder, "buildTopology");
+                }
+            });
+            Map<String, Object> parts = new HashMap<>();
+            parts.put("taskManager", taskManager(builders, config));
+            parts.put("streamsMetadataState", understudy.of(INTERNALS + "StreamsMetadataState", new StandIn()));
+            parts.put("adminClient", admin());
+            parts.put("mainConsumer", consumer());
+            parts.put("time", new StandIn().plays("milliseconds", none -> order.nowMs)
+                .as(release.need("org.apache.kafka.common.utils.Time")));
+            parts.put("assignmentErrorCode", error);
+            parts.put("nextScheduledRebalanceMs", next);
+            hand(given, parts, config);
+            Release.call(assignor, "configure", given);
+            Understudy.set(assignor, "internalTopicManager", topicManager());
+            if (order.used != null) {
+                Understudy.set(assignor, "usedSubscriptionMetadataVersion", order.used);
+            }
+            if (Release.has(assignor.getClass(), "uniqueField")) {
+                Understudy.set(assignor, "uniqueField", order.unique);
+            }
+        }
+
+        private void hand(Map<String, Object> given, Map<String, Object> parts, Object config) throws Throwable {
+            Class<?> container = release.find(INTERNALS + "assignment.ReferenceContainer");
+            if (container == null) {
+                given.put("__task.manager.instance__", parts.get("taskManager"));
+                given.put("__streams.metadata.state.instance__", parts.get("streamsMetadataState"));
+                given.put("__streams.admin.client.instance__", parts.get("adminClient"));
+                given.put("__assignment.error.code__", error);
+                given.put("__next.probing.rebalance.ms__", next);
+                given.put("__time__", parts.get("time"));
+                return;
+            }
+            Object whole = Release.create(container);
+            for (Map.Entry<String, Object> each : parts.entrySet()) {
+                Understudy.set(whole, each.getKey(), each.getValue());
+            }
+            if (Release.has(container, "clientTags")) {
+                Understudy.set(whole, "clientTags", Release.call(config, "getClientTags"));
+            }
+            given.put("__reference.container.instance__", whole);
+        }
+
+        private Object taskManager(Map<String, Object> builders, Object config) throws Throwable {
+            Object process = order.process;
+            Class<?> named = release.find(STREAMS + "processor.assignment.ProcessId");
+            Object id = named == null ? process : Release.create(named, process);
+            Object consumer = consumer();
+            StandIn how = new StandIn()
+                .plays("processId", none -> id)
+                .plays("mainConsumer", none -> consumer)
+                .plays("previousRunningTaskIds", none -> tasks(order.active))
+                .plays("activeTaskIds", none -> tasks(order.active))
+                .plays("cachedTasksIds", none -> tasks(order.kept()))
+                .plays("getTaskOffsetSums", none -> sums())
+                .plays("taskOffsetSums", none -> sums());
+            for (String told : new String[] {"setAssignmentMetadata", "handleAssignment"}) {
+                how.plays(told, given -> {
+                    told(((Map<?, ?>) given[0]).keySet(), ((Map<?, ?>) given[1]).keySet());
+                    return null;
+                });
+            }
+            Class<?> metadata = release.find(INTERNALS + "TopologyMetadata");
+            if (metadata != null) {
+                ConcurrentSkipListMap<String, Object> sorted = new ConcurrentSkipListMap<>();
+                builders.forEach((name, builder) -> sorted.put(name.isEmpty() ? "__UNNAMED_TOPOLOGY__" : name, builder));
+                Object all = Release.create(metadata, sorted, config);
+                how.plays("topologyMetadata", none -> all);
+            } else if (builders.size() > 1) {
+                throw new Release.Unsupported(release.name + " runs one topology, and not " + builders.size());
+            } else {
+                Object only = builders.values().iterator().next();
+                how.plays("builder", none -> only);
+            }
+            return understudy.of(INTERNALS + "TaskManager", how);
+        }
+
+        private Set<Object> tasks(Collection<String> texts) throws Throwable {
+            Set<Object> tasks = new HashSet<>();
+            for (String each : texts) {
+                tasks.add(StreamsOrder.task(release, each));
+            }
+            return tasks;
+        }
+
+        /** As the task manager tells them: nothing of tasks that have no state. */
+        private Map<Object, Object> sums() throws Throwable {
+            Map<String, Long> told = new LinkedHashMap<>();
+            order.standby.stream().filter(order::stateful).forEach(task -> told.put(task, SOMEWHERE));
+            order.active.stream().filter(order::stateful).forEach(task -> told.put(task, RUNS_HERE));
+            told.putAll(order.sums);
+            Map<Object, Object> sums = new HashMap<>();
+            for (Map.Entry<String, Long> each : told.entrySet()) {
+                sums.put(StreamsOrder.task(release, each.getKey()), each.getValue());
+            }
+            return sums;
+        }
+
+        /** Makes what is missing, and says what that was. */
+        private Object topicManager() throws Throwable {
+            return understudy.of(INTERNALS + "InternalTopicManager", new StandIn().plays("makeReady", given -> {
+                Set<Object> made = new HashSet<>(((Map<?, ?>) given[0]).keySet());
+                made.removeAll(order.topics);
+                made.removeAll(order.offsets.keySet());
+                return made;
+            }));
+        }
+
+        private Object admin() {
+            return new StandIn().plays("listOffsets", given -> {
+                Class<?> result = release.need(CLIENTS + "admin.ListOffsetsResult");
+                Class<?> info = release.need(result.getName() + "$ListOffsetsResultInfo");
+                Map<Object, Object> offsets = new HashMap<>();
+                for (Object partition : ((Map<?, ?>) given[0]).keySet()) {
+                    long end = order.offsets.getOrDefault(Release.get(partition, "topic"), 0L);
+                    Object found = Release.create(info, end, -1L, Optional.empty());
+                    Class<?> future = release.need("org.apache.kafka.common.KafkaFuture");
+                    offsets.put(partition, Release.callStatic(future, "completedFuture", found));
+                }
+                return Release.create(result, offsets);
+            }).as(release.need(CLIENTS + "admin.Admin"));
+        }
+
+        /** Nothing was committed. */
+        private Object consumer() {
+            return new StandIn().plays("committed", none -> Collections.emptyMap())
+                .as(release.need(CLIENTS + "consumer.Consumer"));
+        }
+
+        // -- what can be seen of it
+
+        @Override
+        int used() throws Throwable {
+            return (Integer) Release.need(assignor.getClass(), "usedSubscriptionMetadataVersion").get(assignor);
+        }
+
+        @Override
+        int unique() throws Throwable {
+            return Release.has(assignor.getClass(), "uniqueField") ? (Byte) Release.get(assignor, "uniqueField") : 0;
+        }
+
+        @Override
+        void clear() {
+            error.set(0);
+        }
+
+        @Override
+        int error() {
+            return flagged() ? 0 : error.get();
+        }
+
+        /** Before 2.6 the thread found a flag among the errors. */
+        private boolean flagged() {
+            return !Release.has(assignor.getClass(), "nextScheduledRebalanceMs") && error.get() == VERSION_PROBING;
+        }
+
+        @Override
+        Map<String, Object> rejoin() {
+            Map<String, Object> answer = new LinkedHashMap<>();
+            long at = next.get();
+            answer.put("rejoin", flagged() ? "again" : at == Long.MAX_VALUE ? "never" : at == 0 ? "now" : "later");
+            if (at != 0 && at != Long.MAX_VALUE) {
+                answer.put("atMs", at);
+            }
+            return answer;
+        }
+    }
+}

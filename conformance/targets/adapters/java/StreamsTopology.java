@@ -1,0 +1,248 @@
+package kipcheck;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * The topology of an order, built with what a release offers applications.
+ *
+ * <p>Of each subtopology: a source for each topic that it reads, one processor with all stores, and a sink for each topic
+ * that another one reads. Nodes are made, and named, in the order of subtopologies, because releases number these by
+ * the order of their nodes. Topics that are written for others have here the names of the order, and not those that
+ * the release would make of them with the application's id in front.
+ */
+final class StreamsTopology {
+    static final String APPLICATION = "app";
+
+    private static final String STREAMS = "org.apache.kafka.streams.";
+    private static final String INTERNALS = STREAMS + "processor.internals.";
+
+    private final Release release;
+    private final Understudy understudy;
+
+    StreamsTopology(Release release, Understudy understudy) {
+        this.release = release;
+        this.understudy = understudy;
+    }
+
+    /** What is to be done with a builder before it is asked anything: giving it the id of the application, say. */
+    interface Finish {
+        void with(Object builder) throws Throwable;
+    }
+
+    /**
+     * Of each topology, by its name ("" where it has none), the builder that its members have: an InternalTopologyBuilder,
+     * or up to 0.11 a TopologyBuilder.
+     *
+     * @throws Release.Unsupported where the release cannot have it, or numbers subtopologies in another way
+     */
+    Map<String, Object> builders(StreamsOrder order, Finish finish) throws Throwable {
+        Map<String, Map<Integer, Map<String, Object>>> named = new TreeMap<>();
+        Set<String> written = new HashSet<>();
+        for (Map<String, Object> each : order.subtopologies) {
+            String name = Values.text(each.get("topology"));
+            Object twin = named.computeIfAbsent(name == null ? "" : name, key -> new TreeMap<>())
+                .put(Values.int32(each.get("id")), each);
+            if (twin != null) {
+                throw new Release.Unsupported("two subtopologies have the id " + each.get("id"));
+            }
+            written.addAll(StreamsOrder.texts(each, "repartition"));
+        }
+        if (named.size() > 1 && named.containsKey("")) {
+            throw new Release.Unsupported("some topologies have names, and others have none");
+        }
+        Map<String, Object> builders = new TreeMap<>();
+        for (Map.Entry<String, Map<Integer, Map<String, Object>>> each : named.entrySet()) {
+            Object builder = built(each.getKey(), each.getValue(), written);
+            finish.with(builder);
+            Map<String, String> names = new HashMap<>();
+            for (String topic : written) {
+                names.put((String) Release.call(builder, "decorateTopic", topic), topic);
+            }
+            numbered(builder, names, each.getValue());
+            builders.put(each.getKey(), renamed(builder, names));
+        }
+        return builders;
+    }
+
+    private Object built(String name, Map<Integer, Map<String, Object>> subtopologies, Set<String> written)
+            throws Throwable {
+        Class<?> type = release.find(STREAMS + "Topology");
+        boolean inner = type != null;
+        Object outer = Release.create(inner ? type : release.need(STREAMS + "processor.TopologyBuilder"));
+        Object builder = inner ? Release.get(outer, "internalTopologyBuilder") : outer;
+        if (!name.isEmpty()) {
+            named(builder, name);
+        }
+        for (String each : written) {
+            internal(builder, each);
+        }
+        for (Map.Entry<Integer, Map<String, Object>> each : subtopologies.entrySet()) {
+            // Releases up to 0.11 sort nodes by their names.
+            add(outer, builder, String.format("%04d-", each.getKey()), each.getValue());
+        }
+        return builder;
+    }
+
+    private void add(Object outer, Object builder, String prefix, Map<String, Object> subtopology) throws Throwable {
+        Map<String, String> sources = new HashMap<>();
+        List<String> parents = new ArrayList<>();
+        for (String topic : StreamsOrder.texts(subtopology, "sources")) {
+            String node = prefix + String.format("source-%04d", parents.size());
+            Release.call(outer, "addSource", node, new String[] {topic});
+            sources.put(topic, node);
+            parents.add(node);
+        }
+        if (parents.isEmpty()) {
+            throw new Release.Unsupported("subtopology " + subtopology.get("id") + " reads nothing");
+        }
+        String processor = prefix + "task";
+        Release.call(outer, "addProcessor", processor, processors(), parents.toArray(new String[0]));
+        List<Object> stores = subtopology.get("stores") == null ? List.of() : Values.list(subtopology.get("stores"));
+        for (Object each : stores) {
+            Map<String, Object> store = Values.object(each);
+            Object made = store(Values.text(store.get("name")), !Boolean.FALSE.equals(store.get("logged")));
+            Release.call(outer, "addStateStore", made, new String[] {processor});
+        }
+        int sinks = 0;
+        for (String topic : StreamsOrder.texts(subtopology, "repartition")) {
+            String node = prefix + String.format("to-%04d", sinks++);
+            Release.call(outer, "addSink", node, topic, new String[] {processor});
+        }
+        List<Object> groups =
+            subtopology.get("copartition") == null ? List.of() : Values.list(subtopology.get("copartition"));
+        for (Object group : groups) {
+            Set<String> nodes = new HashSet<>();
+            for (Object topic : Values.list(group)) {
+                if (!sources.containsKey(topic)) {
+                    throw new Release.Unsupported(topic + " is co-partitioned, and not read");
+                }
+                nodes.add(sources.get(topic));
+            }
+            Release.call(builder, "copartitionSources", nodes);
+        }
+    }
+
+    /** A supplier of processors that do nothing: another one each time, as releases check. */
+    private Object processors() {
+        String place = release.find(STREAMS + "processor.api.ProcessorSupplier") == null ? "processor." : "processor.api.";
+        Class<?> processor = release.need(STREAMS + place + "Processor");
+        return new StandIn().plays("get", none -> new StandIn().as(processor))
+            .as(release.need(STREAMS + place + "ProcessorSupplier"));
+    }
+
+    /** In memory, so that no native library is needed. */
+    private Object store(String name, boolean logged) throws Throwable {
+        if (release.find(STREAMS + "state.StoreBuilder") == null) {
+            Class<?> stores = release.need(STREAMS + "state.Stores");
+            Object made = Release.call(Release.call(Release.call(Release.callStatic(stores, "create", name),
+                "withStringKeys"), "withStringValues"), "inMemory");
+            return Release.call(logged ? made : Release.call(made, "disableLogging"), "build");
+        }
+        Class<?> stores = release.need(STREAMS + "state.Stores");
+        Object serde = Release.callStatic(release.need("org.apache.kafka.common.serialization.Serdes"), "String");
+        Object made = Release.callStatic(
+            stores, "keyValueStoreBuilder", Release.callStatic(stores, "inMemoryKeyValueStore", name), serde, serde);
+        return logged ? Release.call(made, "withLoggingEnabled", new HashMap<>()) : Release.call(made, "withLoggingDisabled");
+    }
+
+    private void internal(Object builder, String topic) throws Throwable {
+        Class<?> properties = release.find(INTERNALS + "InternalTopicProperties");
+        if (properties == null) {
+            Release.call(builder, "addInternalTopic", topic);
+        } else {
+            Release.call(builder, "addInternalTopic", topic, Release.callStatic(properties, "empty"));
+        }
+    }
+
+    /** A topology may have a name since 3.0. */
+    private void named(Object builder, String name) throws Throwable {
+        for (String field : new String[] {"topologyName", "namedTopology"}) {
+            if (Release.has(builder.getClass(), field) && Release.need(builder.getClass(), field).getType() == String.class) {
+                Understudy.set(builder, field, name);
+                return;
+            }
+        }
+        throw new Release.Unsupported("topologies of " + release.name + " have no names");
+    }
+
+    // -- what came of it
+
+    private void numbered(
+            Object builder, Map<String, String> names, Map<Integer, Map<String, Object>> subtopologies) throws Throwable {
+        Map<Integer, Set<String>> found = new TreeMap<>();
+        for (Map.Entry<?, ?> each : ((Map<?, ?>) Release.call(builder, groups(builder))).entrySet()) {
+            Object key = each.getKey();
+            int id = key instanceof Integer ? (Integer) key : (Integer) Release.get(key, "nodeGroupId");
+            found.put(id, renamed((Collection<?>) Release.get(each.getValue(), "sourceTopics"), names));
+        }
+        for (Map.Entry<Integer, Map<String, Object>> each : subtopologies.entrySet()) {
+            Set<String> wanted = new HashSet<>(StreamsOrder.texts(each.getValue(), "sources"));
+            if (!wanted.equals(found.get(each.getKey()))) {
+                throw new Release.Unsupported(
+                    release.name + " gives another id than " + each.getKey() + " to the subtopology that reads "
+                        + String.join(", ", new TreeSet<>(wanted)));
+            }
+        }
+    }
+
+    /** What is asked of the builder when tasks are made. */
+    private static String groups(Object builder) {
+        return Release.has(builder.getClass(), "topicGroups") ? "topicGroups" : "subtopologyToTopicsInfo";
+    }
+
+    /** The builder, but for the names of the topics that are written for others. */
+    private Object renamed(Object builder, Map<String, String> names) throws Throwable {
+        if (names.isEmpty()) {
+            return builder;
+        }
+        String groups = groups(builder);
+        StandIn how = new StandIn();
+        how.plays(groups, arguments -> {
+            Map<?, ?> found = (Map<?, ?>) Release.call(builder, groups, arguments);
+            for (Object each : found.values()) {
+                for (String field : new String[] {"sourceTopics", "sinkTopics"}) {
+                    Understudy.set(each, field, renamed((Collection<?>) Release.get(each, field), names));
+                }
+                topics(each, names);
+            }
+            return found;
+        });
+        how.plays("copartitionGroups", arguments -> {
+            Set<Set<String>> found = new HashSet<>();
+            for (Object each : (Collection<?>) Release.call(builder, "copartitionGroups", arguments)) {
+                found.add(renamed((Collection<?>) each, names));
+            }
+            return new ArrayList<>(found);
+        });
+        return understudy.over(builder, how, groups, "copartitionGroups");
+    }
+
+    private static Set<String> renamed(Collection<?> topics, Map<String, String> names) {
+        Set<String> renamed = new HashSet<>();
+        for (Object each : topics) {
+            renamed.add(names.getOrDefault(each, (String) each));
+        }
+        return renamed;
+    }
+
+    /** Each repartition topic that is read comes with its configuration, which has the name too. */
+    private static void topics(Object group, Map<String, String> names) throws Throwable {
+        String field = Release.has(group.getClass(), "repartitionSourceTopics")
+            ? "repartitionSourceTopics" : "interSourceTopics";
+        Map<String, Object> renamed = new HashMap<>();
+        for (Map.Entry<?, ?> each : ((Map<?, ?>) Release.get(group, field)).entrySet()) {
+            String name = names.getOrDefault(each.getKey(), (String) each.getKey());
+            Understudy.set(each.getValue(), "name", name);
+            renamed.put(name, each.getValue());
+        }
+        Understudy.set(group, field, renamed);
+    }
+}
