@@ -14,14 +14,16 @@ import java.util.function.Function;
  * Cases one after the other in a thread of their own, each with a limit on processor time and on wall time.
  *
  * <p>A case past its limit is answered for, with the stack of its thread as evidence, and the next ones go to a new
- * thread. The old one is stopped where the machine still can (up to Java 19). Where it cannot, it is left to spin, and
- * when there is more than one of these the process ends as one that took too much processor time.
+ * thread. The old one is interrupted, which some of what we play for releases heeds, and else stopped where the machine
+ * still can (up to Java 19). Where it cannot, it is left to spin, and when there is more than one of these the process
+ * ends as one that took too much processor time.
  */
 final class Bounded {
     /** Where no signal can be sent. */
     private static final int HUNG = 86;
     private static final int SPINNING = 1;
     private static final long LOOK_MILLISECONDS = 20;
+    private static final long HEED_MILLISECONDS = 100;
     private static final long STOP_MILLISECONDS = 300;
     private static final int EVIDENCE = 6_000;
 
@@ -88,6 +90,19 @@ final class Bounded {
     }
 
     private void end(Thread spinning) {
+        spinning.interrupt();
+        join(spinning, HEED_MILLISECONDS);
+        if (spinning.isAlive()) {
+            stop(spinning);
+        }
+        if (abandoned.size() > SPINNING) {
+            System.err.println(abandoned.size() + " threads are past their deadline, and cannot be stopped");
+            System.err.flush();
+            leave();
+        }
+    }
+
+    private void stop(Thread spinning) {
         try {
             // Not by its name: later machines lack it, or refuse.
             Thread.class.getMethod("stop").invoke(spinning);
@@ -97,11 +112,6 @@ final class Bounded {
         }
         abandoned.add(spinning);
         abandoned.removeIf(each -> !each.isAlive());
-        if (abandoned.size() > SPINNING) {
-            System.err.println(abandoned.size() + " threads are past their deadline, and cannot be stopped");
-            System.err.flush();
-            leave();
-        }
     }
 
     private static void leave() {
