@@ -47,13 +47,19 @@ UNKNOWN_TAIL: Final = b"\x7fnobody knows this"
 TASK_ASSIGNMENT: Final = "org.apache.kafka.streams.errors.TaskAssignmentException"
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 UNDERFLOW: Final = "java.nio.BufferUnderflowException"
+NEGATIVE_SIZE: Final = "java.lang.NegativeArraySizeException"
+RUNTIME: Final = "java.lang.RuntimeException"
 BEFORE_PROBING: Final = releases("0.0.0-1.1.1")
 BY_HAND: Final = releases("0.0.0-2.4.1")
 """Their reader of subscriptions is no generated one, and asks nothing of the two numbers."""
 ZERO_IS_ONE: Final = releases("0.10.1.0-1.1.1")
 """To them an assignment of version 0 has the layout of version 1 (268-54)."""
 ONE_IS_TWO: Final = releases("0.10.1.0-0.10.2.1, 0.11.0.0-0.11.0.2, 1.0.0-1.0.1, 1.1.0")
-"""They take an assignment of version 1 for one of version 2 (268-54)."""
+"""They take an assignment of version 1, or 0, for one of version 2 (268-54)."""
+UNGUARDED: Final = releases("2.5.0-2.8.1, 3.0.0-3.0.1, 3.1.0-3.1.1, 3.2.0-3.2.1")
+"""Their generated reader takes a length as it is, and finds out in reading that there is not as much."""
+ALL_CORRUPT: Final = releases("4.3.1+")
+"""Whatever is wrong with an assignment has one class."""
 
 
 def future_of(edition: str) -> str:
@@ -116,6 +122,7 @@ def _subscription(data: bytes, release: str | None) -> SubscriptionInfo:
     known = 1 <= used <= latest(release)
     known = known or (release is None and used == latest(FUTURE) and data.endswith(UNKNOWN_TAIL))
     if used < 1 and not (exact and exact in BY_HAND):
+        _value(SUBSCRIPTION, data, used, form, exact)  # is read first
         raise Fatal(ILLEGAL_ARGUMENT, f"a subscription of version {used}")
     if known:
         info = _whole(_value(SUBSCRIPTION, data, used, form, exact))
@@ -204,9 +211,7 @@ def _assignment(data: bytes, release: str | None) -> AssignmentInfo:
     lowest = 0 if exact and exact in ZERO_IS_ONE else 1
     if not lowest <= version <= highest:
         raise Fatal(TASK_ASSIGNMENT, f"Unknown metadata version: {version}, latest supported version: {highest}")
-    if version == 0:
-        data = struct.pack(">i", 1) + data[4:]
-    value = _value(ASSIGNMENT, data, version or 1, _edition(release), exact)
+    value = _value(ASSIGNMENT, data, version, _edition(release), exact)
     topics = {each["index"]: each["topic"] for each in value.get("topics", ())}
     info = AssignmentInfo(
         version,
@@ -220,7 +225,7 @@ def _assignment(data: bytes, release: str | None) -> AssignmentInfo:
         info = replace(info, error=value["errCode"])
     if "nextRebalanceMs" in value:
         info = replace(info, next_ms=value["nextRebalanceMs"])
-    return replace(info, used=2) if version == 1 and exact and exact in ONE_IS_TWO else info
+    return replace(info, used=2) if version <= 1 and exact and exact in ONE_IS_TWO else info
 
 
 def _named(task: TaskId) -> dict[str, Any]:
@@ -321,19 +326,25 @@ def _fitting(layout: Layout, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(message: str, data: bytes, version: int, form: Edition, exact: Release | None) -> dict[str, Any]:
-    body = _body(message, version, form)
+    body = _body(message, max(version, 1), form)
     led = data if body.version == version else struct.pack(">i", body.version) + data[4:]
     try:
         return body.decode(led, lenient=True) | {"version": version}
     except Refused as refused:
-        kind = TASK_ASSIGNMENT if message == ASSIGNMENT else UNDERFLOW
-        if refused.kind == "null" and message == ASSIGNMENT:
-            kind = ILLEGAL_ARGUMENT
-        elif message == SUBSCRIPTION and exact and exact in BY_HAND:
-            kind = "java.lang.NegativeArraySizeException" if refused.kind == "null" else UNDERFLOW
-        elif message == SUBSCRIPTION and refused.kind != "truncated":
-            kind = "java.lang.RuntimeException"
-        raise Fatal(kind, str(refused)) from None
+        thrown = _by_assignment if message == ASSIGNMENT else _by_subscription
+        raise Fatal(thrown(refused.kind, exact), str(refused)) from None
+
+
+def _by_subscription(refused: str, exact: Release | None) -> str:
+    if exact and exact in BY_HAND and refused == "null":
+        return NEGATIVE_SIZE
+    shorter = refused == "truncated" or (exact and (exact in BY_HAND or (exact in UNGUARDED and refused == "length")))
+    return UNDERFLOW if shorter else RUNTIME
+
+
+def _by_assignment(refused: str, exact: Release | None) -> str:
+    corrupt = refused != "null" or exact is None or exact in ALL_CORRUPT
+    return TASK_ASSIGNMENT if corrupt else ILLEGAL_ARGUMENT
 
 
 def _ints(data: bytes, count: int, kind: str) -> tuple[int, ...]:

@@ -34,6 +34,8 @@ from conformance.models.streams.words import (
     TaskId,
     Topology,
 )
+from conformance.targets.java import JavaCodec, Order, java_judge, parts
+from conformance.tests.test_jars import LINES
 
 PROCESS = "01020304-0506-0708-090a-0b0c0d0e0f10"
 SAID = SubscriptionInfo(
@@ -142,7 +144,8 @@ def test_whoever_knows_all_reads_the_future_too_and_of_bytes_that_are_none_of_ou
         ("0000000c ffffffff", "2.5.1", ILLEGAL_ARGUMENT),
         ("0000000c 0000000b", "3.9.2", ILLEGAL_ARGUMENT),
         ("0000000c 0000000c", "3.9.2", SubscriptionInfo(12, 12)),
-        ("00000000 0000000b", "3.9.2", ILLEGAL_ARGUMENT),
+        ("00000000 0000000b", "3.9.2", UNDERFLOW),
+        ("00000000" + "00" * 24, "3.9.2", ILLEGAL_ARGUMENT),
         ("", "3.9.2", UNDERFLOW),
     ],
 )
@@ -164,19 +167,19 @@ def test_a_subscription_that_supports_less_than_it_speaks() -> None:
 @pytest.mark.parametrize(
     ("data", "release", "made"),
     [
-        ("00000000 00000000 00000000", "1.1.1", 2),
+        ("00000000 00000000 00000000 00000000", "1.1.1", 0),
+        ("00000000 00000000 00000000 00000000", "1.1.0", 2),
         ("00000000 00000000 00000000", "0.10.0.1", TASK_ASSIGNMENT),
         ("00000000 00000000 00000000", "2.0.1", TASK_ASSIGNMENT),
         ("00000003 00000003 00000000", "2.0.1", TASK_ASSIGNMENT),
         ("00000003 00000003 ffffffff 00000000 00000000", "2.0.1", ILLEGAL_ARGUMENT),
+        ("00000003 00000003 ffffffff 00000000 00000000", "4.3.1", TASK_ASSIGNMENT),
         ("00000004 00000004 00000000 00000000 00000000 00000000", "2.0.1", TASK_ASSIGNMENT),
         ("00000003 00000063 00000000 00000000 00000000 ff", "2.0.1", 3),
         ("", "2.0.1", TASK_ASSIGNMENT),
     ],
 )
 def test_odd_assignments(data: str, release: str, made: object) -> None:
-    if release == "1.1.1" and made == 2:
-        made = 0  # the fix of 1.1.1 keeps the number that is read
     try:
         found: object = read_assignment(bytes.fromhex(data), release).used
     except Fatal as fatal:
@@ -233,3 +236,56 @@ def test_a_binary_behind_bytes() -> None:
     newer = write_assignment(AssignmentInfo(4, 4), "2.1.0")
     with pytest.raises(Fatal, match=TASK_ASSIGNMENT):
         binary.assigned(Memory(3), Share((), newer))
+
+
+BODY = "00" * 16
+ODD = {
+    "SubscriptionInfo": (
+        "", "00000004", "00000004 00000004", "00000003 00000003", "00000000 00000004", "ffffffff 00000004",
+        "0000000c 0000000c", "0000000c ffffffff", "0000000c 0000000b", f"00000000 {BODY} 00000000 00000000",
+        f"00000001 {BODY} ffffffff 00000000", f"00000002 {BODY} 00000000 00000000 ffffffff",
+        f"00000002 {BODY} 00000000 00000000 00000009 61", f"00000002 {BODY} 00000009 00000000",
+        f"00000003 00000002 {BODY} 00000000 00000000 00000000", f"00000003 ffffffff {BODY} 00000000 00000000 00000000",
+        f"00000002 {BODY} 00000000 00000000 00000000 ff",
+    ),
+    "AssignmentInfo": (
+        "", "00000003", "00000000 00000000 00000000 00000000", "00000001 00000000 00000000",
+        "00000003 00000003 00000000",
+        "00000003 00000003 ffffffff 00000000 00000000", "00000003 00000003 00000000 ffffffff 00000000",
+        "00000003 00000003 00000000 00000000 ffffffff", "00000063 00000063", "ffffffff 00000000",
+        "00000003 00000063 00000000 00000000 00000000 ff", "00000001 00000001 00000000",
+    ),
+}  # fmt: skip
+
+
+def as_the_jar(judge: JavaCodec, release: str) -> None:
+    """What is odd is taken as the release takes it, or refused with its exception."""
+    refused = 0
+    for message, read in (("SubscriptionInfo", read_subscription), ("AssignmentInfo", read_assignment)):
+        for text in ODD[message]:
+            data = bytes.fromhex(text)
+            version = int.from_bytes(data[:4], "big", signed=True)
+            theirs = judge.one(Order("decode", message, version, hex=data.hex(), release=release))
+            found: object
+            try:
+                found = read(data, release).used
+            except Fatal as fatal:
+                found = fatal.kind
+                refused += 1
+            assert found == (theirs.thrown or theirs.value["version"]), f"{message} {text}"
+    assert refused > 5
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
+def test_odd_bytes_are_read_as_the_newest_jars_read_them(judge: JavaCodec, release: str) -> None:
+    as_the_jar(judge, release)
+
+
+@pytest.mark.jars
+@pytest.mark.all_jars
+def test_odd_bytes_are_read_as_every_line_reads_them() -> None:
+    every = [each for each in LINES if "streams" in parts(each)]
+    with java_judge({release: ("streams",) for release in every}) as judge:
+        for release in every:
+            as_the_jar(judge, release)
