@@ -46,7 +46,7 @@ def work(topology: Topology, topics: tuple[Topic, ...]) -> Work:
     then a co-partitioned group gives its size to those that are part of it.
     """
     known = {each.name: each.partitions for each in topics}
-    written = frozenset(topic for each in topology.subtopologies for topic in each.repartition)
+    written = frozenset(topic for each in topology.subtopologies for topic in each.repartition) & topology.source_topics
     sizes, endless = _chained(topology, written, {name: size for name, size in known.items() if name not in written})
     uneven = _level(topology, written, sizes)
     wanting = {each for each in topology.source_topics if each not in written and each not in sizes}
