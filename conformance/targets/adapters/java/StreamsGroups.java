@@ -123,6 +123,7 @@ final class StreamsGroups {
         } else {
             Release.call(member.assignor, "onAssignment", assignment);
         }
+        member.heard();
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("memory", memory(member));
         answer.putAll(member.rejoin());

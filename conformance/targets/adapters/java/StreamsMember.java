@@ -1,8 +1,10 @@
 package kipcheck;
 
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * One thread of a Streams application, as far as its assignor goes: an assignor, configured, that remembers what the
@@ -37,6 +39,10 @@ abstract class StreamsMember {
     /** The thread has seen the errors that there were till now. */
     abstract void clear() throws Throwable;
 
+    /** onAssignment has come back: for members whose thread is told nothing, and looks for itself. */
+    void heard() throws Throwable {
+    }
+
     /** The error that onAssignment left for the thread to find; 0 where there is none. */
     abstract int error() throws Throwable;
 
@@ -45,6 +51,15 @@ abstract class StreamsMember {
      * (it unsubscribes, and subscribes anew), {@code "now"}, or {@code "later"} with {@code "atMs"}.
      */
     abstract Map<String, Object> rejoin() throws Throwable;
+
+    /** TaskIds, as a set that its asker may change. */
+    final Set<Object> tasks(Collection<String> texts) throws Throwable {
+        Set<Object> tasks = new HashSet<>();
+        for (String each : texts) {
+            tasks.add(StreamsOrder.task(release, each));
+        }
+        return tasks;
+    }
 
     /** The task manager was told of these TaskIds: whoever plays it says so. */
     final void told(Collection<?> activeTasks, Collection<?> standbyTasks) throws Throwable {

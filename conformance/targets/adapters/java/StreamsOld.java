@@ -1,20 +1,155 @@
 package kipcheck;
 
-/** Assignors from 0.10.0 to 2.3. */
+import java.lang.reflect.Field;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Assignors from 0.10.0 to 2.3, which only Kafka's own consumers know.
+ *
+ * <p>They talk to the stream thread (up to 0.11), to what a thread tells of itself (1.0), or to its task manager. All
+ * three are asked much the same, by names that are told apart easily, so that one stand-in plays them.
+ */
 final class StreamsOld implements StreamsEra {
+    private static final String STREAMS = "org.apache.kafka.streams.";
+    private static final String INTERNALS = STREAMS + "processor.internals.";
+    private static final String THREAD = "__stream.thread.instance__";
+    private static final String TASK_MANAGER = "__task.manager.instance__";
+    private static final String PROBING = "__version.probing.flag__";
+    private static final String ERROR = "__assignment.error.code__";
+
     private final Release release;
+    private final Understudy understudy;
+    private final StreamsTopology topology;
+    private final Codec codec;
 
     StreamsOld(Release release) {
         this.release = release;
-    }
-
-    @Override
-    public StreamsMember member(StreamsOrder order) throws Throwable {
-        throw new Release.Unsupported("the assignor of kafka-streams " + release.name + " is not driven yet");
+        this.understudy = new Understudy(release);
+        this.topology = new StreamsTopology(release, understudy);
+        this.codec = new Streams(release, new Generated(release), false);
     }
 
     @Override
     public int latest() throws Throwable {
-        throw new Release.Unsupported("the assignor of kafka-streams " + release.name + " is not driven yet");
+        return codec.versions("SubscriptionInfo")[1];
+    }
+
+    @Override
+    public StreamsMember member(StreamsOrder order) throws Throwable {
+        // What a user's value is not good for, this refuses.
+        Object config = Release.create(release.need(STREAMS + "StreamsConfig"), order.configuration());
+        Map<String, Object> consumer = consumer(config);
+        Object assignor = Release.create(release.need((String) consumer.get("partition.assignment.strategy")));
+        StreamsOldMember member = new StreamsOldMember(release, order, assignor, latest());
+        StreamsOldTopics topics = new StreamsOldTopics(release);
+        Object builder = builder(order, config);
+        Object host = host(member, config, builder, topics);
+        consumer.put(THREAD, host);
+        consumer.put(TASK_MANAGER, host);
+        consumer.put(PROBING, member.probing);
+        consumer.put(ERROR, member.error);
+        Release.call(assignor, "configure", consumer);
+        install(assignor, topics);
+        if (order.used != null) {
+            member.use(order.used);
+        }
+        return member;
+    }
+
+    private Object builder(StreamsOrder order, Object config) throws Throwable {
+        Map<String, Object> builders = topology.builders(order, builder -> {
+            if (Release.has(builder.getClass(), "rewriteTopology")) {
+                Release.call(builder, "rewriteTopology", config);
+            } else if (Release.has(builder.getClass(), "setApplicationId")) {
+                Release.call(builder, "setApplicationId", StreamsTopology.APPLICATION);
+            }
+        });
+        Object builder = builders.values().iterator().next();
+        return understudy.over(builder, new StandIn().plays("topicGroups", asked -> {
+            return new Groups((Map<?, ?>) Release.call(builder, "topicGroups", asked));
+        }), "topicGroups");
+    }
+
+    /** What the thread gives to its consumer, and that to the assignor. */
+    private Map<String, Object> consumer(Object config) throws Throwable {
+        boolean threaded = Release.takes(config.getClass().getMethods(), "getConsumerConfigs", 3);
+        Object consumer = threaded
+            ? Release.call(config, "getConsumerConfigs", null, StreamsTopology.APPLICATION, "member")
+            : Release.call(config, "getConsumerConfigs", StreamsTopology.APPLICATION, "member");
+        return new HashMap<>(Values.object(consumer));
+    }
+
+    private Object host(StreamsOldMember member, Object config, Object builder, StreamsOldTopics topics)
+            throws Throwable {
+        StreamsOrder order = member.order;
+        Object grouper = Release.call(
+            config, "getConfiguredInstance", "partition.grouper", release.need(STREAMS + "processor.PartitionGrouper"));
+        StandIn host = new StandIn()
+            .plays("processId", none -> order.process)
+            .plays("builder", none -> builder)
+            .plays("config", none -> config)
+            .plays("partitionGrouper", none -> grouper)
+            .plays("name", none -> "thread")
+            .plays("setAssignmentMetadata", tasks -> {
+                member.told(((Map<?, ?>) tasks[0]).keySet(), ((Map<?, ?>) tasks[1]).keySet());
+                return null;
+            });
+        for (String each : List.of("prevTasks", "prevActiveTasks", "prevActiveTaskIds")) {
+            host.plays(each, none -> member.tasks(order.active));
+        }
+        for (String each : List.of("cachedTasks", "cachedTasksIds")) {
+            host.plays(each, none -> member.tasks(order.kept()));
+        }
+        Class<?> type = host(member.assignor.getClass()).getType();
+        if (type.isInterface()) {
+            return host.as(type);
+        }
+        Object played = understudy.of(type.getName(), host);
+        if (Thread.class.isAssignableFrom(type)) {
+            Understudy.set(played, "processId", order.process);
+            Understudy.set(played, "applicationId", StreamsTopology.APPLICATION);
+            Understudy.set(played, "builder", builder);
+            Understudy.set(played, "partitionGrouper", grouper);
+            Understudy.set(played, "config", config);
+            Understudy.set(played, "restoreConsumer", topics.consumer());
+        }
+        return played;
+    }
+
+    /** Whom the assignor talks to. */
+    private static Field host(Class<?> assignor) throws NoSuchFieldException {
+        String name = Release.has(assignor, "taskManager") ? "taskManager"
+            : Release.has(assignor, "threadDataProvider") ? "threadDataProvider" : "streamThread";
+        return Release.need(assignor, name);
+    }
+
+    /** In the place of what makes topics at the brokers. */
+    private void install(Object assignor, StreamsOldTopics topics) throws Throwable {
+        Object made = Release.need(assignor.getClass(), "internalTopicManager").get(assignor);
+        if (made != null && Release.has(made.getClass(), "close")) {
+            // Of a client that has sockets to wait at, though it has not connected.
+            Release.call(made, "close");
+        }
+        Release.call(assignor, "setInternalTopicManager",
+            understudy.of(INTERNALS + "InternalTopicManager", topics.manager()));
+    }
+
+    /** What an assignor up to 2.0 may go round for ever. */
+    private static final class Groups extends LinkedHashMap<Object, Object> {
+        private static final long serialVersionUID = 1L;
+
+        Groups(Map<?, ?> groups) {
+            super(groups);
+        }
+
+        @Override
+        public Collection<Object> values() {
+            StreamsOldTopics.carryOn();
+            return super.values();
+        }
     }
 }

@@ -1,6 +1,5 @@
 package kipcheck;
 
-import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -128,8 +127,8 @@ final class StreamsRecent implements StreamsEra {
                     return null;
                 });
             }
-            Class<?> metadata = release.find(INTERNALS + "TopologyMetadata");
-            if (metadata != null) {
+            if (Release.has(release.need(INTERNALS + "TaskManager"), "topologyMetadata")) {
+                Class<?> metadata = release.need(INTERNALS + "TopologyMetadata");
                 ConcurrentSkipListMap<String, Object> sorted = new ConcurrentSkipListMap<>();
                 builders.forEach((name, builder) -> sorted.put(name.isEmpty() ? "__UNNAMED_TOPOLOGY__" : name, builder));
                 Object all = Release.create(metadata, sorted, config);
@@ -141,14 +140,6 @@ final class StreamsRecent implements StreamsEra {
                 how.plays("builder", none -> only);
             }
             return understudy.of(INTERNALS + "TaskManager", how);
-        }
-
-        private Set<Object> tasks(Collection<String> texts) throws Throwable {
-            Set<Object> tasks = new HashSet<>();
-            for (String each : texts) {
-                tasks.add(StreamsOrder.task(release, each));
-            }
-            return tasks;
         }
 
         /** As the task manager tells them: nothing of tasks that have no state. */

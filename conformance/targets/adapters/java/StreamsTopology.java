@@ -64,7 +64,7 @@ final class StreamsTopology {
             finish.with(builder);
             Map<String, String> names = new HashMap<>();
             for (String topic : written) {
-                names.put((String) Release.call(builder, "decorateTopic", topic), topic);
+                names.put(decorated(builder, topic), topic);
             }
             numbered(builder, names, each.getValue());
             builders.put(each.getKey(), renamed(builder, names));
@@ -144,7 +144,9 @@ final class StreamsTopology {
             Class<?> stores = release.need(STREAMS + "state.Stores");
             Object made = Release.call(Release.call(Release.call(Release.callStatic(stores, "create", name),
                 "withStringKeys"), "withStringValues"), "inMemory");
-            return Release.call(logged ? made : Release.call(made, "disableLogging"), "build");
+            // In 0.10.0 all are.
+            boolean always = !Release.has(made.getClass(), "disableLogging");
+            return Release.call(logged || always ? made : Release.call(made, "disableLogging"), "build");
         }
         Class<?> stores = release.need(STREAMS + "state.Stores");
         Object serde = Release.callStatic(release.need("org.apache.kafka.common.serialization.Serdes"), "String");
@@ -178,7 +180,8 @@ final class StreamsTopology {
     private void numbered(
             Object builder, Map<String, String> names, Map<Integer, Map<String, Object>> subtopologies) throws Throwable {
         Map<Integer, Set<String>> found = new TreeMap<>();
-        for (Map.Entry<?, ?> each : ((Map<?, ?>) Release.call(builder, groups(builder))).entrySet()) {
+        Object[] asked = nameless(builder) ? new Object[] {APPLICATION} : new Object[0];
+        for (Map.Entry<?, ?> each : ((Map<?, ?>) Release.call(builder, groups(builder), asked)).entrySet()) {
             Object key = each.getKey();
             int id = key instanceof Integer ? (Integer) key : (Integer) Release.get(key, "nodeGroupId");
             found.put(id, renamed((Collection<?>) Release.get(each.getValue(), "sourceTopics"), names));
@@ -193,6 +196,15 @@ final class StreamsTopology {
         }
     }
 
+    private static String decorated(Object builder, String topic) throws Throwable {
+        return nameless(builder) ? APPLICATION + "-" + topic : (String) Release.call(builder, "decorateTopic", topic);
+    }
+
+    /** In 0.10.0 a builder does not know whose it is, and is told whenever it is asked for topics. */
+    private static boolean nameless(Object builder) {
+        return Release.takes(builder.getClass().getMethods(), "topicGroups", 1);
+    }
+
     /** What is asked of the builder when tasks are made. */
     private static String groups(Object builder) {
         return Release.has(builder.getClass(), "topicGroups") ? "topicGroups" : "subtopologyToTopicsInfo";
@@ -204,6 +216,9 @@ final class StreamsTopology {
             return builder;
         }
         String groups = groups(builder);
+        // 0.10.0 forgets here what it makes of a name elsewhere, so that nobody finds the topic.
+        Map<String, String> decorated = new HashMap<>();
+        names.forEach((made, topic) -> decorated.put(topic, made));
         StandIn how = new StandIn();
         how.plays(groups, arguments -> {
             Map<?, ?> found = (Map<?, ?>) Release.call(builder, groups, arguments);
@@ -218,7 +233,7 @@ final class StreamsTopology {
         how.plays("copartitionGroups", arguments -> {
             Set<Set<String>> found = new HashSet<>();
             for (Object each : (Collection<?>) Release.call(builder, "copartitionGroups", arguments)) {
-                found.add(renamed((Collection<?>) each, names));
+                found.add(renamed((Collection<?>) each, nameless(builder) ? decorated : names));
             }
             return new ArrayList<>(found);
         });
@@ -233,10 +248,14 @@ final class StreamsTopology {
         return renamed;
     }
 
-    /** Each repartition topic that is read comes with its configuration, which has the name too. */
+    /** Each repartition topic that is read comes with its configuration, which has the name too (0.10.0: alone). */
     private static void topics(Object group, Map<String, String> names) throws Throwable {
         String field = Release.has(group.getClass(), "repartitionSourceTopics")
             ? "repartitionSourceTopics" : "interSourceTopics";
+        if (Release.get(group, field) instanceof Set) {
+            Understudy.set(group, field, renamed((Collection<?>) Release.get(group, field), names));
+            return;
+        }
         Map<String, Object> renamed = new HashMap<>();
         for (Map.Entry<?, ?> each : ((Map<?, ?>) Release.get(group, field)).entrySet()) {
             String name = names.getOrDefault(each.getKey(), (String) each.getKey());
