@@ -201,9 +201,11 @@ class Cluster:
     def done(self, centre: Centre, did: Did[Hub, Any], disturbed: bool) -> Did[Part, Message]:
         """What the coordinator did, and what follows for what is known of the processes."""
         held = list(centre.held)
+        before = set(ids(centre.group))
         for to, message in did.sends:
-            if isinstance(message, Answer) and isinstance(message.reply, Joined) and message.reply.member:
-                held[to - 1] = held[to - 1] | {message.reply.member}
+            if isinstance(message, Answer) and isinstance(message.reply, Joined) and message.reply.member not in before:
+                # Of a name that was there before it is known whose it is: the answer may be to one that is gone.
+                held[to - 1] = held[to - 1] | ({message.reply.member} - {""})
         group = did.part.group
         known = frozenset(ids(group))
         aged = any(isinstance(sent.message, Aged) for sent in did.sends)
