@@ -54,7 +54,7 @@ def _has_to(history: History, rounds: list[Round], fell: Fell, life: Life) -> bo
             used = heard[0].seen.used if heard else life.latest
             return used > life.latest or (named and used < FIRST_NAMED)
         case "lead":
-            unknown = bool(last.futures) and life.bound("268-14")
+            unknown = bool(last.futures) and life.is_before_probing
             return unknown or last.is_hard_mix or not is_whole(todo) or (named and last.lowest < FIRST_NAMED)
         case "assigned":
             given = _last_given(rounds, life)
@@ -79,6 +79,6 @@ def _is_nothing(given: Given, rounds: list[Round], life: Life) -> bool:
     if info is None or info.used > life.latest:
         return True
     told = next((found for round in reversed(rounds) if (found := round.told(life)) is not None), None)
-    if told is None or life.latest < FIRST_PROBED:
+    if told is None or life.is_before_probing:
         return False
     return is_to_be_refused(life, told.info.used, info) if life.bound("268-35") else info.used > told.info.used

@@ -100,7 +100,7 @@ def leads_the_future(history: History) -> Iterator[Violation]:
     todo = deployed(history)
     for round, leader in led(history):
         fell = round.fell_while_leading()
-        if fell is None or leader.bound("268-14") or not round.futures or round.is_hard_mix or not is_whole(todo):
+        if fell is None or leader.is_before_probing or not round.futures or round.is_hard_mix or not is_whole(todo):
             continue
         if not fell.is_endless:
             who = ", ".join(f"{each.told.member} {each.info.used}" for each in round.futures)
@@ -114,7 +114,7 @@ def leads_the_future(history: History) -> Iterator[Violation]:
 def old_leader_fails(history: History) -> Iterator[Violation]:
     """A leader from before version probing fails on a version that it does not know."""
     for round, leader in led(history):
-        if leader.bound("268-14") and round.futures and round.given:
+        if leader.is_before_probing and round.futures and round.given:
             who = ", ".join(f"{each.told.member} {each.info.used}" for each in round.futures)
             why = f"{leader} knows {leader.latest}, and makes an assignment for {who} in {round.where}"
             yield Violation(why, (round.at, round.given[0].at), "an exception", "an assignment",

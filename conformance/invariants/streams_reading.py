@@ -85,6 +85,10 @@ class Life:
         """The newest metadata version of its release."""
         return latest(self.release)
 
+    @property
+    def is_before_probing(self) -> bool:
+        return self.latest < FIRST_PROBED
+
     def bound(self, requirement: str) -> bool:
         return binds(requirement, self.release)
 

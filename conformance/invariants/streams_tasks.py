@@ -29,6 +29,8 @@ from conformance.models.streams.words import AssignmentInfo, TaskId, by_topic
 
 FOR_ALL = "0.10.0.0-2.5.1"
 """Releases whose leaders give standbys of tasks without state too."""
+UNKNOWN = "unknown"
+"""The instance of all whom the leader cannot read."""
 STANDBYS_BY_HOST = 6
 """The first metadata version in which standbys have a map of hosts."""
 
@@ -39,8 +41,9 @@ class Share(NamedTuple):
     given: Given
     info: AssignmentInfo
     process: str
+    """As far as the leader knows it; else ``UNKNOWN``."""
     end_point: str | None
-    """That the leader knows of."""
+    """Likewise."""
 
     @property
     def name(self) -> str:
@@ -60,8 +63,9 @@ def shares(round: Round, leader: Life) -> list[Share]:
         told = [one for one in round.members if one.told.member == each.sent.member]
         if len(told) == 1:
             info = told[0].info
-            known = 2 <= info.used <= leader.latest
-            found.append(Share(each, each.info, info.process, info.end_point if known else None))
+            is_known = info.used <= leader.latest
+            end_point = info.end_point if is_known and info.used >= 2 else None
+            found.append(Share(each, each.info, info.process if is_known else UNKNOWN, end_point))
     return found
 
 
