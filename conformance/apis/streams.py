@@ -51,6 +51,7 @@ def step_of(event: Event) -> Step:
             "topics": plain_topics(event.topics),
             "end_points": event.end_points,
             "tags": [[*each] for each in event.tags],
+            "newest_leads": event.newest_leads,
         }
     else:
         body = {each.name: getattr(event, each.name) for each in fields(event)}
@@ -79,8 +80,10 @@ def _deploy(
     topics: Mapping[str, int],
     end_points: bool = False,
     tags: Iterable[tuple[str, str]] = (),
+    newest_leads: bool = False,
 ) -> Deploy:
-    return Deploy(topology_of(topology), topics_of(topics), end_points, tuple((key, value) for key, value in tags))
+    ours = tuple((key, value) for key, value in tags)
+    return Deploy(topology_of(topology), topics_of(topics), end_points, ours, newest_leads)
 
 
 # For people
@@ -120,7 +123,8 @@ def _word(event: Event) -> str:
         case Deploy(topology, topics):
             sizes = " ".join(f"{each.name}:{each.partitions}" for each in topics)
             standbys = f", {topology.standbys} standbys" if topology.standbys else ""
-            return f"deploy {sizes or 'no topics'} ({len(topology.subtopologies)} subtopologies{standbys})"
+            leads = ", newest leads" if event.newest_leads else ""
+            return f"deploy {sizes or 'no topics'} ({len(topology.subtopologies)} subtopologies{standbys}{leads})"
         case Start(member, release, upgrade_from, instance):
             binary = release if upgrade_from is None else f"{release}<{upgrade_from}"
             return f"start {member} {binary}" + ("" if instance is None else f" of {instance}")

@@ -17,6 +17,7 @@ from conformance.models.composed import Step
 from conformance.models.group.answers import Config as BrokerConfig
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.rules import Rules as BrokerRules
+from conformance.models.group.state import Member, State as Group
 from conformance.models.group.words import Sync
 from conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
 from conformance.models.member.words import Given, Lost, Noted, Poll, Revoked, Seen
@@ -94,6 +95,11 @@ class _Kinds(dict[str, StreamsConsumer]):
         return made
 
 
+class NewestLeads(Coordinator):
+    def choose_leader(self, state: Group, candidates: tuple[Member, ...]) -> Member:
+        return candidates[-1]
+
+
 class Fleet:
     """``binary``: what stands behind a member of such settings. ``own`` and ``future``: the releases that scripts call
     so."""
@@ -114,7 +120,8 @@ class Fleet:
 
     def _cluster(self, deployed: Deploy) -> Cluster:
         kinds = _Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
-        return Cluster(self.brokers, kinds, self.members)
+        brokers = NewestLeads(self.brokers.rules, self.brokers.config) if deployed.newest_leads else self.brokers
+        return Cluster(brokers, kinds, self.members)
 
     def settings(self, deployed: Deploy, kind: Kind) -> Settings:
         tags = deployed.tags

@@ -29,6 +29,9 @@ class Deploy:
     """Does each member have an ``application.server``? Then it is ``MEMBER:9092``."""
     tags: tuple[tuple[str, str], ...] = ()
     """Of member after member, one tag each, in turn; and ``rack.aware.assignment.tags`` has their keys (3.2 on)."""
+    newest_leads: bool = False
+    """Who leads when the leader is gone: the member that joined last, and not the first. A coordinator may take any: in
+    Kafka it is the order of a hash map."""
 
 
 @final
