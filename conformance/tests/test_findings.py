@@ -69,7 +69,8 @@ def java(code: str, name: str, release: str, place: Path) -> list[str]:
     imported = re.findall(r"^import ([\w.]+?)\.(?:\*|[A-Z])", code, re.MULTILINE)
     assert {each for each in imported if not each.startswith("java.")} <= {
         "org.apache.kafka.clients.consumer", "org.apache.kafka.common", "org.apache.kafka.common.utils.internals",
-        "org.apache.kafka.timeline",
+        "org.apache.kafka.timeline", "org.apache.kafka.streams.processor.assignment",
+        "org.apache.kafka.streams.processor.internals", "org.apache.kafka.streams.processor.internals.assignment",
     }  # fmt: skip
     program = place / "Reproduction.java"
     program.write_text(code, "utf-8")
@@ -108,7 +109,7 @@ COMMANDS = {"python": python, "java": java, "go": in_go, "js": in_js}
 def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None:
     page = path.read_text("utf-8")
     named = [requirements()[id] for id in re.findall(r"\b(?:grp|\d{3})-\d\d\b", row(page, "requirement"))]
-    roles = (Role.CODEC, Role.LEADER, Role.COORDINATOR, Role.MEMBER)
+    roles = (Role.CODEC, Role.LEADER, Role.COORDINATOR, Role.MEMBER, Role.OPERATOR_TOOL)
     invariants = {each.id: each for role in roles for each in all_invariants(role)}
     found_by = re.findall(r"`([\w/-]+)`", row(page, "found by"))
     assert {*found_by} <= {*CHECKS, *invariants}
