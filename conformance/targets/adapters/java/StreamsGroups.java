@@ -21,7 +21,9 @@ import java.util.Optional;
  *   <li>{@code stream-configure}: the version that it uses, the newest one, and the rebalance protocols it offers;
  *   <li>{@code stream-subscribe}: the user data of its subscription;
  *   <li>{@code stream-assign}: what it sends to whom, where it leads;
- *   <li>{@code stream-assigned}: what an assignment makes of it.
+ *   <li>{@code stream-assigned}: what an assignment makes of it;
+ *   <li>{@code stream-live}: several of these, in {@code steps}, of one assignor that lives on. What all of them have in
+ *       common is said once, beside the steps.
  * </ul>
  */
 final class StreamsGroups {
@@ -33,6 +35,7 @@ final class StreamsGroups {
 
     private static final String CONSUMER = "org.apache.kafka.clients.consumer.";
     private static final String PREFIX = "stream-";
+    private static final String LIVE = PREFIX + "live";
 
     private final Release release;
     private final Leader leader;
@@ -52,15 +55,29 @@ final class StreamsGroups {
         StreamsEra era = era();
         // Since 2.4 members of the future are kept under a random id.
         Luck.again();
+        StreamsMember member = era.member(told);
+        if (!order.get("op").equals(LIVE)) {
+            return answer(member, order);
+        }
+        List<Object> answers = new ArrayList<>();
+        for (Object each : Values.list(order.get("steps"))) {
+            Map<String, Object> step = new HashMap<>(order);
+            step.putAll(Values.object(each));
+            answers.add(answer(member, step));
+        }
+        return Map.of("answers", answers);
+    }
+
+    private Map<String, Object> answer(StreamsMember member, Map<String, Object> order) throws Throwable {
         switch (String.valueOf(order.get("op")).substring(PREFIX.length())) {
             case "configure":
-                return configured(era.member(told));
+                return configured(member);
             case "subscribe":
-                return subscribed(era.member(told), StreamsOrder.texts(order, "topics"));
+                return subscribed(member, StreamsOrder.texts(order, "topics"));
             case "assign":
-                return led(era.member(told), order);
+                return led(member, order);
             case "assigned":
-                return assigned(era.member(told), order);
+                return assigned(member, order);
             default:
                 throw new Release.Unsupported("no operation " + order.get("op"));
         }
@@ -115,7 +132,7 @@ final class StreamsGroups {
         Object assignment = Release.create(
             leader.nested("Assignment"), leader.partitions(Values.list(order.get("partitions"))),
             data == null ? null : ByteBuffer.wrap(data));
-        member.clear();
+        member.listen();
         if (leader.recent()) {
             Object group = Release.create(
                 release.need(CONSUMER + "ConsumerGroupMetadata"), "group", 1, "member", Optional.empty());

@@ -2,6 +2,7 @@ package kipcheck;
 
 import java.util.Collection;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -66,6 +67,19 @@ abstract class StreamsMember {
         applied = true;
         active = StreamsOrder.texts(activeTasks);
         standby = StreamsOrder.texts(standbyTasks);
+    }
+
+    /** The tasks of which there is state on the disk. */
+    final Set<String> kept() {
+        Set<String> kept = new LinkedHashSet<>(standby);
+        active.stream().filter(order::stateful).forEach(kept::add);
+        return kept;
+    }
+
+    /** An assignment is about to come: what was noted of another one is past. */
+    final void listen() throws Throwable {
+        applied = false;
+        clear();
     }
 
     final boolean applied() {

@@ -99,10 +99,10 @@ final class StreamsOld implements StreamsEra {
                 return null;
             });
         for (String each : List.of("prevTasks", "prevActiveTasks", "prevActiveTaskIds")) {
-            host.plays(each, none -> member.tasks(order.active));
+            host.plays(each, none -> member.tasks(member.active()));
         }
         for (String each : List.of("cachedTasks", "cachedTasksIds")) {
-            host.plays(each, none -> member.tasks(order.kept()));
+            host.plays(each, none -> member.tasks(member.kept()));
         }
         Class<?> type = host(member.assignor.getClass()).getType();
         if (type.isInterface()) {

@@ -6,7 +6,6 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -107,13 +106,6 @@ final class StreamsOrder {
             }
         }
         return false;
-    }
-
-    /** The tasks of which there is state on the disk. */
-    Set<String> kept() {
-        Set<String> kept = new LinkedHashSet<>(standby);
-        active.stream().filter(this::stateful).forEach(kept::add);
-        return kept;
     }
 
     /** The strings in an array that may be missing. */

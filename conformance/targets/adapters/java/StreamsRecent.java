@@ -22,7 +22,7 @@ final class StreamsRecent implements StreamsEra {
     private static final String CLIENTS = "org.apache.kafka.clients.";
     private static final int VERSION_PROBING = 2;
     private static final long RUNS_HERE = -2;
-    /** What the offset sum of a task is that stands by, where the order says nothing of it. */
+    /** What the offset sum of a task is that does not run, where the order says nothing of it. */
     private static final long SOMEWHERE = 0;
 
     private final Release release;
@@ -59,8 +59,8 @@ final class StreamsRecent implements StreamsEra {
         }
 
         void configure() throws Throwable {
-            Map<String, Object> given = order.configuration();
-            Object config = Release.create(release.need(STREAMS + "StreamsConfig"), given);
+            // What a user's value is not good for, this refuses.
+            Object config = Release.create(release.need(STREAMS + "StreamsConfig"), order.configuration());
             Map<String, Object> builders = topologies.builders(order, builder -> {
                 Release.call(builder, "rewriteTopology", config);
                 if (Release.takes(builder.getClass().getMethods(), "buildTopology", 0)) {
@@ -76,6 +76,9 @@ final class StreamsRecent implements StreamsEra {
                 .as(release.need("org.apache.kafka.common.utils.Time")));
             parts.put("assignmentErrorCode", error);
             parts.put("nextScheduledRebalanceMs", next);
+            // What the thread gives to its consumer, and that to the assignor.
+            Map<String, Object> given = new HashMap<>(Values.object(
+                Release.call(config, "getMainConsumerConfigs", StreamsTopology.APPLICATION, "member", 0)));
             hand(given, parts, config);
             Release.call(assignor, "configure", given);
             Understudy.set(assignor, "internalTopicManager", topicManager());
@@ -116,9 +119,9 @@ final class StreamsRecent implements StreamsEra {
             StandIn how = new StandIn()
                 .plays("processId", none -> id)
                 .plays("mainConsumer", none -> consumer)
-                .plays("previousRunningTaskIds", none -> tasks(order.active))
-                .plays("activeTaskIds", none -> tasks(order.active))
-                .plays("cachedTasksIds", none -> tasks(order.kept()))
+                .plays("previousRunningTaskIds", none -> tasks(active()))
+                .plays("activeTaskIds", none -> tasks(active()))
+                .plays("cachedTasksIds", none -> tasks(kept()))
                 .plays("getTaskOffsetSums", none -> sums())
                 .plays("taskOffsetSums", none -> sums());
             for (String told : new String[] {"setAssignmentMetadata", "handleAssignment"}) {
@@ -142,11 +145,15 @@ final class StreamsRecent implements StreamsEra {
             return understudy.of(INTERNALS + "TaskManager", how);
         }
 
-        /** As the task manager tells them: nothing of tasks that have no state. */
+        /**
+         * As the task manager tells them: nothing of tasks that have no state. What it ran says where it has got to if it
+         * was revoked before the member joins, as it is where the protocol is the eager one.
+         */
         private Map<Object, Object> sums() throws Throwable {
+            boolean runs = Release.call(assignor, "supportedProtocols").toString().contains("COOPERATIVE");
             Map<String, Long> told = new LinkedHashMap<>();
-            order.standby.stream().filter(order::stateful).forEach(task -> told.put(task, SOMEWHERE));
-            order.active.stream().filter(order::stateful).forEach(task -> told.put(task, RUNS_HERE));
+            standby().stream().filter(order::stateful).forEach(task -> told.put(task, SOMEWHERE));
+            active().stream().filter(order::stateful).forEach(task -> told.put(task, runs ? RUNS_HERE : SOMEWHERE));
             told.putAll(order.sums);
             Map<Object, Object> sums = new HashMap<>();
             for (Map.Entry<String, Long> each : told.entrySet()) {
