@@ -13,6 +13,7 @@ from conformance.core.case import Role
 from conformance.core.edition import edition
 from conformance.doctor import Examination, Ill, Patient, Told, Tried, Unfit, offered
 from conformance.models.mixed_group import DRAFT
+from conformance.models.streams.words import STREAM
 from conformance.questions import ASSIGNORS, EDITION, Op, asked_of, assign, layouts, named, plain
 from conformance.targets import answers
 from conformance.targets.framing import Framing
@@ -114,7 +115,7 @@ def capabilities(patient: Patient) -> str:
     for stranger in sorted({*claims.messages} - known):
         if meant := get_close_matches(stranger, known - {*claims.messages}, 1, ALIKE):
             raise Ill(f"{stranger}: is {meant[0]} meant?")
-    assignors = (*ASSIGNORS, DRAFT)
+    assignors = (*ASSIGNORS, DRAFT, STREAM)
     if strangers := [*({*claims.assignors} - {*assignors}), *({*claims.machines} - {*MACHINES})]:
         there = f"{', '.join(assignors)}; {', '.join(MACHINES)}"
         raise Ill(f"nobody will ever ask for {', '.join(strangers)}; there are {there}")
@@ -308,10 +309,10 @@ def unicode(patient: Patient) -> str:
         if "accepted" not in (written["status"], read["status"]):
             raise Unfit(f"{layout.message} is refused with {TEXT}")
         return f"kept in {layout.message}.{name}"
-    if Role.LEADER in _roles(patient):
+    assignors = [each for each in ASSIGNORS if each in _claims(patient).assignors]
+    if assignors and Role.LEADER in _roles(patient):
         patient.ready(Role.LEADER)
-        asked = assign(next(each for each in ASSIGNORS if each in _claims(patient).assignors), TEXT)
-        (result,) = patient.batch(asked)
+        (result,) = patient.batch(assign(assignors[0], TEXT))
         topics = [topic for each in result.get("assignment", ()) for topic, _ in each["partitions"]]
         _is_text(topics, TEXT, "assign", result)
         return "kept in the name of a topic"

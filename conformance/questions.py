@@ -3,14 +3,24 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from conformance.apis.streams_blobs import write_assignment, write_subscription
+from conformance.apis.streams_orders import plain_memory, plain_settings
 from conformance.core.case import Role
 from conformance.core.edition import edition
+from conformance.models.streams.operations import STATELESS
+from conformance.models.streams.words import STREAM, AssignmentInfo, Memory, Settings, SubscriptionInfo, TaskId
 from conformance.targets.protocol import GROUP, Claims
-from conformance.wire.schema import Layout, messages, spec
+from conformance.wire.schema import ZERO_UUID, Layout, messages, spec
 
 EDITION: Final = "apache"
 ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 Op: TypeAlias = dict[str, Any]
+
+SETTINGS: Final = Settings("", STATELESS, str(ZERO_UUID))
+SAID: Final = write_subscription(SubscriptionInfo(1)).hex()
+"""Every release can read that."""
+TOLD: Final = write_assignment(AssignmentInfo(1, active=(TaskId(0, 0),))).hex()
+JOINED: Final = {"id": "c1", "subscription": ["t"], "userData": SAID, "owned": [], "generation": -1}
 
 
 def asked_of(claims: Claims, role: Role) -> Iterator[Op]:
@@ -18,6 +28,12 @@ def asked_of(claims: Claims, role: Role) -> Iterator[Op]:
     match role:
         case Role.LEADER:
             yield from (assign(each, "t") for each in ASSIGNORS if each in claims.assignors)
+            if STREAM in claims.assignors:
+                yield stream("assign", topics=[{"name": "t", "partitions": 2}], members=[JOINED], offsets={})
+        case Role.MEMBER if STREAM in claims.assignors:
+            yield stream("configure")
+            yield stream("subscribe", topics=["t"])
+            yield stream("assigned", partitions=[["t", 0]], userData=TOLD)
         case Role.CONTROLLER:
             yield {"op": "broker-up", "broker": 1, "low": 1, "high": 3}
             yield {"op": "update", "level": 1, "allow_downgrade": False}
@@ -31,6 +47,12 @@ def asked_of(claims: Claims, role: Role) -> Iterator[Op]:
             for layout in layouts(claims):
                 value = layout.codec.to_json(layout.defaults())
                 yield {"op": "encode", "message": layout.message, "version": layout.version, "value": value}
+
+
+def stream(op: str, **more: Any) -> Op:
+    """An operation of a Streams group."""
+    memory = {} if op == "configure" else {"memory": plain_memory(Memory(1))}
+    return {"op": f"stream-{op}", "settings": plain_settings(SETTINGS), **memory, **more}
 
 
 def layouts(claims: Claims) -> Iterator[Layout]:

@@ -6,18 +6,23 @@ questions have equal answers: they are remembered, and kept on disk by the conte
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 from conformance import artifacts
-from conformance.apis.streams_topology import plain_topology
+from conformance.apis.streams_orders import (
+    memory_of,
+    partitions_of,
+    plain_data,
+    plain_joining,
+    plain_memory,
+    plain_settings,
+)
 from conformance.core.release import Release
 from conformance.models.assignment import Topic
-from conformance.models.membership import Partitions
 from conformance.models.streams.words import (
     NONE,
     Blob,
@@ -30,8 +35,6 @@ from conformance.models.streams.words import (
     Rejoin,
     Settings,
     Share,
-    TaskId,
-    Tasks,
 )
 from conformance.targets import java
 from conformance.targets.answer_cache import AnswerCache
@@ -266,7 +269,7 @@ class JarBinary:
             **self._common,
             "memory": plain_memory(memory),
             "topics": [{"name": each.name, "partitions": each.partitions} for each in topics],
-            "members": [_joining(each) for each in members],
+            "members": [plain_joining(each) for each in members],
             "offsets": {},
         }
 
@@ -276,7 +279,7 @@ class JarBinary:
             **self._common,
             "memory": plain_memory(memory),
             "partitions": [list(each) for each in share.partitions],
-            "userData": _hex(share.data),
+            "userData": plain_data(share.data),
         }
 
     def _once(self, question: object, asked: Callable[[], T]) -> T:
@@ -315,60 +318,3 @@ def _settled(asked: Callable[[], T]) -> Callable[[], T]:
 
         return again
     return lambda: found
-
-
-# In the words of the protocol
-
-
-def plain_settings(settings: Settings) -> dict[str, Any]:
-    return {
-        "topology": plain_topology(settings.topology),
-        "process": settings.process,
-        "upgradeFrom": settings.upgrade_from,
-        "userEndPoint": settings.end_point,
-        "clientTags": dict(settings.tags),
-        "tagKeys": [*settings.tag_keys],
-    }
-
-
-def plain_memory(memory: Memory) -> dict[str, Any]:
-    return {
-        "used": memory.used,
-        "unique": memory.unique,
-        "active": [*map(str, memory.active)],
-        "standby": [*map(str, memory.standby)],
-        "sums": {str(task): offsets for task, offsets in memory.sums},
-        "error": memory.error,
-    }
-
-
-def memory_of(plain: Mapping[str, Any], before: Memory) -> Memory:
-    """What the program does not tell is as it was before."""
-    told: dict[str, Any] = {key: plain[key] for key in ("used", "unique", "error") if plain.get(key) is not None}
-    told |= {key: _tasks(plain[key]) for key in ("active", "standby") if key in plain}
-    if (sums := plain.get("sums")) is not None:
-        told["sums"] = tuple((task, sums[str(task)]) for task in _tasks(sums))
-    return replace(before, **told)
-
-
-def _tasks(plain: Iterable[str]) -> Tasks:
-    return tuple(sorted(map(TaskId.parse, plain), key=lambda task: (task.topology or "", *task[:2])))
-
-
-def _joining(member: Joining) -> dict[str, Any]:
-    return {
-        "id": member.id,
-        "subscription": [*member.topics],
-        "userData": _hex(member.data),
-        "owned": [list(each) for each in member.owned],
-        "generation": member.generation,
-    }
-
-
-def partitions_of(plain: Sequence[Sequence[Any]]) -> Partitions:
-    return tuple((str(topic), int(number)) for topic, number in plain)
-
-
-def _hex(data: Blob) -> str:
-    assert isinstance(data, bytes)
-    return data.hex()

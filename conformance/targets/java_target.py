@@ -62,6 +62,8 @@ def rows() -> Iterator[dict[str, Any]]:
 def _roles(artifact: str, version: str) -> list[str]:
     if artifact == "kafka-clients":
         return ["codec", "leader"]
+    if artifact == STREAMS:
+        return ["codec", "leader", "member", "operator-tool"]
     return ["codec", "coordinator"] if _runs(artifact, version) else ["codec"]
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from conformance.apis.group import REQUESTS
 from conformance.core.case import Case, Role, Step
 from conformance.core.history import Died, Observation, Refused, Replied, Unsupported
+from conformance.models.streams.words import STREAM
 
 VERSION = 1
 """Of the testee protocol."""
@@ -52,6 +53,7 @@ class Claims:
     missing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Of a message: versions in between that it lacks."""
     assignors: tuple[str, ...] = ()
+    """``stream`` stands for the operations of Streams groups, those of their members too."""
     machines: tuple[str, ...] = ()
     limits: Mapping[str, str] = field(default_factory=dict)
     """What it cannot express of all this: a name -> a sentence. What is unsupported names one; else it is a lie."""
@@ -69,6 +71,7 @@ class Claims:
             Role.LEADER: bool(self.assignors),
             **{role: any(name in self.machines for name in names) for role, names in PLAYED.items()},
         }
+        played[Role.MEMBER] |= STREAM in self.assignors
         return frozenset(role for role, claimed in played.items() if claimed)
 
 

@@ -129,7 +129,8 @@ def test_jars_that_are_here_are_listed_and_no_jvm_is_started(
     clients, streams = java_target.rows()
     named = {"name": "java:kafka-clients:3.9.2", "version": "3.9.2", "roles": ["codec", "leader"]}
     assert clients == {**named, "available": True, "why": ""}
-    assert (streams["name"], streams["roles"], streams["available"]) == ("java:kafka-streams:2.0.1", ["codec"], False)
+    assert (streams["name"], streams["available"]) == ("java:kafka-streams:2.0.1", False)
+    assert streams["roles"] == ["codec", "leader", "member", "operator-tool"]
     assert streams["why"].startswith("org.apache.kafka:kafka-clients:2.0.1: not here yet")
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     assert {each["why"] for each in java_target.rows()} == {"there is no java in JAVA_HOME or on the PATH"}
@@ -201,11 +202,14 @@ def test_an_artifact_claims_what_is_in_its_own_jar(name: str, claims: dict[str, 
         claimed = session.info.claims.messages
         assert {message: claimed.get(message) for message in claims} == claims
         plays = {Role.COORDINATOR} if name == "kafka-group-coordinator:4.3.1" else set()
+        if streams := name.startswith("kafka-streams"):
+            plays = {Role.LEADER, Role.MEMBER, Role.OPERATOR_TOOL}
+            assert session.info.claims.assignors == ("stream",)
         assert "JoinGroupRequest" not in claimed and session.info.roles == {Role.CODEC, *plays}
         message, (_, high) = next(iter(claims.items()))
         (read,) = held(session, asked("decode", message, high, hex="ff"))
         assert isinstance(read, Refused)
-    with pytest.raises(NotPlayed), target.open("apache", Role.LEADER):
+    with pytest.raises(NotPlayed), target.open("apache", Role.CONTROLLER if streams else Role.LEADER):
         pass
 
 

@@ -162,6 +162,9 @@ final class Claims {
         if (!assignors.isEmpty()) {
             roles.add("leader");
         }
+        if (assignors.contains(StreamsGroups.ASSIGNOR)) {
+            roles.add("member");
+        }
         if (coordinates) {
             roles.add("coordinator");
         }
