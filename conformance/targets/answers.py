@@ -241,6 +241,52 @@ def _actions(found: Found, at: str) -> None:
             raise Wrong(f"{at}.actions[{index}]: {wrong}") from None
 
 
+def _configured(found: Found, at: str) -> None:
+    """Of a member of a Streams group."""
+    _numbers("used", "latest")(found, at)
+    _of(found, "protocols", at)
+    _texts(found, "protocols", at)
+
+
+def _subscribed(found: Found, at: str) -> None:
+    _bytes(found, at)
+    _memory(found, at)
+
+
+def _led(found: Found, at: str) -> None:
+    _assignment(found, at)
+    _memory(found, at)
+
+
+def _assigned(found: Found, at: str) -> None:
+    _memory(found, at)
+    _numbers("atMs", "error")(found, at)
+    if (rejoin := _of(found, "rejoin", at)) not in REJOINS:
+        raise Wrong(f"{at}.rejoin: {_shown(rejoin)} is none of {', '.join(REJOINS)}")
+    if not isinstance(applied := _of(found, "applied", at), bool):
+        raise Wrong(f"{at}.applied: {_shown(applied)} is neither true nor false")
+
+
+REJOINS: Final = ("never", "again", "now", "later")
+TASK: Final = re.compile(r"(.+__)?[0-9]+_[0-9]+")
+
+
+def _memory(found: Found, at: str) -> None:
+    here = f"{at}.memory"
+    if not isinstance(memory := _of(found, "memory", at), Mapping):
+        raise Wrong(f"{here}: {_shown(memory)} is no object")
+    _numbers("used", "unique", "error")(memory, here)
+    for key in ("active", "standby"):
+        _of(memory, key, here)
+        for index, task in enumerate(_texts(memory, key, here)):
+            if not TASK.fullmatch(task):
+                raise Wrong(f"{here}.{key}[{index}]: {task!r} is no task")
+    _of(memory, "sums", here)
+    for task, offsets in _object(memory, "sums", here).items():
+        if not _whole(offsets):
+            raise Wrong(f"{here}.sums.{task}: {_shown(offsets)} is no whole number")
+
+
 def _anything(found: Found, at: str) -> None:
     pass
 
@@ -252,6 +298,10 @@ _ACCEPTED: Final[Mapping[str, Accepted]] = {
     "decode": _value,
     "assign": _assignment,
     "user-data": _bytes_or_none,
+    "stream-configure": _configured,
+    "stream-subscribe": _subscribed,
+    "stream-assign": _led,
+    "stream-assigned": _assigned,
     "update": _numbers("epoch"),
     "describe": _numbers("level", "epoch"),
     **dict.fromkeys(GROUP_EVENTS, _replies),

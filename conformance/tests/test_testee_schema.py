@@ -141,6 +141,7 @@ SYNC: Final = {
     "action": "sync", "version": 5, "member": "m1", "instance": "i", "generation": 1,
     "assignments": [["m1", {"partitions": [["t", 0]]}]],
 }  # fmt: skip
+MEMORY: Final = {"used": 3, "unique": -1, "active": ["0_0"], "standby": ["n__1_0"], "sums": {"1_0": 5}, "error": 0}
 RESULTS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("encode", {"status": "accepted", "hex": "00"}),
     ("recode", {"status": "accepted", "hex": ""}),
@@ -148,6 +149,13 @@ RESULTS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("assign", {"status": "accepted", "assignment": ASSIGNED}),
     ("user-data", {"status": "accepted", "hex": "00"}),
     ("user-data", {"status": "accepted", "hex": None}),
+    ("stream-configure", {"status": "accepted", "used": 3, "latest": 3, "protocols": ["eager"]}),
+    ("stream-subscribe", {"status": "accepted", "hex": "00", "memory": MEMORY}),
+    ("stream-assign", {"status": "accepted", "assignment": ASSIGNED, "memory": MEMORY}),
+    (
+        "stream-assigned",
+        {"status": "accepted", "memory": MEMORY, "rejoin": "again", "atMs": 0, "applied": False, "error": 0},
+    ),
     ("update", {"status": "accepted", "epoch": 1}),
     ("describe", {"status": "accepted", "level": 1, "epoch": 1}),
     ("broker-up", {"status": "accepted"}),
@@ -205,6 +213,7 @@ PAST_THE_SCHEMA: Final = (
     "is no case of this batch", "where batch 1 was asked", "a second result of case", "none of case",  # what was asked
     "a second assignment of member",
     r"results\[0\]\.(hex|value|assignment|epoch|level|answers|actions): is missing",  # which, depends on the op
+    r"results\[0\]\.(used|latest|protocols|memory|rejoin|atMs|applied|error): is missing",
     r"results\[0\]\.hex: None is no hex",
 )  # fmt: skip
 """What no schema of one message can say."""
