@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from conformance.apis.streams_blobs import read_subscription, write_assignment, write_subscription
+from conformance.apis.streams_orders import plain_memory
 from conformance.models.assignment import Topic
 from conformance.models.streams.operations import STATELESS
 from conformance.models.streams.words import (
@@ -227,6 +228,39 @@ def test_what_was_asked_before_does_not_matter(old: Members) -> None:
     for seed in range(3):
         places = random.Random(seed).sample(range(len(orders)), len(orders))
         assert old.raw(*(orders[place] for place in places)) == [first[place] for place in places]
+
+
+def lives_on(members: Members, release: str) -> None:
+    """What an assignor keeps from one rebalance to the next is in the memory that is told, and nothing else is."""
+    short = replace(CHAIN, subtopologies=CHAIN.subtopologies[:2])
+    binary = members.member(release, "a", short, end_point="a:1")
+    group = joining(binary, "a"), joining(members.member(release, "b", short), "b")
+    memory, topics = binary.initial(), tuple(sorted(short.source_topics))
+    shares = [*led(binary, *group).values()]
+    if EVERY[release] == 4:
+        # It probes, and comes up again.
+        shares += [
+            Share(partitions("t0"), write_assignment(AssignmentInfo(3, supported, tasks("0_0")), "2.2.2"))
+            for supported in (3, 4)
+        ]
+    steps = [binary.subscribing(memory, topics), binary.leading(memory, THREE, group)]
+    steps += [each for share in shares for each in (binary.telling(memory, share), *steps)]
+    (told,) = members.raw({**steps[0], "op": "stream-live", "steps": steps})
+    carried = plain_memory(memory)
+    for step, found in zip(steps, told["answers"], strict=True):
+        (alone,) = members.raw({**step, "memory": carried})
+        assert alone == {**found, "status": "accepted"}
+        carried = alone["memory"]
+
+
+def test_an_assignor_that_lives_on_says_the_same(old: Members) -> None:
+    lives_on(old, "2.0.1")
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", EVERY)
+def test_so_does_that_of_every_release(every: Members, release: str) -> None:
+    lives_on(every, release)
 
 
 # Defects that came and went
