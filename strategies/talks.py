@@ -9,6 +9,7 @@ from strategies.events import Conversations
 from strategies.features import FEATURE_UPDATES
 from strategies.group_talk import group_conversations
 from strategies.member_talk import conversations as member_conversations
+from strategies.streams import fleets, mixed_fleets
 
 TALKS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
     "features": lambda edition: FEATURE_UPDATES,
@@ -16,6 +17,8 @@ TALKS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
     "consumer-group": lambda edition: CONSUMER_GROUPS,
     "member": member_conversations,
     "bounce": bounces,
+    "streams": fleets,
+    "streams-mixed": mixed_fleets,
 }
 """Machine -> edition -> conversations. Errors: LookupError or ValueError where an edition has no such machine."""
 

@@ -12,6 +12,7 @@ from conformance.checks.group import GROUP_CHECKS
 from conformance.checks.member import MEMBER_CHECKS
 from conformance.checks.mixed import MIXED_CHECKS
 from conformance.checks.nodes import NODE_CHECKS
+from conformance.checks.streams import STREAMS_CHECKS
 from conformance.checks.wire import WIRE
 
 __all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family"]
@@ -26,6 +27,7 @@ LISTED: tuple[Check[Any], ...] = (
     *MEMBER_CHECKS,
     *CONSUMER_GROUP_CHECKS,
     *BOUNCE_CHECKS,
+    *STREAMS_CHECKS,
 )
 CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}
 FAMILIES: tuple[Family[Any], ...] = tuple({id(each.family): each.family for each in CHECKS.values()}.values())

@@ -153,7 +153,7 @@ def clashes(history: History, undefined: bool = False) -> Iterator[tuple[Clash, 
 
 def every_step(case: Case, step: Step) -> bool:
     """All but what is about Streams, which is another group."""
-    return step.verb != "roll-streams"
+    return step.verb != "roll-streams" and not step.verb.startswith("stream-")
 
 
 @invariant("bounce/one-owner", "429-05", "429-16", "429-13", role=Role.OPERATOR_TOOL, concerns=every_step)

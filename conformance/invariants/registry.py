@@ -65,6 +65,7 @@ MODULES = (
     "survival", "claims", "wire", "tags", "memory", "versions", "features", "assignment", "stickiness", "cooperation",
     "mixed", "nodes", "consumer_group",
     "ownership", "upgrades",
+    "streams_versions", "streams_leaders", "streams_probing", "streams_tasks", "streams_ends",
     "group", "group_waiting", "group_static", "group_records", "group_answers", "group_draft",
     "member", "member_requests",
 )  # fmt: skip

@@ -46,7 +46,8 @@ def begins_in(life: Life) -> int | None:
 
 def is_held_back(life: Life) -> bool:
     """Does ``upgrade.from`` make it speak an old version, for as long as it runs?"""
-    return begins_in(life) in (1, 2) and life.latest >= FIRST_PROBED
+    begins = begins_in(life)
+    return begins is not None and begins < life.latest
 
 
 # How they begin

@@ -25,7 +25,7 @@ from strategies.bounce import PLANS, bounces, streams
 from strategies.parse import belongs
 
 UPGRADERS = {name: vice for name, vice in VICES.items() if vice.check.startswith("bounce/")}
-OURS = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.role is Role.OPERATOR_TOOL]
+OURS = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("bounce/")]
 DRAFT, NEWEST = "kip-429", "apache@4.4.0"
 
 

@@ -1,0 +1,271 @@
+"""What checks of Streams fleets are about: upgrades and downgrades of every kind, in every order, with failures."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import permutations
+from typing import Final
+
+from conformance.apis.streams import seen, shorthand, spoken, step_of
+from conformance.apis.streams_told import words
+from conformance.checks.declared import Check, Family
+from conformance.checks.machines import Subject, Value, Wording, conversation, machine_family
+from conformance.core.case import Case, Role, Step
+from conformance.core.edition import APACHE, KIP_268, Standing, edition
+from conformance.core.history import Replied
+from conformance.models.assignment import Topic
+from conformance.models.streams.operations import Deploy
+from conformance.models.streams.rules import Rules
+from conformance.models.streams.words import Store, Subtopology, Topology
+from conformance.targets.protocol import STREAMS, STREAMS_MIXED
+from strategies.streams import fleets, mixed_fleets
+
+# Scripts by hand
+
+
+def started(kind: str, members: str = "abc") -> str:
+    return "; ".join((*(f"start {each} {kind}" for each in members), "settle"))
+
+
+def bounced(kind: str, members: Iterable[str] = "abc") -> str:
+    return "; ".join(f"start {each} {kind}; settle" for each in members)
+
+
+def then(*texts: str) -> str:
+    return "; ".join(texts)
+
+
+ORDERS: Final = tuple(then(started("own"), bounced("future", each)) for each in permutations("abc"))
+HASTY: Final = then(
+    started("own"), "start a future; move b 3; start b future; move c 2; start c future; settle", bounced("own")
+)
+"""Without waiting; and back."""
+ALONE: Final = "start a future; start b own; settle; stop a; settle; restart a; settle; stop b; settle"
+"""Whose version fell comes to its newest again when the last old member is gone."""
+FOUR: Final = then(started("own", "abcd"), bounced("future", "abcd"))
+AGAIN: Final = then(started("own"), bounced("own"))
+PROBED: Final = (*ORDERS, HASTY, ALONE, FOUR, AGAIN)
+TWO_BOUNCES: Final = then(started("own<{0}"), bounced("own"))
+OFFLINE: Final = then(started("own"), "stop a; stop b; stop c; settle", started("future"))
+DOWNGRADED: Final = then(started("future"), bounced("own"), bounced("future"))
+REFUSED: Final = then(started("own"), "start a own<9.9; settle; start b own<0.10.0; start c own<2.4; settle")
+HARD_MIX: Final = "start a own<{0}; start b own<{0}; settle; start c future; settle; settle"
+UPGRADES: Final = (TWO_BOUNCES, OFFLINE, DOWNGRADED, REFUSED, HARD_MIX)
+THREADS: Final = then(
+    "start a own; start b own of a; start c own; start d own of c; settle",
+    "start a future; start b future of a; settle; start c future; settle; start d future of c; settle",
+)
+"""Two instances of two threads each; they are bounced together, and one after the other."""
+HALF: Final = "start a own; start b own of a; settle; start b future of a; settle; start a future; settle"
+EXPIRED: Final = then(started("own"), "expire b; settle; start c future; move a 2; expire a; settle")
+BOUNCED: Final = then(started("own"), "start b future; settle; start a future; settle; start c future; settle")
+SHUT_DOWN: Final = then(started("own"), "shut-down b; settle")
+SHUT_DOWN_MIXED: Final = "start a own; start b future; settle; shut-down a; settle; shut-down b; settle"
+
+
+def with_failures(text: str) -> Iterator[str]:
+    """As it is written, and with a failure after each step: whoever was just spoken to, or else the first, which leads,
+    dies and comes back as what it was; the connection of the first breaks, or of the second, amid something."""
+    steps = text.split("; ")
+    yield text
+    for at in range(1, len(steps)):
+        who = steps[at - 1].split()[1] if " " in steps[at - 1] else "a"
+        for fault in (f"stop {who}; restart {who}", "move a; lose a", "move b; lose b"):
+            yield then(*steps[:at], fault, *steps[at:])
+
+
+T: Final = (Topic("t", 3),)
+T_U: Final = (Topic("t", 2), Topic("u", 2))
+COUNTS: Final = Topology((Subtopology(0, ("t",), stores=(Store("counts"),)),), standbys=1)
+CHAIN: Final = (
+    Subtopology(0, ("t",), ("r",)),
+    Subtopology(1, ("r",), ("s",)),
+    Subtopology(2, ("s",), stores=(Store("sums"),)),
+)
+JOINED: Final = (Subtopology(0, ("t", "u"), stores=(Store("left"), Store("right")), copartition=(("t", "u"),)),)
+JOINED_LATER: Final = (
+    Subtopology(0, ("t",), ("r",)),
+    Subtopology(1, ("r", "u"), stores=(Store("joined"),), copartition=(("r", "u"),)),
+)
+WITH_STANDBYS: Final = Deploy(COUNTS, T, end_points=True)
+DEPLOYED: Final = (
+    WITH_STANDBYS,
+    Deploy(Topology(CHAIN, 2), T, end_points=True),
+    Deploy(Topology(JOINED, 1), T_U, end_points=True),
+    Deploy(Topology(JOINED_LATER), T_U, tags=(("zone", "z1"), ("zone", "z2"))),
+)
+LACKING: Final = (Deploy(COUNTS, ()), Deploy(Topology(CHAIN), ()), Deploy(Topology(JOINED_LATER), (Topic("u", 2),)))
+"""A topic from outside is missing; in the second, two repartition topics hang on it."""
+
+
+def told(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
+    """As one of the values to begin with. ``{0}`` in the text is the line that ``upgrade.from`` names: the newest that
+    the release takes and from which it is another version, if there is one."""
+
+    def value(subject: Subject) -> Value:
+        steps = spoken(text.format(line(subject.edition)))
+        begun = () if deployed is None else (step_of(deployed),)
+        return Case("", subject.edition, Role.OPERATOR_TOOL, (*begun, *steps)).data
+
+    return value
+
+
+def line(edition_name: str) -> str:
+    here = edition(edition_name)
+    if here.standing is Standing.DRAFT:
+        return "1.1"
+    taken = Rules.of(here.release).accepts
+    return "1.1" if "1.1" in taken else [*taken, "1.1"][0]
+
+
+MIXED: Final = (
+    then(started("2.0.1"), bounced("2.0.1")),
+    then(started("2.2.2"), bounced("2.3.1")),
+    then(started("1.1.1"), bounced("2.3.1<1.1"), bounced("2.3.1")),
+    then(started("0.10.0.1"), bounced("1.1.1<0.10.0"), bounced("1.1.1")),
+    then(started("0.10.2.2"), bounced("3.9.2<0.10.2"), bounced("3.9.2")),
+    then(started("2.3.1"), bounced("2.4.1<2.3"), bounced("2.4.1")),
+    then(started("2.3.1"), bounced("3.9.2<2.3"), bounced("3.9.2"), bounced("4.3.1")),
+    then(started("2.4.1"), bounced("2.6.0"), bounced("2.6.3")),
+    then(started("2.5.1"), bounced("4.3.1", "bca")),
+    then(started("3.1.2"), "start a 3.9.2; move b 3; start b 4.3.1; move c 2; start c 2.8.2; settle"),
+    then(started("4.3.1"), bounced("2.8.2"), bounced("4.3.1")),
+    then(started("3.2.3"), bounced("3.9.2"), bounced("4.3.1")),
+)
+MIXED_DRAFT: Final = (
+    then(started("1.1.1"), bounced("own<1.1"), bounced("own")),
+    then(started("0.10.0.1"), bounced("own<0.10.0", "cab"), bounced("own")),
+    then(started("0.10.2.2"), bounced("own<0.10.2", "bca"), bounced("own"), bounced("future")),
+)
+
+
+def mixed(number: int) -> Callable[[Subject], Value]:
+    """Of those in the edition."""
+
+    def value(subject: Subject) -> Value:
+        texts = MIXED if subject.edition != KIP_268.name else MIXED_DRAFT
+        return told(texts[number % len(texts)], WITH_STANDBYS if number % 3 == 0 else None)(subject)
+
+    return value
+
+
+# Families
+
+
+def editions(name: str) -> Iterable[str]:
+    """Itself; a run of ``apache``, which names no release, has the draft too."""
+    here = edition(name)
+    found = (name,) if here == KIP_268 or here.standing is Standing.RELEASED else ()
+    return (*found, KIP_268.name) if here == APACHE else found
+
+
+def of_any_release(name: str) -> Iterable[str]:
+    """An edition that names a release is about that one, and not about others."""
+    return editions(name) if edition(name) in (APACHE, KIP_268) else ()
+
+
+def _says(step: Step) -> str:
+    return shorthand([step])
+
+
+def _replied(reply: Replied) -> str:
+    """What was seen, one after the other."""
+    actions = dict(reply.payload).get("actions", ())
+    return "; ".join(words(seen(each)) for each in actions) or "nothing is seen"
+
+
+WORDING: Final = Wording("fleet", lambda step: step.actor, _says, _replied)
+FLEETS: Family[Subject] = machine_family(Role.OPERATOR_TOOL, STREAMS, editions, fleets, WORDING)
+MIXED_FLEETS: Family[Subject] = machine_family(Role.OPERATOR_TOOL, STREAMS_MIXED, of_any_release, mixed_fleets, WORDING)
+
+VERSIONS: Final = (
+    "streams/restarts-afresh",
+    "streams/used-within-own",
+    "streams/adopts-blindly",
+    "streams/used-within-told",
+    "streams/follows",
+    "streams/old-data-moves-nobody",
+    "streams/refuses-newer",
+    "streams/decodable",
+    "streams/errors-decodable",
+    "streams/lowest-version",
+    "streams/second-int",
+)
+LEADING: Final = (
+    "streams/leads-the-future",
+    "streams/old-leader-fails",
+    "streams/future-gets",
+    "streams/others-get",
+    "streams/hard-mix",
+)
+ENDING: Final = (
+    "streams/probing-ends",
+    "streams/last-rebalance",
+    "streams/rejoins",
+    "streams/successive-differ",
+    "streams/upgraded",
+    "streams/no-probing",
+)
+OWNING: Final = (
+    "streams/one-owner",
+    "streams/shared-while-probing",
+    "streams/handed-over",
+    "streams/all-owned",
+    "streams/tasks-match",
+    "streams/pairs",
+)
+PLACING: Final = ("streams/standbys", "streams/hosts")
+CONFIGURED: Final = ("streams/upgrade-from", "streams/refuses-values", "streams/protocols")
+LIVING: Final = ("streams/lives", "streams/assigns")
+EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)
+DRAWN: Final = 8
+
+
+def _check(id: str, sentence: str, invariants: tuple[str, ...], *first: Callable[[Subject], Value]) -> Check[Subject]:
+    return Check(
+        f"streams/{id}", sentence, FLEETS, conversation, values=len(first) + DRAWN, invariants=invariants, first=first
+    )
+
+
+STREAMS_CHECKS: tuple[Check[Subject], ...] = (
+    _check(
+        "probing",
+        "members of two metadata versions find one that all know, in any order of bounces, and come to the newest",
+        (*VERSIONS, *LEADING, *ENDING, *LIVING),
+        *map(told, PROBED),
+    ),
+    _check(
+        "upgrade",
+        "upgrade.from, upgrades of a group that was stopped and ways back end where they should",
+        (*CONFIGURED, *VERSIONS, *ENDING, *LIVING, "streams/hard-mix", "streams/all-owned"),
+        *map(told, UPGRADES),
+    ),
+    _check(
+        "ownership",
+        "whatever is mixed, every task runs in one member, and standbys and end points are where they should be",
+        (*OWNING, *PLACING, *LIVING),
+        *(told(text, WITH_STANDBYS) for text in (THREADS, HALF, EXPIRED, *ORDERS[:2])),
+    ),
+    _check(
+        "failures",
+        "whoever dies, whatever is lost, at any step of an upgrade: the group comes to rest, upgraded",
+        (*ENDING, *OWNING, *LIVING, "streams/lowest-version", "streams/second-int", "streams/used-within-told"),
+        *map(told, with_failures(BOUNCED)),
+    ),
+    _check(
+        "topologies",
+        "repartition chains, co-partitioned topics, topics that are missing: what can be assigned is, and else all end",
+        (*OWNING, *PLACING, *LIVING, "streams/decodable", "streams/errors-decodable", "streams/probing-ends"),
+        *(told(BOUNCED, each) for each in DEPLOYED),
+        *(told(started("own"), each) for each in LACKING),
+        told(SHUT_DOWN),
+        told(SHUT_DOWN_MIXED),
+    ),
+    Check(
+        "streams/mixed",
+        "members of any releases that may meet keep all of it",
+        MIXED_FLEETS,
+        conversation,
+        values=len(MIXED) + 2 * DRAWN,
+        invariants=EVERYTHING,
+        first=tuple(map(mixed, range(len(MIXED)))),
+    ),
+)

@@ -1,0 +1,309 @@
+"""Scripts of Streams fleets: an operator brings members to another release one by one, and things go wrong.
+
+A script has a plan: through which binaries every member goes, in any order. Some keep to a way that is promised, some
+go back, some mix whatever there is. In ``streams`` there are the release of the edition and its future; in
+``streams-mixed`` members of any releases, on ways that lead somewhere.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from random import Random
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from conformance.apis.streams import event_of, step_of
+from conformance.apis.streams_blobs import future_of
+from conformance.core.case import Step
+from conformance.core.edition import Edition, Standing, edition
+from conformance.core.release import Release
+from conformance.models.cluster_parts import Node as Place
+from conformance.models.streams.binaries import binary
+from conformance.models.streams.fleet import Fleet, State
+from conformance.models.streams.operations import (
+    MEMBERS,
+    OWN,
+    Deploy,
+    Event,
+    Expire,
+    Lose,
+    Move,
+    Restart,
+    Settle,
+    ShutDown,
+    Start,
+    Stop,
+)
+from conformance.models.streams.rules import LINES
+from conformance.models.streams.words import FUTURE
+from strategies.compiled import compiled
+from strategies.events import Conversations, Swarm, event
+from strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, record
+
+# What is deployed
+
+
+def literal(plain: Any) -> Node:
+    """Just this."""
+    match plain:
+        case dict():
+            return record(**{name: literal(each) for name, each in plain.items()})
+        case list():
+            return Row(tuple(map(literal, plain)))
+    return Pick((plain,))
+
+
+def _subtopology(id: int, *sources: str, repartition: Iterable[str] = (), stores: Any = (), **more: Any) -> Any:
+    told = {"id": id, "sources": [*sources], "repartition": [*repartition], "copartition": [], "topology": None}
+    return {**told, "stores": [{"name": name, "logged": logged} for name, logged in stores], **more}
+
+
+STATELESS: Final = [_subtopology(0, "t")]
+STATEFUL: Final = [_subtopology(0, "t", stores=[("counts", True)])]
+BOTH: Final = [_subtopology(0, "t"), _subtopology(1, "u", stores=[("counts", True), ("scratch", False)])]
+CHAIN: Final = [_subtopology(0, "t", repartition=["r"]), _subtopology(1, "r", stores=[("sums", True)])]
+LONG_CHAIN: Final = [
+    _subtopology(0, "t", repartition=["r"]),
+    _subtopology(1, "r", repartition=["s"]),
+    _subtopology(2, "s", stores=[("sums", True)]),
+]
+JOINED: Final = [_subtopology(0, "t", "u", stores=[("left", True), ("right", True)], copartition=[["t", "u"]])]
+JOINED_LATER: Final = [
+    _subtopology(0, "t", repartition=["r"]),
+    _subtopology(1, "r", "u", stores=[("joined", True)], copartition=[["r", "u"]]),
+]
+NAMED: Final = [
+    _subtopology(0, "t", stores=[("counts", True)], topology="counting"),
+    _subtopology(0, "u", topology="passing"),
+]
+SHAPES: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
+    (STATELESS, ("t",)),
+    (STATEFUL, ("t",)),
+    (BOTH, ("t", "u")),
+    (CHAIN, ("t",)),
+    (LONG_CHAIN, ("t",)),
+    (JOINED, ("t", "u")),
+    (JOINED_LATER, ("t", "u")),
+)
+"""Subtopologies, and the topics from outside that they read."""
+SIZES: Final = (1, 2, 3, 4)
+TAGS: Final[tuple[Any, ...]] = ([], [["zone", "z1"], ["zone", "z2"]], [["zone", "z1"], ["rack", "r1"], ["zone", "z2"]])
+NAMED_SINCE: Final = Release.parse("3.0.0")
+
+
+def _sizes(topics: tuple[str, ...], subtopologies: Any) -> Node:
+    """Topics that are read side by side have one size."""
+    if any(each["copartition"] for each in subtopologies):
+        return OneOf(tuple(literal(dict.fromkeys(topics, size)) for size in SIZES))
+    return record(**dict.fromkeys(topics, Integer(1, SIZES[-1])))
+
+
+def _deployment(subtopologies: Any, topics: Node) -> Record:
+    topology = record(subtopologies=literal(subtopologies), standbys=Integer(0, 2))
+    return record(topology=topology, topics=topics, end_points=Flag(), tags=OneOf(tuple(map(literal, TAGS))))
+
+
+def deployments(named: bool) -> OneOf:
+    """Whole ones; ``named``: also of topologies that have names."""
+    shapes = (*SHAPES, (NAMED, ("t", "u"))) if named else SHAPES
+    return OneOf(tuple(_deployment(subtopologies, _sizes(topics, subtopologies)) for subtopologies, topics in shapes))
+
+
+LACKING: Final = OneOf(
+    (
+        *(_deployment(subtopologies, literal({})) for subtopologies, _ in SHAPES),
+        _deployment(BOTH, record(t=Integer(1, 4))),
+        _deployment(JOINED, record(u=Integer(1, 4))),
+        _deployment(JOINED_LATER, record(u=Integer(1, 4))),
+        _deployment(JOINED, literal({"t": 1, "u": 2})),
+    )
+)
+"""Of a topic that is read nobody knows, or two that are read side by side have not the same size."""
+
+# Where it goes
+
+
+class Binary(NamedTuple):
+    release: str = OWN
+    upgrade_from: str | None = None
+
+
+Path: TypeAlias = tuple[Binary, ...]
+NEW: Final = Binary()
+AHEAD: Final = Binary(FUTURE)
+PATHS: Final[Mapping[str, Path]] = {
+    "up": (NEW, AHEAD),
+    "up and back": (NEW, AHEAD, NEW),
+    "down": (AHEAD, NEW),
+    "again": (NEW, NEW),
+    "mixed": (),
+}
+MODERN: Final = ("2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2", "3.1.2", "3.3.2", "3.6.2", "3.9.2", "4.0.2", "4.3.1")
+"""Whatever of these meets, one bounce is enough."""
+PROBING: Final = ("2.2.2", "2.3.1")
+"""Releases that probe as they should, and know the eager protocol only."""
+LAST_STOP: Final = "3.9.2"
+"""The newest release that can go on from an eager one."""
+OLD: Final = ("0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1")
+ANCIENT: Final = ("0.10.0.1", *OLD)
+STOPS: Final = tuple(each for each in (*PROBING, *MODERN) if Release.parse(each) <= Release.parse(LAST_STOP))
+FAULTS: Final[Mapping[str, type[Lose | Expire | Stop | ShutDown]]] = {
+    "stream-lose": Lose,
+    "stream-expire": Expire,
+    "stream-stop": Stop,
+}
+
+
+def line(release: str) -> str:
+    """``2.3`` of 2.3.1, ``0.10.2`` of 0.10.2.2: what ``upgrade.from`` calls it."""
+    return next(each for each in LINES if f"{release}.".startswith(f"{each}."))
+
+
+class Plan(NamedTuple):
+    """What a few scripts have in common."""
+
+    path: Path
+    any_of: tuple[Binary, ...]
+    """In the place of a path, where that is empty."""
+    members: tuple[str, ...]
+    deployed: Any
+    """As plain data; None where nothing is said about it."""
+
+
+def _mixed_path(random: Random, draft: bool) -> tuple[Path, tuple[Binary, ...]]:
+    """A way from release to release, or modern ones in any order."""
+    if draft:
+        old = random.choice([*ANCIENT[:1], *ANCIENT[2:]])
+        return (Binary(old), Binary(OWN, line(old)), NEW), ()
+    way = random.random()
+    if way < 0.3:
+        return (), tuple(map(Binary, random.sample(MODERN, 3)))
+    if way < 0.55:
+        return tuple(map(Binary, sorted(random.sample(MODERN, random.choice((2, 3))), key=Release.parse))), ()
+    if way < 0.8:
+        old, new = random.choice(PROBING), random.choice(STOPS)
+        path = (Binary(old), Binary(new)) if new in PROBING else (Binary(old), Binary(new, line(old)), Binary(new))
+        return path, ()
+    old, new = random.choice(ANCIENT), random.choice(STOPS)
+    return (Binary(old), Binary(new, line(old)), Binary(new)), ()
+
+
+def _plan(random: Random, here: Edition, mixed: bool) -> Plan:
+    draft = here.standing is Standing.DRAFT
+    members = MEMBERS[: random.choice((2, 3, 3, 3, 4))]
+    if mixed:
+        path, any_of = _mixed_path(random, draft)
+    else:
+        path, any_of = PATHS[random.choice([*PATHS])], (NEW, AHEAD)
+    named = not mixed and not draft and Release.parse(here.release) >= NAMED_SINCE
+    declared = LACKING if not mixed and random.random() < 0.1 else deployments(named)
+    return Plan(path, any_of, members, compiled(declared)(random) if random.random() < 0.8 else None)
+
+
+def likely(state: State, swarm: Swarm, random: Random) -> Step | None:
+    """The next thing that such an operator does, or that goes wrong."""
+    plan: Plan = swarm.traits
+    nodes = {name: node for name, node in zip(MEMBERS, state.parts[1:], strict=True) if isinstance(node, Place)}
+    running = [name for name, node in nodes.items() if node.state is not None or node.starts]
+    down = [name for name, node in nodes.items() if node.kind and name not in running]
+    known = [name for name in MEMBERS if nodes[name].kind]
+    faults = [verb for verb in FAULTS if verb in swarm.verbs]
+    luck = random.random()
+    if not known and plan.deployed is not None and state.deployed == Deploy() and "stream-deploy" in swarm.verbs:
+        return Step("operator", "stream-deploy", plan.deployed)
+    if len(known) < len(plan.members):
+        found: Event = Move(random.choice(known), 2) if known and luck < 0.15 else _started(nodes, plan, random)
+    elif down and luck < 0.25 and "stream-restart" in swarm.verbs:
+        found = Restart(random.choice(down))
+    elif running and luck < 0.5:
+        found = Settle()
+    elif running and luck < 0.62 and "stream-move" in swarm.verbs:
+        found = Move(random.choice(running), random.randint(1, 5))
+    elif running and luck < 0.74 and faults:
+        found = _fault(nodes, running, random.choice(faults), random)
+    elif running and luck < 0.76 and "stream-shut-down" in swarm.verbs:
+        found = ShutDown(random.choice(running))
+    else:
+        found = _started(nodes, plan, random)
+    return step_of(found)
+
+
+def _fault(nodes: Mapping[str, Place], running: list[str], verb: str, random: Random) -> Event:
+    """A connection breaks where something is under way, if that is anywhere."""
+    busy = [name for name in running if nodes[name].busy]
+    return FAULTS[verb](random.choice(busy if busy and verb == "stream-lose" else running))
+
+
+def _started(nodes: Mapping[str, Place], plan: Plan, random: Random) -> Start:
+    """Of the members that are least far, one goes on."""
+    far = {name: _stage(nodes[name], plan.path) for name in plan.members}
+    least = min(far.values())
+    member = random.choice([name for name, at in far.items() if at == least])
+    instance = random.choice(plan.members) if random.random() < 0.15 else None
+    to = plan.path[min(least + 1, len(plan.path) - 1)] if plan.path else random.choice(plan.any_of)
+    return Start(member, to.release, to.upgrade_from, None if instance == member else instance)
+
+
+def _stage(node: Place, path: Path) -> int:
+    """How far a member is on the way; -1 where it never ran."""
+    if not node.kind:
+        return -1
+    _, release, upgrade_from, _ = node.kind.split("/")
+    runs = Binary(release, upgrade_from or None)
+    return max((at for at, each in enumerate(path) if each == runs), default=0)
+
+
+# Conversations
+
+MEMBER: Final = Pick(MEMBERS)
+INSTANCES: Final = Pick((None, *MEMBERS))
+
+
+def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
+    here = edition(name)
+    draft = here.standing is Standing.DRAFT
+    if draft and here.name != "kip-268":
+        raise ValueError(f"{here} says nothing of Streams")
+    own = here.name if draft else here.release
+    named = not mixed and not draft and Release.parse(here.release) >= NAMED_SINCE
+    releases: tuple[Scalar, ...] = (OWN, FUTURE)
+    if mixed:
+        releases = (OWN, *ANCIENT) if draft else (*MODERN, *PROBING, *ANCIENT)
+    events: dict[str, Node] = {
+        "stream-settle": event("operator", "stream-settle"),
+        "stream-start": event(
+            "operator",
+            "stream-start",
+            member=MEMBER,
+            release=Pick(releases),
+            upgrade_from=Pick((None, *LINES)),
+            instance=INSTANCES,
+        ),
+        "stream-move": event("operator", "stream-move", member=MEMBER, moves=Integer(1, 6)),
+        "stream-deploy": event("operator", "stream-deploy", OneOf((*deployments(named).options, *LACKING.options))),
+        **{verb: event("operator", verb, member=MEMBER) for verb in (*FAULTS, "stream-restart", "stream-shut-down")},
+    }
+    return Conversations(
+        Fleet(lambda settings: binary(settings, here), own, future_of(here.name)),
+        step_of,
+        event_of,
+        events=events,
+        progress=frozenset({"stream-settle", "stream-start", "stream-deploy"}),
+        likely=likely,
+        traits=lambda random: _plan(random, here, mixed),
+        # Members of whatever release meet on the ways that are promised, and not by luck alone.
+        enabled_shares=(1.0,) if mixed else (1.0, 0.97, 0.9),
+        near_shares=(0.0,) if mixed else (0.0, 0.0, 0.1),
+        max_steps=18,
+        usual_steps=5,
+    )
+
+
+@cache
+def fleets(edition_name: str) -> Conversations[State, Event]:
+    """Of the release of an edition, and of its future. Errors: ValueError for an edition without Streams."""
+    return _conversations(edition_name, mixed=False)
+
+
+@cache
+def mixed_fleets(edition_name: str) -> Conversations[State, Event]:
+    """Of any releases. Errors: as ``fleets``."""
+    return _conversations(edition_name, mixed=True)
