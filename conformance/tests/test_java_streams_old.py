@@ -407,3 +407,15 @@ def test_releases_lead_each_other_in_one_jvm(every: Members, leading: str) -> No
         heard = binary.assigned(memory, shares["b"])
         assert heard.applied
         assert len(heard.memory.active) == len(shares["b"].partitions)
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", [each for each in EVERY if not each.startswith("0.10.0.")])
+def test_a_topic_that_is_joined_is_as_wide_as_its_other_side(every: Members, release: str) -> None:
+    """From 0.10.2 to 1.0 so it is made, but tasks are made as if it were as wide as what is written to it."""
+    binary = every.member(release, topology=CHAIN)
+    owned = led(binary, joining(binary, "a"), topics=(Topic("t", 2), Topic("u", 3)))["a"].partitions
+    narrow = release.startswith(("0.10.2.", "0.11.", "1.0."))
+    assert sorted(owned) == list(
+        partitions("q0 q1 r0 r1 t0 t1 u0 u1 u2" if narrow else "q0 q1 q2 r0 r1 t0 t1 u0 u1 u2")
+    )
