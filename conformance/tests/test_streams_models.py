@@ -200,7 +200,7 @@ def test_a_release_takes_some_values_of_upgrade_from(release: str, taken: str, r
     for value in (*refused.split(), "nonsense"):
         with pytest.raises(Misconfigured) as wrong:
             rules.used(value)
-        assert wrong.value.kind.endswith("ConfigException")
+        assert wrong.value.kind.endswith(("ConfigException", "IllegalArgumentException"))
 
 
 def test_a_release_without_upgrade_from_does_not_look_at_it() -> None:
@@ -381,14 +381,23 @@ def test_a_missing_source_is_told_as_an_error(release: str) -> None:
     assert (heard.error, heard.applied, heard.memory.active) == (1, False, before["b"].active)
 
 
-def test_before_that_it_is_thrown_or_the_tasks_are_left_out() -> None:
-    group = Group("a=0.10.1.1 b=0.10.1.1")
+@pytest.mark.parametrize("release", ["0.10.0.0", "0.10.1.0", "0.10.1.1", "0.10.2.0", "1.1.1", "2.0.1"])
+def test_before_that_it_is_thrown_or_the_tasks_are_left_out(release: str) -> None:
+    group = Group(f"a={release} b={release}")
     group.topics = ()
-    with pytest.raises(Fatal, match="missing source"):
-        group.lead("a")
-    group = Group("a=2.0.1 b=2.0.1")
-    group.topics = ()
-    assert {each.active for each in group.lead("a").values()} == {()}
+    if release in ("0.10.0.0", "0.10.1.0"):
+        with pytest.raises(Fatal, match="missing source"):
+            group.lead("a")
+    else:
+        assert {each.active for each in group.lead("a").values()} == {()}
+
+
+def test_what_is_read_together_must_be_there_together() -> None:
+    joined = Topology((Subtopology(0, ("t", "u"), copartition=(("t", "u"),)),))
+    for release in ("0.10.0.0", "0.10.2.1", "1.1.1", "2.0.1"):
+        group = Group(f"a={release}", topology=joined)
+        with pytest.raises(Fatal, match="u"):
+            group.lead("a")
 
 
 def test_members_that_could_not_be_read_are_forgotten_where_the_others_are_told_an_error() -> None:
@@ -412,11 +421,22 @@ def test_a_wish_to_shut_down_is_told_to_all_from_2_8_on() -> None:
         assert {each.error for each in group.lead("a").values()} == {code}
 
 
-def test_topics_that_are_read_together_must_be_of_one_size() -> None:
-    joined = Topology((Subtopology(0, ("t", "u"), copartition=(("t", "u"),)),))
-    for release in ("0.10.2.1", "2.0.1", "3.9.2"):
-        group = Group(f"a={release}", topology=joined)
-        group.topics = (Topic("t", 3), Topic("u", 2))
+@pytest.mark.parametrize(("release", "fitted", "chained", "passes"), [
+    ("0.10.2.1", True, False, False), ("2.0.1", True, False, False), ("3.1.2", True, False, False),
+    ("3.2.0", True, False, True), ("4.3.1", True, False, True), ("4.3.1", False, False, False),
+    ("4.3.1", True, True, False),
+])  # fmt: skip
+def test_topics_that_are_read_together_must_be_of_one_size(
+    release: str, fitted: bool, chained: bool, passes: bool
+) -> None:
+    """From 3.2.0 on nobody looks, unless there is a repartition topic somewhere."""
+    joined = (Subtopology(0, ("t", "u"), copartition=(("t", "u"),)),)
+    elsewhere = (Subtopology(1, ("t",), ("r",)), Subtopology(2, ("r",)))
+    group = Group(f"a={release}", fitted=fitted, topology=Topology((*joined, *elsewhere) if chained else joined))
+    group.topics = (Topic("t", 3), Topic("u", 2))
+    if passes:
+        assert len(group.lead("a")["a"].active) == 5
+    else:
         with pytest.raises(Fatal, match="co-partitioned"):
             group.lead("a")
 
@@ -550,7 +570,7 @@ def test_the_unique_byte_goes_round() -> None:
 
 def test_a_single_bounce_costs_two_rounds_for_each_member() -> None:
     """268-22, 268-37, and what everybody is told on the way (2.8.0 to 3.9.2)."""
-    group = Group("a=2.8.0 b=2.8.0 c=2.8.0")
+    group = Group("a=2.8.0 b=2.8.0 c=2.8.0", topology=STATEFUL)
     assert group.rounds("c") == 1
     group.start("a", "3.9.2")
     assert (group.subscribe("a").used, group.subscribe("a").latest) == (11, 11)
@@ -575,16 +595,30 @@ def test_a_single_bounce_costs_two_rounds_for_each_member() -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [("2.4.1", "2.6.0"), ("2.6.3", "3.9.2"), ("3.1.2", "4.3.1"), ("3.9.2", FUTURE)]
 )
-def test_every_order_of_bounces_ends_in_the_newest_version(bounces: Iterable[str], old: str, new: str) -> None:
-    group = Group(f"a={old} b={old} c={old}")
+@pytest.mark.parametrize("topology", [STATEFUL, STATELESS])
+def test_every_order_of_bounces_ends_in_the_newest_version(
+    bounces: Iterable[str], old: str, new: str, topology: Topology
+) -> None:
+    """268-22. From 2.6.0 on a member that is a stranger may push tasks without state aside: one more round."""
+    group = Group(f"a={old} b={old} c={old}", topology=topology)
     leader = "a"
     group.rounds(leader)
     for each in bounces:
         group.start(each, new)
         leader = leader if each != leader else "bca"["abc".index(each)]
-        assert group.rounds(leader) <= 2
+        assert group.rounds(leader) <= (2 if topology == STATEFUL else 3)
         assert group.active == ALL
     assert set(group.used) == {group.members["a"].latest}
+
+
+def test_tasks_without_state_go_where_the_order_of_instances_puts_them() -> None:
+    """From 2.6.0 on (KIP-441)."""
+    for release, fitted, moved in (("2.5.1", True, False), ("2.6.0", True, True), ("2.6.0", False, False)):
+        group = Group(f"a={release} b={release}", fitted=fitted)
+        group.owned = {"a": (("t", 1),), "b": (("t", 0), ("t", 2))}
+        group.lead("a")
+        kept = {each: set(group.shares[each].partitions) for each in "ab"}
+        assert kept == ({"a": set(), "b": set()} if moved else {"a": {("t", 1)}, "b": {("t", 0), ("t", 2)}})
 
 
 @pytest.mark.parametrize(
@@ -705,22 +739,31 @@ def test_older_members_cannot_read_that_there_is_an_error(leader: str, follower:
         assert group.hear("b").error == 1
 
 
-def test_a_size_that_hangs_on_nothing_is_looked_for_for_ever() -> None:
-    """KAFKA-5037: with one step in between the tasks are left out, with two it never comes back."""
-    for release, fitted in (("2.0.0", True), ("1.1.1", True), ("2.0.0", False), ("2.1.1", True)):
-        group = Group(f"a={release}", fitted=fitted, topology=CHAINED)
-        group.topics = ()
-        if fitted and release != "2.1.1":
-            with pytest.raises(Endless):
-                group.lead("a")
-        elif release == "2.1.1":
-            assert group.lead("a")["a"].error == 1
-        else:
-            with pytest.raises(Fatal, match="missing source"):
-                group.lead("a")
-    group = Group("a=2.0.0", topology=replace(CHAINED, subtopologies=CHAINED.subtopologies[:2]))
-    group.topics = ()
-    assert group.lead("a")["a"].active == ()
+SHORT = replace(CHAINED, subtopologies=(CHAINED.subtopologies[0], Subtopology(1, ("r",))))
+
+
+@pytest.mark.parametrize(("release", "fitted", "topology", "topics", "ends"), [
+    ("0.10.0.1", True, CHAINED, TOPICS, "endless"), ("0.10.1.0", True, CHAINED, TOPICS, "assigned"),
+    ("0.10.0.1", True, CHAINED, (*TOPICS, Topic("r", 3)), "assigned"), ("0.10.0.1", True, SHORT, TOPICS, "assigned"),
+    ("0.10.1.1", True, SHORT, (), "endless"), ("0.10.2.0", True, SHORT, (), "left out"),
+    ("0.10.2.0", True, CHAINED, (), "endless"), ("1.1.1", True, CHAINED, (), "endless"),
+    ("2.0.0", True, SHORT, (), "left out"), ("2.0.0", True, CHAINED, (), "endless"),
+    ("2.0.0", False, CHAINED, (), "thrown"), ("2.1.1", True, CHAINED, (), "told"),
+])  # fmt: skip
+def test_a_size_that_hangs_on_nothing_may_be_looked_for_for_ever(
+    release: str, fitted: bool, topology: Topology, topics: tuple[Topic, ...], ends: str
+) -> None:
+    """KAFKA-5037: up to 2.0.1, by one step or by two."""
+    group = Group(f"a={release}", fitted=fitted, topology=topology)
+    group.topics = topics
+    if ends in ("endless", "thrown"):
+        with pytest.raises(Endless if ends == "endless" else Fatal) as thrown:
+            group.lead("a")
+        assert isinstance(thrown.value, Endless) is (ends == "endless")
+        return
+    info = group.lead("a")["a"]
+    assert info.error == (ends == "told")
+    assert bool(info.active) is (ends == "assigned")
 
 
 def test_2_6_0_stays_in_the_group_and_says_the_same_again() -> None:
@@ -894,7 +937,8 @@ def test_sizes_are_handed_down_a_chain() -> None:
     assert todo.partitions[TaskId(3, 1)] == (("q", 1), ("v", 1))
     assert todo.stateful == {TaskId(2, number) for number in range(4)}
     assert todo.task[("r", 3)] == TaskId(2, 3)
-    assert not todo.missing and not todo.uneven and not todo.endless
+    assert not (todo.missing or todo.uneven or todo.unsized or todo.endless)
+    assert todo.repartition == {"r", "q"}
 
 
 def test_a_co_partitioned_repartition_topic_takes_the_size_of_its_group() -> None:

@@ -102,9 +102,36 @@ ERRORS_FOR_SOME: Final = Departure(
 SKIPS_WITHOUT_TOPICS: Final = Departure(
     "skips-without-topics",
     "KAFKA-5037",
-    "0.10.2.0-2.0.1",
-    "A leader that misses a source topic leaves out the tasks that would read it; it throws where the topic is part of "
-    "a co-partitioned group, and where a repartition topic hangs on it by two steps it never returns.",
+    "0.10.1.1-2.0.1",
+    "A leader that misses a source topic leaves out the tasks that would read it. It throws where the topic is part of "
+    "a co-partitioned group, and never returns where the size of a repartition topic hangs on it by two steps.",
+)
+WAITS_FOR_SIZES: Final = Departure(
+    "waits-for-sizes",
+    "KAFKA-5037",
+    "0.10.0.0-0.10.1.1",
+    "A leader never returns either where that size hangs on it by one step.",
+)
+ONE_STEP: Final = Departure(
+    "one-step",
+    "",
+    "0.10.0.0-0.10.0.1",
+    "Only topics that exist give a repartition topic its size: a leader never returns where there is a second "
+    "repartition topic behind one that is still to be made.",
+)
+LETS_UNEVEN_PASS: Final = Departure(
+    "lets-uneven-pass",
+    "",
+    "3.2.0+",
+    "Where there are no repartition topics nobody looks whether co-partitioned topics are of one size; before, and "
+    "where there are some, the leader throws.",
+)
+WANDERS: Final = Departure(
+    "wanders",
+    "KIP-441",
+    "2.6.0+",
+    "Tasks without state go where the order of the instances puts them, whoever ran them before. All whom the leader "
+    "cannot read are an instance with a random place in that order.",
 )
 STANDBYS_FOR_ALL: Final = Departure(
     "standbys-for-all",
@@ -189,6 +216,10 @@ DEPARTURES: Final = (
     ERRORS_IN_LATEST,
     ERRORS_FOR_SOME,
     SKIPS_WITHOUT_TOPICS,
+    WAITS_FOR_SIZES,
+    ONE_STEP,
+    LETS_UNEVEN_PASS,
+    WANDERS,
     STANDBYS_FOR_ALL,
     SILENT,
     EVERYBODY,

@@ -21,8 +21,8 @@ from conformance.models.streams.leader import (
     regular,
     written,
 )
-from conformance.models.streams.member import AGAIN, ILLEGAL_ARGUMENT, applied, decoded
-from conformance.models.streams.rules import CONFIG, FIRST_PROBED, LINES
+from conformance.models.streams.member import AGAIN, applied, decoded
+from conformance.models.streams.rules import CONFIG, FIRST_PROBED, ILLEGAL_ARGUMENT, LINES
 from conformance.models.streams.tasks import place, work
 from conformance.models.streams.words import (
     FUTURE,

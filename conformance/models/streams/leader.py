@@ -18,10 +18,14 @@ from conformance.models.streams.departures import (
     EVERYBODY,
     IMPROBABLE,
     LEAK,
+    LETS_UNEVEN_PASS,
+    ONE_STEP,
     SILENT,
     SKIPS_WITHOUT_TOPICS,
     STANDBYS_FOR_ALL,
     TAKES_PART,
+    WAITS_FOR_SIZES,
+    WANDERS,
 )
 from conformance.models.streams.rules import FIRST_PROBED, Rules
 from conformance.models.streams.tasks import Client, Consumer, Placed, Placement, Work, order, place, work
@@ -50,8 +54,8 @@ STREAMS: Final = "org.apache.kafka.streams.errors.StreamsException"
 TOPOLOGY: Final = "org.apache.kafka.streams.errors.TopologyException"
 TOPOLOGY_BUILDER: Final = "org.apache.kafka.streams.errors.TopologyBuilderException"
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-STRANGERS: Final = "strangers"
-"""The instance of all whom the leader cannot read: no UUID, so nobody else's."""
+STRANGERS: Final = ""
+"""The instance of all whom the leader cannot read. In a release its id is random; this one comes before all others."""
 FIRST_NAMED: Final = 10
 """The lowest version in which tasks can have the name of a topology."""
 FIRST_CODED: Final = 4
@@ -135,17 +139,18 @@ def _work(rules: Rules, topology: Topology, topics: tuple[Topic, ...]) -> Work |
     if rules.spares_topologies and todo.missing and None not in todo.left_out:
         kept = tuple(each for each in topology.subtopologies if each.topology not in todo.left_out)
         todo = work(replace(topology, subtopologies=kept), topics)
+    if todo.missing and rules.tells_errors:
+        return None
+    if todo.endless and SKIPS_WITHOUT_TOPICS in rules:
+        raise Endless(STREAMS, f"it looks for the sizes of {', '.join(sorted(todo.endless))}")
+    if todo.uneven and not (LETS_UNEVEN_PASS in rules and not todo.repartition):
+        builder = rules.latest < FIRST_PROBED
+        raise Fatal(TOPOLOGY_BUILDER if builder else TOPOLOGY, f"not co-partitioned: {', '.join(todo.uneven)}")
+    waits = todo.one_step if ONE_STEP in rules else todo.unsized if WAITS_FOR_SIZES in rules else ()
+    if waits:
+        raise Endless(STREAMS, f"it waits for {', '.join(sorted(waits))}")
     if todo.missing and SKIPS_WITHOUT_TOPICS not in rules:
-        if rules.tells_errors:
-            return None
         raise Fatal(STREAMS, f"missing source topics: {', '.join(todo.missing)}")
-    if todo.endless:
-        raise Endless(STREAMS, "it looks for ever for the size of a repartition topic")
-    if todo.uneven:
-        raise Fatal(
-            TOPOLOGY if rules.latest > 2 else TOPOLOGY_BUILDER,
-            f"missing, or not co-partitioned: {', '.join(todo.uneven)}",
-        )
     return todo
 
 
@@ -164,7 +169,7 @@ def _errors(rules: Rules, group: Received, code: int) -> Mapping[str, Share]:
 def _assigned(rules: Rules, topology: Topology, todo: Work, group: Received, version: int) -> Mapping[str, Share]:
     second = group.supported if COMMON in rules else rules.latest
     clients = instances(group, todo, rules.owns, strangers=TAKES_PART in rules)
-    placement = place(todo, clients, topology.standbys, STANDBYS_FOR_ALL in rules)
+    placement = place(todo, clients, topology.standbys, STANDBYS_FOR_ALL in rules, WANDERS in rules)
     hosts, standby_hosts = hosts_of(group, clients, placement, todo)
     info = AssignmentInfo(version, second, hosts=hosts, standby_hosts=standby_hosts)
     echoing = ECHO in rules and bool(group.strangers)

@@ -16,7 +16,7 @@ from conformance.models.streams.departures import (
     UNCHECKED,
 )
 from conformance.models.streams.leader import FIRST_NAMED, ILLEGAL_STATE, TASK_ASSIGNMENT
-from conformance.models.streams.rules import FIRST_PROBED, Rules
+from conformance.models.streams.rules import FIRST_PROBED, ILLEGAL_ARGUMENT, Rules
 from conformance.models.streams.tasks import order, stateful
 from conformance.models.streams.words import (
     LATEST_OFFSET,
@@ -35,7 +35,6 @@ from conformance.models.streams.words import (
     Tasks,
 )
 
-ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 FIRST_UNIQUE: Final = 8
 """The lowest version whose subscriptions differ from one to the next."""
 AGAIN: Final = Rejoin("again")

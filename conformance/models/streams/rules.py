@@ -15,6 +15,7 @@ from conformance.models.membership import COOPERATIVE, EAGER
 from conformance.models.streams.departures import REFUSES_LAST, Departure, departures
 from conformance.models.streams.words import Misconfigured
 
+ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 CONFIG: Final = "org.apache.kafka.common.config.ConfigException"
 FIRST_PROBED: Final = 3
 """The lowest version that says what its sender supports (268-48)."""
@@ -118,7 +119,9 @@ class Rules:
         if upgrade_from is None or not self.accepts:
             return self.latest
         if upgrade_from not in self.accepts:
-            raise Misconfigured(self.refusal(upgrade_from), CONFIG)
+            # That of 3.5.0 and 3.5.1 is the assignor's, which does not know what the configuration lets pass.
+            late = REFUSES_LAST in self and upgrade_from == "3.4"
+            raise Misconfigured(self.refusal(upgrade_from), ILLEGAL_ARGUMENT if late else CONFIG)
         if upgrade_from == "0.10.0":
             return 1
         return 2 if LINES.index(upgrade_from) <= LINES.index("1.1") else self.latest

@@ -3,7 +3,7 @@
 Kafka's own assignors are many; which of two equal places they choose is nobody's law. This one has no luck in it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, final
@@ -28,8 +28,14 @@ class Work:
     """Sources that somebody should have made, and that do not exist."""
     uneven: tuple[str, ...] = ()
     """Sources of co-partitioned groups that are not of one size, or the first such group of which one is missing."""
-    endless: bool = False
-    """Does the size of a repartition topic hang by two steps or more on a topic that is missing?"""
+    repartition: frozenset[str] = frozenset()
+    """Topics that the leader makes."""
+    unsized: frozenset[str] = frozenset()
+    """Those of them whose size hangs on topics that are missing;"""
+    endless: frozenset[str] = frozenset()
+    """by two steps or more;"""
+    one_step: frozenset[str] = frozenset()
+    """and all of which nothing that is read upstream exists already."""
     left_out: frozenset[str | None] = frozenset()
     """Topologies of which something is missing."""
 
@@ -47,7 +53,9 @@ def work(topology: Topology, topics: tuple[Topic, ...]) -> Work:
     """
     known = {each.name: each.partitions for each in topics}
     written = frozenset(topic for each in topology.subtopologies for topic in each.repartition) & topology.source_topics
-    sizes, endless = _chained(topology, written, {name: size for name, size in known.items() if name not in written})
+    sizes, unsized, endless = _chained(
+        topology, written, {name: size for name, size in known.items() if name not in written}
+    )
     uneven = _level(topology, written, sizes)
     wanting = {each for each in topology.source_topics if each not in written and each not in sizes}
     partitions: dict[TaskId, Partitions] = {}
@@ -64,7 +72,10 @@ def work(topology: Topology, topics: tuple[Topic, ...]) -> Work:
         {partition: task for task, read in partitions.items() for partition in read},
         tuple(sorted(wanting)),
         uneven,
+        written,
+        unsized,
         endless,
+        frozenset(each for each in written if not any(source in known for source in _upstream(topology, each))),
         frozenset(each.topology for each in topology.subtopologies if wanting & set(each.sources)),
     )
 
@@ -83,12 +94,16 @@ def stateful(topology: Topology, task: TaskId) -> bool:
     )
 
 
-def _chained(topology: Topology, written: frozenset[str], sizes: dict[str, int]) -> tuple[dict[str, int], bool]:
-    """Sizes of repartition topics as far as they can be told, and whether somebody would look for one for ever."""
-    upstream = {
-        topic: [source for each in topology.subtopologies if topic in each.repartition for source in each.sources]
-        for topic in sorted(written)
-    }
+def _upstream(topology: Topology, topic: str) -> list[str]:
+    return [source for each in topology.subtopologies if topic in each.repartition for source in each.sources]
+
+
+def _chained(
+    topology: Topology, written: frozenset[str], sizes: dict[str, int]
+) -> tuple[dict[str, int], frozenset[str], frozenset[str]]:
+    """Sizes of repartition topics as far as they can be told; those that have none, and those of them that have no
+    missing topic right before them."""
+    upstream = {topic: _upstream(topology, topic) for topic in sorted(written)}
     lacking = {topic for topic, sources in upstream.items() if any(_lacks(each, written, sizes) for each in sources)}
     pending = dict(upstream)
     while True:
@@ -103,7 +118,7 @@ def _chained(topology: Topology, written: frozenset[str], sizes: dict[str, int])
             if any(each in sizes for each in sources)
         }
         if not told:
-            return sizes, bool(set(pending) - lacking)
+            return sizes, frozenset(pending), frozenset(pending) - lacking
         sizes = {**sizes, **told}
         pending = {topic: sources for topic, sources in pending.items() if topic not in told}
 
@@ -163,17 +178,20 @@ Previous: TypeAlias = Mapping[str, Sequence[frozenset[TaskId]]]
 """Of a place the tasks that would rather stay there: those of the first set before those of the second."""
 
 
-def place(todo: Work, clients: Iterable[Client], standbys: int = 0, for_all: bool = False) -> Placement:
+def place(
+    todo: Work, clients: Iterable[Client], standbys: int = 0, for_all: bool = False, wanders: bool = False
+) -> Placement:
     """No two instances differ by more than one task for each of their consumers, nor do two consumers of one.
 
-    A task stays where it ran as far as that allows, else it goes where there is state of it. ``standbys``: copies of
-    each task with state, each on another instance that does not run it, as many as there are; ``for_all``: also of
-    tasks without state.
+    A task stays where it ran as far as that allows, else it goes where there is state of it; with ``wanders`` only if
+    it has state. ``standbys``: copies of each task with state, each on another instance that does not run it, as many
+    as there are; ``for_all``: also of tasks without state.
     """
     ordered = sorted(clients)
     of_clients = {each.id: each for each in ordered}
     rooms = {each.id: len(each.consumers) for each in ordered}
-    active = spread(todo.tasks, rooms, {each.id: (each.active, each.standby) for each in ordered})
+    stay = todo.stateful if wanders else todo.partitions.keys()
+    active = spread(todo.tasks, rooms, {each.id: (each.active, each.standby) for each in ordered}, stay)
     copied = [task for task in todo.tasks if for_all or task in todo.stateful]
     standby = _stand_by(copied, of_clients, active, standbys)
     placed: dict[str, Placed] = {}
@@ -181,15 +199,17 @@ def place(todo: Work, clients: Iterable[Client], standbys: int = 0, for_all: boo
         room = dict.fromkeys(sorted(thread.id for thread in each.consumers), 1)
         ran = {thread.id: (thread.active, thread.standby) for thread in each.consumers}
         kept = {thread.id: (thread.standby, thread.active) for thread in each.consumers}
-        runs = spread(active[each.id], room, ran)
+        runs = spread(active[each.id], room, ran, stay)
         keeps = spread(standby[each.id], room, kept)
         placed.update((id, Placed(runs[id], keeps[id])) for id in room)
     return placed
 
 
-def spread(tasks: Iterable[TaskId], rooms: Mapping[str, int], previous: Previous) -> Mapping[str, Tasks]:
+def spread(
+    tasks: Iterable[TaskId], rooms: Mapping[str, int], previous: Previous, stay: Container[TaskId] | None = None
+) -> Mapping[str, Tasks]:
     """Tasks on places, by how much room each has: nowhere more than the share rounded up, or less than it rounded
-    down. Empty where there is no place."""
+    down. Nowhere, where there is no place. ``stay``: who is asked where it was, None for all."""
     ordered = sorted(tasks, key=order)
     given: dict[str, list[TaskId]] = {id: [] for id in rooms}
     whole = sum(rooms.values())
@@ -209,20 +229,14 @@ def spread(tasks: Iterable[TaskId], rooms: Mapping[str, int], previous: Previous
         # What fits in anyway comes first, so that nobody's luck takes another one's room.
         for beyond in (False, True):
             for id in rooms:
-                for task in [each for each in left if each in previous[id][rank]]:
+                for task in [each for each in left if (stay is None or each in stay) and each in previous[id][rank]]:
                     if len(given[id]) < least[id] + (beyond and extra > 0 and len(given[id]) == least[id]):
                         give(id, task)
     for task in list(left):
         wanting = [id for id in rooms if len(given[id]) < least[id]]
-        give(
-            min(wanting or [id for id in rooms if len(given[id]) == least[id]], key=lambda id: _load(given, rooms, id)),
-            task,
-        )
+        places = wanting or [id for id in rooms if len(given[id]) == least[id]]
+        give(min(places, key=lambda id: len(given[id]) / rooms[id]), task)
     return {id: tuple(sorted(tasks, key=order)) for id, tasks in given.items()}
-
-
-def _load(given: Mapping[str, Sequence[TaskId]], rooms: Mapping[str, int], id: str) -> float:
-    return len(given[id]) / rooms[id]
 
 
 def _stand_by(
