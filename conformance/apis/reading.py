@@ -65,6 +65,10 @@ def listed(reader: Reader) -> Reader:
     return read
 
 
+WORDLESS = frozenset({"user_data"})
+"""Fields that machines fill as they like, for one another."""
+
+
 def body_of(spoken: Any, readers: Iterable[str]) -> dict[str, Any]:
     return {name: _plain(getattr(spoken, name)) for name in readers}
 
@@ -75,7 +79,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Error):
         return value.name
     if is_dataclass(value):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.name not in WORDLESS}
     return [*map(_plain, value)] if isinstance(value, tuple) else value
 
 
