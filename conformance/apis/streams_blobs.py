@@ -3,6 +3,8 @@
 ``release`` says whose hands they are: an exact patch, an edition, the future of one (``future_of``), or None for
 somebody who knows all that any release ever wrote, the simulated future included, and minds nothing that can be read.
 
+What Kafka's classes hold in sets and maps stands in their order on the wire, which means nothing; it is read in ours.
+
 The future version (one above the newest; above that of a draft in a draft) is led by the two numbers that everybody
 reads. What follows are the newest layout's fields and then bytes that nobody knows (268-06, 268-27).
 """
@@ -18,6 +20,7 @@ from conformance.core.edition import APACHE, EDITIONS, KIP_268, Edition, Standin
 from conformance.core.release import Release, releases
 from conformance.models.assignment import Partition, Topic
 from conformance.models.membership import Partitions
+from conformance.models.streams.tasks import order
 from conformance.models.streams.words import (
     FUTURE,
     NO_VERSION,
@@ -34,6 +37,7 @@ from conformance.models.streams.words import (
     SubscriptionInfo,
     TaskId,
     Tasks,
+    by_topic,
 )
 from conformance.wire.errors import Refused
 from conformance.wire.lenient import java_text
@@ -142,13 +146,13 @@ def _whole(value: Mapping[str, Any]) -> SubscriptionInfo:
         value["version"],
         value.get("latestSupportedVersion", NO_VERSION),
         str(value["processId"]),
-        _tasks(value.get("prevTasks", ())),
-        _tasks(value.get("standbyTasks", ())),
+        _sorted(value.get("prevTasks", ())),
+        _sorted(value.get("standbyTasks", ())),
         java_text(value.get("userEndPoint", b"")) or None,
-        tuple(_read_sums(value.get("taskOffsetSums", ()))),
+        tuple(sorted(_read_sums(value.get("taskOffsetSums", ())), key=lambda each: order(each[0]))),
         value.get("uniqueField", 0),
         value.get("errorCode", 0),
-        tuple((java_text(each["key"]), java_text(each["value"])) for each in value.get("clientTags", ())),
+        tuple(sorted((java_text(each["key"]), java_text(each["value"])) for each in value.get("clientTags", ()))),
     )
 
 
@@ -216,8 +220,11 @@ def _assignment(data: bytes, release: str | None) -> AssignmentInfo:
     info = AssignmentInfo(
         version,
         value.get("commonlySupportedVersion", NO_VERSION),
-        _tasks(value["activeTasks"]),
-        tuple((_task_of(each), _partitions_of(each["partitions"])) for each in value["standbyTasks"]),
+        tuple(map(_task_of, value["activeTasks"])),
+        tuple(
+            (_task_of(each), _partitions_of(each["partitions"]))
+            for each in sorted(value["standbyTasks"], key=lambda each: order(_task_of(each)))
+        ),
         _hosts_of(value.get("partitionsByHost", ()), topics),
         _hosts_of(value.get("standbyPartitionsByHost", ()), topics),
     )
@@ -256,7 +263,7 @@ def _partitions_of(owned: Iterable[Mapping[str, Any]], topics: Mapping[int, str]
     for each in owned:
         indexed = "topicIndex" in each and topics is not None
         found.append((topics.get(each["topicIndex"], "") if indexed else each["topic"], each["partition"]))  # type: ignore[union-attr]
-    return tuple(found)
+    return by_topic(found)
 
 
 # Tasks
@@ -270,8 +277,8 @@ def _task_of(given: Mapping[str, Any]) -> TaskId:
     return TaskId(given["topicGroupId"], given["partition"], given.get("namedTopology") or None)
 
 
-def _tasks(given: Iterable[Mapping[str, Any]]) -> Tasks:
-    return tuple(map(_task_of, given))
+def _sorted(given: Iterable[Mapping[str, Any]]) -> Tasks:
+    return tuple(sorted(map(_task_of, given), key=order))
 
 
 # Layouts

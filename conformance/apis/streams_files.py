@@ -25,6 +25,7 @@ from conformance.apis.files import (
 )
 from conformance.models.assignment import Topic
 from conformance.models.membership import Partitions
+from conformance.models.streams.tasks import order
 from conformance.models.streams.words import Joining, Memory, Settings, Store, Subtopology, TaskId, Tasks, Topology
 from conformance.wire.workbench import object_of
 
@@ -172,7 +173,7 @@ def _member(path: Path, id: str, given: Any, topology: Topology) -> Member:
         None if upgrade_from is None else text_at((*path, "upgradeFrom"), upgrade_from),
         _tasks_at((*path, "previousTasks"), given.get("previousTasks", [])),
         _tasks_at((*path, "standbyTasks"), given.get("standbyTasks", [])),
-        tuple(sorted(sums, key=lambda each: _in_order(each[0]))),
+        tuple(sorted(sums, key=lambda each: order(each[0]))),
         None if end_point is None else _end_point_at((*path, "userEndPoint"), end_point),
         tuple(sorted((_name_at(path, key), text_at((*path, "clientTags", key), each)) for key, each in tags.items())),
         tuple(each_once((*path, "owned"), given.get("owned", []), partition_at)),
@@ -212,7 +213,7 @@ def _end_point_at(path: Path, given: Any) -> str:
 
 
 def _tasks_at(path: Path, given: Any) -> Tasks:
-    return tuple(sorted(each_once(path, given, _task_at), key=_in_order))
+    return tuple(sorted(each_once(path, given, _task_at), key=order))
 
 
 def _task_at(path: Path, given: Any) -> TaskId:
@@ -222,7 +223,3 @@ def _task_at(path: Path, given: Any) -> TaskId:
         refuse(path, str(wrong))
     number_at(path, max(task.subtopology, task.partition), 0)
     return task
-
-
-def _in_order(task: TaskId) -> tuple[str, int, int]:
-    return task.topology or "", task.subtopology, task.partition

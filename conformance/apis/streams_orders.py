@@ -6,6 +6,7 @@ from typing import Any
 
 from conformance.apis.streams_topology import plain_topology
 from conformance.models.membership import Partitions
+from conformance.models.streams.tasks import order
 from conformance.models.streams.words import Blob, Joining, Memory, Settings, TaskId, Tasks
 
 
@@ -41,7 +42,7 @@ def memory_of(plain: Mapping[str, Any], before: Memory) -> Memory:
 
 
 def _tasks(plain: Iterable[str]) -> Tasks:
-    return tuple(sorted(map(TaskId.parse, plain), key=lambda task: (task.topology or "", *task[:2])))
+    return tuple(sorted(map(TaskId.parse, plain), key=order))
 
 
 def plain_joining(member: Joining) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from conformance.targets.pipe import Ended, Pipe
 
 BATCH: Final = 32
 """Orders in one exchange: an assignment takes far longer than bytes do."""
-MILLISECONDS: Final = 10_000
+MILLISECONDS: Final = 5_000
 """Of processor time for one order. What takes longer never comes back, as far as anybody waits."""
 SPUN: Final = "processor time"
 """How the program tells of an order that went past that: on a busy machine too it would do so again."""
