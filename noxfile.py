@@ -48,6 +48,16 @@ def campaign(session: nox.Session) -> None:
 
 
 @nox.session
+def matrix(session: nox.Session) -> None:
+    """Upgrades of Streams groups from each release to each other one, with all released jars: needs a JDK and Maven.
+
+    ``nox -s matrix -- --full``; ``-- --predict conformance/matrix/predictions.json`` writes anew what is foretold.
+    """
+    session.install("-e", ".")
+    session.run("kipcheck", "matrix", *(session.posargs or ["--out", "kipcheck-matrix"]))
+
+
+@nox.session
 def golden(session: nox.Session) -> None:
     """Make the golden vectors anew from the jars, and say what changed."""
     session.install("-e", ".")

@@ -14,6 +14,7 @@ from conformance.commands import (
     golden,
     known,
     looking,
+    matrix,
     play,
     reports as telling,
     run as running,
@@ -26,8 +27,8 @@ from conformance.commands import (
 from conformance.commands.declared import EXIT_CODES, OK, Commands
 
 GROUPS = (
-    running, campaign, triage, known, telling, workbench, assign, subscribe, play, explore, golden, looking, vices,
-    doctor, testee, export, corpus,
+    running, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden, looking,
+    vices, doctor, testee, export, corpus,
 )  # fmt: skip
 """In the order of ``kipcheck --help``."""
 

@@ -1,0 +1,120 @@
+"""Cells of the matrix: played, and folded into a verdict."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product, starmap
+from typing import Any, Final, NamedTuple, final
+
+from conformance.matrix import telling
+from conformance.matrix.blame import Blame, blame, refusal
+from conformance.matrix.fleets import Made, Mixed
+from conformance.matrix.lines import THE_FUTURE, Version, behaviours, in_table, lines
+from conformance.matrix.play import Judged, judged, played
+from conformance.matrix.scenarios import FAILURE, JOIN, Pair, possible, scripts
+
+OK, BREAKS, REFUSED = "ok", "breaks", "refused"
+WORST: Final = {OK: 0, REFUSED: 1, BREAKS: 2}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Where one release is to take another's place, and how."""
+
+    scenario: str
+    pair: Pair
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Whatever the two releases are called."""
+        return self.scenario, self.pair.old.patch, self.pair.new.patch
+
+    @property
+    def target(self) -> str:
+        return f"java:kafka-streams:{self.pair.old.patch} -> {self.pair.new.patch}"
+
+
+class Told(NamedTuple):
+    """What is to be said of one script."""
+
+    verdict: str
+    judged: Judged
+    blame: Blame | None
+
+
+def cells(scenarios: Iterable[str], old: Iterable[Version], new: Iterable[Version], full: bool = False) -> list[Cell]:
+    """Those that there are. ``old``, ``new``: empty for the usual ones, which are all with ``full``."""
+    froms, tos = tuple(old), tuple(new)
+    return [
+        Cell(scenario, pair)
+        for scenario in scenarios
+        for pair in sorted({*_pairs(scenario, froms, tos, full)})
+        if not possible(scenario, pair)
+    ]
+
+
+def _pairs(scenario: str, froms: Sequence[Version], tos: Sequence[Version], full: bool) -> Iterator[Pair]:
+    usual = lines() if full or scenario == JOIN else behaviours()
+    for one in froms or usual:
+        yield from (Pair(one, other) for other in tos or (*usual, THE_FUTURE))
+    if not froms and not tos and scenario not in (JOIN, FAILURE):
+        # The whole of the KIP's table, too: who looks for a cell of it finds it.
+        there = starmap(Pair, product(lines(), (*lines(), THE_FUTURE)))
+        yield from (pair for pair in there if in_table(*pair))
+
+
+def verdict_of(judged: Judged, scenario: str) -> Told:
+    """refused, where a configuration was: what is missing because of that is not held against anybody."""
+    if judged.refused is not None:
+        return Told(REFUSED, judged, refusal(judged))
+    found = blame(judged, scenario)
+    return Told(OK if found is None else BREAKS, judged, found)
+
+
+def worst(found: Iterable[Told]) -> Told:
+    """Of the worst ones the shortest; where all is well, of those with the most rebalances."""
+
+    def rank(each: Told) -> tuple[int, int, int]:
+        length = len(each.judged.history.case.steps)
+        return WORST[each.verdict], each.judged.rounds if each.verdict == OK else 0, -length
+
+    return max(found, key=rank)
+
+
+Outcome = dict[str, Any]
+"""Of a cell, as plain data: ``cell`` and ``history`` as ``reports/matrix.schema.json`` has them, but for what depends
+on predictions and names."""
+
+
+def outcome(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: None) -> Outcome:
+    """``before_each``: of its scripts; what it raises ends all."""
+    found = [*_told(cell, made, before_each)]
+    bad = worst(found)
+    reason = bad.blame
+    folded = {
+        "verdict": bad.verdict,
+        "rounds": max(each.judged.rounds for each in found) if bad.verdict != REFUSED else 0,
+        "requirement": reason.requirement if reason else None,
+        "reason": reason.reason if reason else None,
+        "case": bad.judged.history.case.id,
+        "scripts": len(found),
+        "broken": sum(each.verdict == BREAKS for each in found),
+    }
+    history = telling.told(bad.judged) | {key: folded[key] for key in ("verdict", "requirement", "reason")}
+    return {"cell": folded, "history": history}
+
+
+def verdict(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: None) -> str:
+    """Only that, as soon as it is known."""
+    bad = OK
+    for each in _told(cell, made, before_each):
+        bad = max(bad, each.verdict, key=WORST.__getitem__)
+        if bad == BREAKS:
+            break
+    return bad
+
+
+def _told(cell: Cell, made: Made, before_each: Callable[[], None]) -> Iterator[Told]:
+    for script, seen in played(Mixed(made), scripts(cell.scenario, cell.pair)):
+        before_each()
+        yield verdict_of(judged(script, seen, f"matrix/{cell.scenario}", cell.target), cell.scenario)

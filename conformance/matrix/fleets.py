@@ -1,0 +1,56 @@
+"""Fleets as the matrix plays them: of reference machines, and of released jars with machines for the future."""
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Final, TypeAlias
+
+from conformance.apis.streams_blobs import InBytes
+from conformance.core.edition import APACHE
+from conformance.models.cluster import Cluster, Life
+from conformance.models.cluster_parts import Move, Node
+from conformance.models.streams.binaries import binary
+from conformance.models.streams.fleet import Fleet
+from conformance.models.streams.operations import Deploy
+from conformance.models.streams.words import FUTURE, Binary, Settings
+
+Made: TypeAlias = Callable[[Settings], Binary]
+"""What stands behind a member."""
+OWN: Final = "3.9.2"
+"""No script of the matrix speaks of its own release."""
+LIVES: Final = 1 << 15
+
+
+class _Remembering(Cluster):
+    """Scripts of a cell have much in common: so many moves of members are kept as are in one of them."""
+
+    def lived(self, index: int, node: Node, move: Move) -> Life:
+        return self._remembered(index, node, move)
+
+    @property
+    def _remembered(self) -> Callable[[int, Node, Move], Life]:
+        if "remembered" not in self.__dict__:
+            self.__dict__["remembered"] = lru_cache(LIVES)(super().lived)
+        found: Callable[[int, Node, Move], Life] = self.__dict__["remembered"]
+        return found
+
+
+class Mixed(Fleet):
+    """Members of any releases."""
+
+    def __init__(self, made: Made) -> None:
+        super().__init__(cache(made), OWN)
+
+    def _cluster(self, deployed: Deploy) -> Cluster:
+        made = super()._cluster(deployed)
+        return _Remembering(made.coordinator, made.consumers, made.names[1:])
+
+
+def foretold(fitted: bool) -> Made:
+    """Reference machines, in the bytes of their releases. ``fitted``: as ``Rules.of``."""
+    return lambda settings: InBytes(binary(settings, APACHE, fitted))
+
+
+def released(jars: Made) -> Made:
+    """``jars``, and for members of the future our machine."""
+    ours = foretold(fitted=True)
+    return lambda settings: ours(settings) if settings.release == FUTURE else jars(settings)

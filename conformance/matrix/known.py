@@ -1,0 +1,89 @@
+"""Known deviations of the matrix: cells that come out unlike their prediction, and are expected to. TOML::
+
+    [[deviation]]
+    scenario = "bounce"
+    from = "2.0.0-2.0.1"
+    to = "2.1.0+"
+    verdict = "breaks"
+    reason = "A sentence that says why."
+    link = "conformance/docs/findings/..."
+
+``from`` and ``to`` are releases as requirements name them, or ``future``. Reason and link are mandatory.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final, final
+
+from conformance.core.known_files import Wrong, no_link, no_reason
+from conformance.core.release import Release, releases
+from conformance.matrix.cells import WORST, Cell
+from conformance.matrix.lines import Version
+from conformance.matrix.scenarios import SCENARIOS
+from conformance.models.streams.words import FUTURE
+
+NAME: Final = "known.toml"
+KEYS: Final = ("scenario", "from", "to", "verdict", "reason", "link")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    scenario: str
+    old: str
+    new: str
+    verdict: str
+    reason: str
+    link: str
+
+    def names(self, cell: Cell) -> bool:
+        """Whatever came of it."""
+        return cell.scenario == self.scenario and _among(cell.pair.old, self.old) and _among(cell.pair.new, self.new)
+
+    def expects(self, cell: Cell, verdict: str) -> bool:
+        return self.verdict == verdict and self.names(cell)
+
+
+def _among(version: Version, span: str) -> bool:
+    if FUTURE in (version.patch, span):
+        return version.patch == span
+    return Release.parse(version.patch) in releases(span)
+
+
+def listed() -> tuple[Deviation, ...]:
+    """Those that come with kipcheck."""
+    return parse((files("conformance.matrix") / NAME).read_text("utf-8"), NAME)
+
+
+def parse(text: str, path: str) -> tuple[Deviation, ...]:
+    """Errors: ``Wrong`` with all that is wrong."""
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Wrong([f"{path}:1: no TOML: {error}"]) from None
+    tables = found.get("deviation", [])
+    troubles = [f"{path}:1: {key!r} is no key here: there is [[deviation]]" for key in found if key != "deviation"]
+    for number, table in enumerate(tables, 1):
+        troubles += [f"{path}: deviation {number}: {each}" for each in _troubles(table)]
+    if troubles:
+        raise Wrong(troubles)
+    return tuple(Deviation(*(table[key] for key in KEYS)) for table in tables)
+
+
+def _troubles(table: Mapping[str, Any]) -> Iterator[str]:
+    odd = [key for key in (*KEYS, *table) if not isinstance(table.get(key), str) or key not in KEYS]
+    if odd:
+        yield f"{', '.join(dict.fromkeys(odd))}: the keys are {', '.join(KEYS)}, and each has a text"
+        return
+    for key, there in (("scenario", SCENARIOS), ("verdict", tuple(WORST))):
+        if table[key] not in there:
+            yield f"{key} {table[key]!r} is none of {', '.join(there)}"
+    for key in ("from", "to"):
+        try:
+            if table[key] != FUTURE:
+                releases(table[key])
+        except ValueError as error:
+            yield f"{key}: {error}"
+    yield from filter(None, (no_reason(table["reason"]), no_link(table["link"])))

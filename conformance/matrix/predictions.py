@@ -1,0 +1,119 @@
+"""What the matrix is foretold to show: committed before the jars were played, and marked by whose word it is.
+
+``foreseen`` by the KIP's text and the releases' numbers alone (``Rules.of(..., fitted=False)``); ``fitted`` with all
+that is known of releases; ``observed`` where the rules were mended after a cell had been played.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from conformance.matrix.cells import Cell, verdict
+from conformance.matrix.fleets import foretold
+from conformance.matrix.lines import Version, named
+from conformance.matrix.scenarios import SCENARIOS
+
+NAME: Final = "predictions.json"
+FORESEEN, FITTED, OBSERVED = "foreseen", "fitted", "observed"
+Told: TypeAlias = str | list[str]
+"""One verdict, or what the text foretells and what the rules do, and at last what they did after they were mended."""
+Table: TypeAlias = dict[str, dict[str, dict[str, Told]]]
+"""Scenario, from, to (exact patches)."""
+
+
+class Prediction(NamedTuple):
+    verdict: str
+    foreseen: str
+    rule: str
+    """On whose word."""
+
+    @classmethod
+    def of(cls, told: Told) -> "Prediction":
+        steps = [told] if isinstance(told, str) else told
+        return cls(steps[-1], steps[0], (FORESEEN, FITTED, OBSERVED)[len(steps) - 1])
+
+
+class Predictions:
+    """``table``: as in the file."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def of(self, cell: Cell) -> Prediction | None:
+        scenario, old, new = cell.key
+        told = self.table.get(scenario, {}).get(old, {}).get(new)
+        return None if told is None else Prediction.of(told)
+
+
+def committed() -> Predictions:
+    return Predictions(json.loads((files("conformance.matrix") / NAME).read_text("utf-8"))["cells"])
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The file as it is; an empty one where there is none. Errors: OSError, ValueError."""
+    if not path.is_file():
+        return {"played": None, "cells": {}}
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def predicted(cell: Cell, before_each: Callable[[], None] = lambda: None) -> Told:
+    """By our machines. Takes as long as it takes to play the cell twice; ``before_each`` of its scripts."""
+    foreseen, fitted = (verdict(cell, foretold(each), before_each) for each in (False, True))
+    return foreseen if foreseen == fitted else [foreseen, fitted]
+
+
+def renewed(told: Mapping[Cell, Told], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The file with what the machines say now; what they were not asked stays. ``before``: it as it was.
+
+    Once its ``played`` tells since when jars have been played, what differs from before was observed.
+    """
+    table: Table = {scenario: {old: {**row} for old, row in rows.items()} for scenario, rows in before["cells"].items()}
+    for cell, now in told.items():
+        scenario, old, new = cell.key
+        row = table.setdefault(scenario, {}).setdefault(old, {})
+        was = row.get(new) if before["played"] else None
+        row[new] = now if was is None else _mended(was, now)
+    return {"played": before["played"], "cells": _sorted(table)}
+
+
+def _mended(was: Told, now: Told) -> Told:
+    verdict, first = Prediction.of(now).verdict, [was] if isinstance(was, str) else was[:2]
+    if verdict == first[-1]:
+        return was if isinstance(was, str) else first
+    return [first[0], first[-1], verdict]
+
+
+def _sorted(table: Table) -> Table:
+    """Scenarios as they are listed, releases from the oldest to the newest."""
+    return {
+        scenario: {old: dict(sorted(row.items(), key=_at)) for old, row in sorted(table[scenario].items(), key=_at)}
+        for scenario in SCENARIOS
+        if scenario in table
+    }
+
+
+def _at(item: tuple[str, object]) -> Version:
+    return named(item[0])
+
+
+def written(table: Mapping[str, Any]) -> str:
+    """The text of the file: a line for each release from which one goes."""
+    return "\n".join(_lines(table)) + "\n"
+
+
+def _lines(table: Mapping[str, Any]) -> Iterator[str]:
+    yield f'{{"played": {json.dumps(table["played"])}, "cells": {{'
+    for number, (scenario, rows) in enumerate(table["cells"].items()):
+        yield f'"{scenario}": {{'
+        yield from _joined(f'"{old}": {json.dumps(row)}' for old, row in rows.items())
+        yield "}," if number + 1 < len(table["cells"]) else "}"
+    yield "}}"
+
+
+def _joined(rows: Iterable[str]) -> Iterator[str]:
+    listed = [*rows]
+    yield from (f"{each}," for each in listed[:-1])
+    yield from listed[-1:]

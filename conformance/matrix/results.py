@@ -1,0 +1,152 @@
+"""What came of a matrix as plain data (``reports/matrix.schema.json``), and as files."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from conformance.apis.streams_blobs import latest
+from conformance.core.requirement import requirements
+from conformance.matrix.cells import Cell, Outcome
+from conformance.matrix.known import Deviation
+from conformance.matrix.lines import Version, in_table, needs_fix, starred
+from conformance.matrix.predictions import FITTED, FORESEEN, OBSERVED, Prediction
+from conformance.matrix.scenarios import ABOUT, SCENARIOS
+from reports.matrix import HISTORIES, NAME
+
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All there is to say of a run."""
+
+    outcomes: Mapping[Cell, Outcome]
+    predictions: Mapping[Cell, Prediction]
+    skipped: Mapping[Cell, str]
+    """Why."""
+    complete: bool
+    known: Sequence[Deviation] = ()
+    cached: frozenset[Cell] = frozenset()
+    full: bool = False
+    out: Path = Path("kipcheck-out")
+    begun: datetime | None = None
+    seconds: float = 0.0
+
+    def expected(self, cell: Cell) -> Deviation | None:
+        """The known deviation that it is, where it is unlike its prediction."""
+        verdict = self.outcomes[cell]["cell"]["verdict"]
+        if cell in self.predictions and self.predictions[cell].verdict == verdict:
+            return None
+        return next((each for each in self.known if each.expects(cell, verdict)), None)
+
+
+def plain(found: Found) -> Plain:
+    cells = [_cell(found, cell) for cell in found.outcomes]
+    named = {each["requirement"]: requirements()[each["requirement"]] for each in cells if each["requirement"]}
+    asked = [*found.outcomes, *found.skipped]
+    told: Plain = {
+        "cells": cells,
+        "complete": found.complete,
+        "kipcheck": version("kipcheck"),
+        "full": found.full,
+        "scenarios": [
+            {"name": each, "about": ABOUT[each]} for each in SCENARIOS if any(one.scenario == each for one in asked)
+        ],
+        "releases": [*map(_release, sorted({each for cell in asked for each in cell.pair}))],
+        "skipped": [_place(cell) | {"why": why} for cell, why in found.skipped.items()],
+        "requirements": {
+            id: {"clause": each.clause, "text": each.text, "grade": each.grade.value} for id, each in named.items()
+        },
+        "counts": _counts(found, cells),
+        "stale": [*_stale(found)],
+        "seconds": round(found.seconds, 1),
+    }
+    return told if found.begun is None else told | {"begun": found.begun.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def _place(cell: Cell) -> Plain:
+    return {"from": cell.pair.old.name, "to": cell.pair.new.name, "scenario": cell.scenario}
+
+
+def _cell(found: Found, cell: Cell) -> Plain:
+    folded = found.outcomes[cell]["cell"]
+    told, expected = found.predictions.get(cell), found.expected(cell)
+    differs = told is not None and told.verdict != folded["verdict"] and expected is None
+    pair = cell.pair
+    return {
+        **_place(cell),
+        "verdict": folded["verdict"],
+        "rounds": folded["rounds"],
+        "requirement": folded["requirement"],
+        "reason": folded["reason"],
+        "predicted": told.verdict if told else None,
+        "case": folded["case"],
+        "rule": told.rule if told else None,
+        "foreseen": told.foreseen if told else None,
+        "differs": differs,
+        "known": {"reason": expected.reason, "link": expected.link} if expected else None,
+        "needs_fix": needs_fix(*pair),
+        "starred": starred(*pair),
+        "in_kip": in_table(*pair),
+        "scripts": folded["scripts"],
+        "broken": folded["broken"],
+        "play": _again(found.out, folded["case"]),
+    }
+
+
+def _again(out: Path, case: str) -> str:
+    return f"kipcheck matrix --case {out / HISTORIES / case}.json"
+
+
+def _release(each: Version) -> Plain:
+    return {"name": each.name, "patch": each.patch, "latest": latest(each.patch), "kind": each.kind}
+
+
+def _counts(found: Found, cells: Sequence[Plain]) -> Plain:
+    verdicts, rules = [each["verdict"] for each in cells], [each["rule"] for each in cells]
+    return {
+        **{each: verdicts.count(each) for each in ("ok", "breaks", "refused")},
+        "skipped": len(found.skipped),
+        **{each: rules.count(each) for each in (FORESEEN, FITTED, OBSERVED)},
+        "differing": sum(each["differs"] for each in cells),
+        "known": sum(each["known"] is not None for each in cells),
+        "cached": len(found.cached),
+        "histories": sum(each["scripts"] for each in cells),
+    }
+
+
+def _stale(found: Found) -> list[Plain]:
+    """Known deviations of which nothing came, although a cell that they name was played."""
+    told = []
+    for each in found.known:
+        named = [cell for cell in found.outcomes if each.names(cell)]
+        if named and not any(found.expected(cell) == each for cell in named):
+            why = f"{each.verdict} was expected from {each.old} to {each.new} against the prediction, and did not come"
+            told.append(_place(named[0]) | {"why": why})
+    return told
+
+
+# Files
+
+
+def write(found: Found, told: Plain) -> Path:
+    """``matrix.json`` and the worst history of each cell, under ``out``; gives the first. Errors: OSError."""
+    folder = found.out / HISTORIES
+    folder.mkdir(parents=True, exist_ok=True)
+    for cell, outcome in found.outcomes.items():
+        history = outcome["history"] | _place(cell)
+        case = history["case"]
+        _put(folder / f"{case}.json", history | {"play": _again(found.out, case)})
+    _put(found.out / NAME, told)
+    return found.out / NAME
+
+
+def _put(path: Path, told: Plain) -> None:
+    aside = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    aside.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", "utf-8", errors="backslashreplace")
+    aside.replace(path)

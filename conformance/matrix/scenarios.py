@@ -1,0 +1,200 @@
+"""What is done in each scenario of the matrix, as scripts of an operator.
+
+In a cell (from, to) a group that runs ``from`` is brought to ``to``: but in ``downgrade``, where it has come to ``to``
+and is taken back. Members start one by one in the order of their names, and the first of them leads.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import cycle, permutations
+from typing import Final, NamedTuple, TypeAlias, final
+
+from conformance.matrix.lines import Version
+from conformance.models.streams.operations import Deploy, Event, Move, Settle, Start, Stop
+from conformance.models.streams.words import FUTURE, Store, Subtopology, Topology
+
+JOIN, BOUNCE, TWO_BOUNCE, OFFLINE, DOWNGRADE, FAILURE = SCENARIOS = (
+    "join", "bounce", "two-bounce", "offline", "downgrade", "failure"
+)  # fmt: skip
+ABOUT: Final[Mapping[str, str]] = {
+    JOIN: "one new member of `to` joins a group of `from`, which leads it",
+    BOUNCE: "the members of a group of `from` start anew as `to`, one after the other, in every order",
+    TWO_BOUNCE: "they start anew as `to` with upgrade.from set to the line of `from`, and once more without it",
+    OFFLINE: "all members of a group of `from` end, and then all start as `to`",
+    DOWNGRADE: "the members of a group that has come to `to` start anew as `from`, one after the other, in every order",
+    FAILURE: "a bounce during which a member or the leader ends at any point, and comes back as `from` or as `to`",
+}
+Script: TypeAlias = tuple[Event, ...]
+NAMES: Final = ("a", "b", "c")
+NEWEST_LEADS: Final = Deploy(newest_leads=True)
+"""Who leads once the leader has ended is anybody's guess: the scripts try the member that has been there longest, and
+the one that came last."""
+LEADS: Final[tuple[Script, ...]] = ((), (NEWEST_LEADS,))
+STATEFUL: Final = Deploy(Topology((Subtopology(0, ("t",), stores=(Store("s"),)),), standbys=1), end_points=True)
+"""So that standbys, and where they and the tasks are to be found, have to survive."""
+SETTLE: Final = Settle()
+ROTATIONS: Final = (("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b"))
+"""Orders in which each member is the first, the second and the last one once."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """As what a member starts."""
+
+    release: str
+    upgrade_from: str | None = None
+
+    def start(self, member: str, instance: str | None = None) -> Start:
+        return Start(member, self.release, self.upgrade_from, instance)
+
+
+class Pair(NamedTuple):
+    """The two ends of a cell."""
+
+    old: Version
+    new: Version
+
+    @property
+    def before(self) -> Kind:
+        return Kind(self.old.patch)
+
+    @property
+    def after(self) -> Kind:
+        return Kind(self.new.patch)
+
+
+def scripts(scenario: str, pair: Pair) -> Iterator[Script]:
+    """All that is played for a cell."""
+    yield from dict.fromkeys(_SCRIPTS[scenario](pair))
+
+
+def possible(scenario: str, pair: Pair) -> str:
+    """Why there is no such cell; empty where there is one."""
+    if pair.old.patch == FUTURE:
+        return "nobody comes from the future"
+    if scenario == JOIN or pair.old < pair.new:
+        return ""
+    if scenario == DOWNGRADE:
+        return "a downgrade goes back from --to to --from, which is the older one"
+    return f"{scenario} goes to a later release; --scenario downgrade goes back"
+
+
+# Pieces
+
+
+def running(kind: Kind, names: tuple[str, ...] = NAMES) -> Script:
+    """A group of such members, at rest."""
+    return (*map(kind.start, names), SETTLE)
+
+
+def rolled(order: tuple[str, ...], kind: Kind) -> Script:
+    """One after the other."""
+    return tuple(event for each in order for event in (kind.start(each), SETTLE))
+
+
+def of_threads(kind: Kind) -> Script:
+    """A group of two instances, the first of which has two threads."""
+    return (kind.start("a"), kind.start("d", "a"), kind.start("b"), SETTLE)
+
+
+def rolled_threads(order: str, kind: Kind) -> Script:
+    """An instance ends with all its threads."""
+    both = (kind.start("a"), kind.start("d", "a"), SETTLE)
+    alone = (kind.start("b"), SETTLE)
+    return both + alone if order == "ab" else alone + both
+
+
+# Scenarios
+
+
+def _join(pair: Pair) -> Iterator[Script]:
+    old, new = pair.before, pair.after
+    yield (*running(old, ("a",)), new.start("b"), SETTLE)
+    # What the new one made of its assignment shows when it subscribes again.
+    yield (*running(old, ("a", "b")), new.start("c"), SETTLE, Stop("b"), SETTLE)
+    yield (*of_threads(old)[:2], SETTLE, new.start("b"), SETTLE)
+    yield (STATEFUL, *running(old, ("a", "b")), new.start("c"), SETTLE)
+
+
+def _bounces(before: Kind, after: Kind) -> Iterator[Script]:
+    for order in permutations(NAMES):
+        yield (*running(before), *rolled(order, after))
+        yield (NEWEST_LEADS, *running(before), *rolled(order, after))
+    for order in (NAMES, NAMES[::-1]):
+        yield (STATEFUL, *running(before), *rolled(order, after))
+    for threads in ("ab", "ba"):
+        yield (*of_threads(before), *rolled_threads(threads, after))
+
+
+def _bounce(pair: Pair) -> Iterator[Script]:
+    yield from _bounces(pair.before, pair.after)
+
+
+def _downgrade(pair: Pair) -> Iterator[Script]:
+    yield from _bounces(pair.after, pair.before)
+
+
+def _two_bounce(pair: Pair) -> Iterator[Script]:
+    first, second = Kind(pair.new.patch, pair.old.line), pair.after
+    for order in permutations(NAMES):
+        for leads in LEADS:
+            yield (*leads, *running(pair.before), *rolled(order, first), *rolled(order, second))
+        yield (*running(pair.before), *rolled(order, first), *rolled(order[::-1], second))
+    yield (STATEFUL, *running(pair.before), *rolled(NAMES, first), *rolled(NAMES, second))
+    yield (*of_threads(pair.before), *rolled_threads("ba", first), *rolled_threads("ab", second))
+
+
+def _offline(pair: Pair) -> Iterator[Script]:
+    ends = tuple(map(Stop, NAMES))
+    for pause in ((SETTLE,), ()):
+        yield (*running(pair.before), *ends, *pause, *running(pair.after))
+    yield (*running(pair.before), *ends, SETTLE, *running(pair.after, NAMES[::-1]))
+    yield (STATEFUL, *running(pair.before), *ends, SETTLE, *running(pair.after))
+
+
+def _failure(pair: Pair) -> Iterator[Script]:
+    old, new = pair.before, pair.after
+    for leads, order in zip(cycle(LEADS), ROTATIONS, strict=False):
+        for done, bounced in enumerate(order):
+            so_far = leads + running(old) + rolled(order[:done], new)
+            for ended in NAMES:
+                for back in (old, new):
+                    left = rolled(_left(order, done, ended, back, new), new)
+                    for bounce in _until(bounced, new):
+                        yield so_far + bounce + _dies(ended, back) + left
+
+
+def _until(bounced: str, new: Kind) -> Iterator[Script]:
+    """A member starts anew, and the group comes to some point of what follows."""
+    start, others = new.start(bounced), [each for each in NAMES if each != bounced]
+    joined = Move(bounced, 4)
+    yield start, SETTLE
+    # Its request is there, and the others have not heard of it.
+    yield start, joined
+    # Where the group has noticed its end before, all are soon there: the leader is about to assign.
+    assigning: Script = (Stop(bounced), SETTLE, start, joined, *(Move(each, 4) for each in others))
+    yield assigning
+    # It has its assignment, and is about to do what that asks for.
+    yield (*assigning, *(Move(each, 3) for _ in range(2) for each in others), Move(bounced, 3))
+
+
+def _dies(member: str, back: Kind) -> Script:
+    """The others notice before it is back."""
+    return (Stop(member), SETTLE, back.start(member), SETTLE)
+
+
+def _left(order: tuple[str, ...], done: int, ended: str, back: Kind, new: Kind) -> tuple[str, ...]:
+    """Who has still to be bounced after one died and came back: it as well, where it came back as what it was."""
+    left = tuple(each for each in order[done + 1 :] if back != new or each != ended)
+    return left if back == new or ended in left else (*left, ended)
+
+
+_SCRIPTS: Final[Mapping[str, Callable[[Pair], Iterator[Script]]]] = {
+    JOIN: _join,
+    BOUNCE: _bounce,
+    TWO_BOUNCE: _two_bounce,
+    OFFLINE: _offline,
+    DOWNGRADE: _downgrade,
+    FAILURE: _failure,
+}

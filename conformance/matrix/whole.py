@@ -1,0 +1,55 @@
+"""A matrix from what is wanted to what was found."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from conformance.matrix.cells import Cell
+from conformance.matrix.known import Deviation
+from conformance.matrix.predictions import Prediction, committed
+from conformance.matrix.results import Found
+from conformance.matrix.run import WORKERS, Kept, Tick, jars, play, predict
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    cells: Sequence[Cell]
+    known: Sequence[Deviation] = ()
+    full: bool = False
+    out: Path = Path("kipcheck-out")
+    budget: float | None = None
+    """Seconds."""
+    workers: int = WORKERS
+
+
+def made(wanted: Wanted, tick: Tick) -> Found:
+    """Errors: ``Unavailable`` without a JDK, or where there is no jar at all."""
+    begun, started = datetime.now(UTC), time.monotonic()
+    there = jars(wanted.cells)
+    skipped = {cell: why for cell in wanted.cells if (why := there.why_not(cell)) is not None}
+    playable = [cell for cell in wanted.cells if cell not in skipped]
+    predictions, foretold = _predictions(playable, wanted, tick)
+    left = None if wanted.budget is None else max(1.0, wanted.budget - (time.monotonic() - started))
+    done, cached = play(playable, Kept(there.digests), tick, left, wanted.workers)
+    return Found(
+        outcomes={cell: done.found[cell] for cell in wanted.cells if cell in done.found},
+        predictions=predictions,
+        skipped={cell: (skipped | done.failed)[cell] for cell in wanted.cells if cell in skipped | done.failed},
+        complete=done.complete and foretold,
+        known=wanted.known,
+        cached=frozenset(cached),
+        full=wanted.full,
+        out=wanted.out,
+        begun=begun,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _predictions(cells: Sequence[Cell], wanted: Wanted, tick: Tick) -> tuple[dict[Cell, Prediction], bool]:
+    """The committed ones; what is not among them our machines are asked before the jars are. And: was there time?"""
+    known = committed()
+    found = {cell: told for cell in cells if (told := known.of(cell)) is not None}
+    done = predict([cell for cell in cells if cell not in found], tick, wanted.budget, wanted.workers)
+    return found | {cell: Prediction.of(told) for cell, told in done.found.items()}, done.complete
