@@ -40,10 +40,11 @@ class Table(NamedTuple):
 
 
 class Matrix:
-    """A matrix and ways to look at it. ``found``: as ``matrix.schema.json`` has it."""
+    """A matrix and ways to look at it. ``found``: as ``matrix.schema.json`` has it. ``path``: where it was read."""
 
-    def __init__(self, found: Line) -> None:
+    def __init__(self, found: Line, path: Path | None = None) -> None:
         self.found = found
+        self.path = path
         self.cells: list[Line] = found["cells"]
         self.releases: dict[str, Line] = {each["name"]: each for each in found["releases"]}
         self._at = {_place(each): each for each in self.cells}
@@ -135,6 +136,12 @@ class Matrix:
         return unlike if self.found["complete"] else f"INCOMPLETE: of what was played, {unlike}"
 
     @property
+    def page(self) -> Path | None:
+        """Where it is shown, if it is."""
+        page = self.path.with_name(FILES["html"]) if self.path is not None else None
+        return page if page is not None and page.is_file() else None
+
+    @property
     def counted(self) -> str:
         counts = self.found["counts"]
         named = {"ok": "ok", "breaks": "break", "refused": "refused", "skipped": "skipped"}
@@ -159,7 +166,7 @@ def read(path: Path) -> Matrix:
     """Errors: FileNotFoundError; ValueError for what is no matrix."""
     try:
         found: Line = json.loads(path.read_text("utf-8"))
-        return Matrix(found)
+        return Matrix(found, path)
     except (UnicodeDecodeError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as wrong:
         raise ValueError(f"{path} is no result of kipcheck matrix: {type(wrong).__name__}: {wrong}") from None
 

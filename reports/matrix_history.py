@@ -54,28 +54,42 @@ def _runs(member: Line) -> str:
 
 
 def _told(history: Line, requirements: Mapping[str, Line]) -> Iterator[Child]:
-    guilty = {number for each in history["broken"][:1] for number in each["steps"]}
+    guilty = _guilty(history)
     yield tag("nav", tag("ul", (tag("li", tag("a", name, href=f"#{id}")) for id, name in _parts(history))),
               aria_label="Parts of this page")  # fmt: skip
     if history["broken"]:
         yield tag("section", tag("h2", "What is broken"), _broken(history, requirements), id="broken")
-    elif history["requirement"] in requirements:
-        clause = _clause(history["requirement"], requirements)
-        yield tag("section", tag("h2", "On whose word"), tag("ul", clause, class_="clauses"), id="broken")
+    elif history["requirement"] is not None:
+        clause = tag("ul", _clause(history["requirement"], requirements), class_="clauses")
+        yield tag("section", tag("h2", _word_of(history)), clause, id="broken")
     steps = (
         tag("li", _link(number, step), _rounds(step), _mark(number in guilty))
         for number, step in enumerate(history["steps"])
     )
     yield tag("section", tag("h2", "What the operator did"), tag("ol", steps, class_="steps"), id="script")
-    happened = (_step(number, step, number in guilty) for number, step in enumerate(history["steps"]))
-    yield tag("section", tag("h2", "What happened"), happened, id="happened")
+    yield tag("section", tag("h2", "What happened"), _happened(history["steps"], guilty), id="happened")
     again = tag("pre", tag("code", history["play"]), class_="command")
     yield tag("section", tag("h2", "The same again"), again, id="again")
 
 
+def _guilty(history: Line) -> set[int]:
+    """Steps, counted from 0: the last of those that the first violation names, and those in which it shows."""
+    named = {max(each["steps"]) for each in history["broken"][:1] if each["steps"]}
+    shown = {number for number, step in enumerate(history["steps"]) if any(map(_is_guilty, step["seen"]))}
+    return named | shown if history["verdict"] != "ok" else set()
+
+
+def _is_guilty(seen: Line) -> bool:
+    return bool(seen.get("guilty"))
+
+
+def _word_of(history: Line) -> str:
+    return "On whose word" if history["verdict"] == "refused" else "What is broken"
+
+
 def _parts(history: Line) -> Iterator[tuple[str, str]]:
     if history["broken"] or history["requirement"]:
-        yield "broken", "What is broken" if history["broken"] else "On whose word"
+        yield "broken", _word_of(history)
     yield "script", "Script"
     yield "happened", "What happened"
     yield "again", "The same again"
@@ -118,25 +132,45 @@ def _mark(guilty: bool) -> Child:
     return tag("span", HERE, class_="mark") if guilty else None
 
 
-def _step(number: int, step: Line, guilty: bool) -> Child:
-    name = (f"{number + 1}. ", tag("code", step["step"]))
-    title = tag("h3", name, _rounds(step), _mark(guilty), id=f"step-{number + 1}")
+def _happened(steps: Sequence[Line], guilty: set[int]) -> Iterator[Child]:
+    """Steps in which nothing was seen stand before the next one in which something was."""
+    before: list[Safe] = []
+    used: dict[str, int] = {}
+    for number, step in enumerate(steps):
+        name = tag("span", f"{number + 1}. ", tag("code", step["step"]), id=f"step-{number + 1}")
+        if step["seen"] or number == len(steps) - 1:
+            others = ((each, "; ") for each in before)
+            yield tag("h3", others, name, _rounds(step), _mark(number in guilty))
+            yield _step(step, number in guilty, used)
+            before = []
+        else:
+            before.append(name)
+
+
+def _step(step: Line, guilty: bool, used: dict[str, int]) -> Safe:
     if not step["seen"]:
-        return title, tag("p", "Nothing.", class_="hint")
+        return tag("p", "Nothing.", class_="hint")
     # Where nothing in a guilty step is marked, what is never good news in it is.
-    marked = any(each.get("guilty") for each in step["seen"])
-    rows = [_seen(each, each.get("guilty", guilty and not marked and each["what"] in GRAVE)) for each in step["seen"]]
-    return title, tag("ol", rows, class_="seen guilty-step" if guilty else "seen")
+    marked = any(map(_is_guilty, step["seen"]))
+    rows = [_seen(each, guilty and (each["what"] in GRAVE if not marked else _is_guilty(each)), used)
+            for each in step["seen"]]  # fmt: skip
+    return tag("ol", rows, class_="seen guilty-step" if guilty else "seen")
 
 
-def _seen(seen: Line, guilty: bool) -> Safe:
-    used = sorted(seen["used"].items())
-    chips = (tag("span", f"{member} uses {version}") for member, version in used)
+def _seen(seen: Line, guilty: bool, used: dict[str, int]) -> Safe:
+    """``used``: the metadata version that each member was last seen with."""
+    # What somebody is sent does not say yet what it makes of it.
+    found = {} if seen["what"] == "sent" else seen["used"]
+    chips = [
+        tag("span", f"{member}: {used[member]} → {version}")
+        for member, version in sorted(found.items())
+        if used.get(member, version) != version
+    ]
+    used.update(found)
     kinds = {seen["what"]: True, "rebalance": seen["what"] == REBALANCE, "guilty": guilty}
     return tag(
         "li",
-        tag("p", seen["text"], _mark(guilty)),
-        tag("span", chips, class_="tags") if used else None,
+        tag("p", seen["text"], _mark(guilty), (" ", tag("span", chips, class_="tags")) if chips else None),
         (_blob(each) for each in seen["blobs"]),
         class_=" ".join(name for name, holds in kinds.items() if holds),
     )

@@ -37,7 +37,8 @@ def text(found: Matrix) -> str:
         lines += _broken(found, id, cells)
     for each in found.found["stale"]:
         lines += _wrapped("stale", f"{each['from']} to {each['to']}, {each['scenario']}: {each['why']}")
-    lines += ["", found.counted, found.predicted, found.verdict]
+    at = "" if found.page is None else f"; {found.page}"
+    lines += ["", found.counted, found.predicted, f"{found.verdict}{at}"]
     return clean("\n".join(lines)) + "\n"
 
 

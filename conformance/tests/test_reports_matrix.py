@@ -217,6 +217,24 @@ def test_a_history_marks_the_guilty_step_what_shows_it_and_the_bytes() -> None:
     assert {"../matrix.html", "bounce-2x0-2x1.json", "#step-4"} <= {*page.links}
 
 
+def test_a_history_tells_where_versions_change_and_leaves_out_steps_in_which_nothing_is_seen() -> None:
+    seen_in_order = (
+        ("formed", {"a": 3, "b": 4}),
+        ("sent", {"b": 3}),
+        ("applied", {"b": 3}),
+        ("rests", {"a": 3, "b": 3}),
+    )
+    steps = [{"step": "start a 2.0.1", "rounds": 0, "seen": []},
+             {"step": "settle", "rounds": 1, "seen": [seen(what, what, used=used) for what, used in seen_in_order]},
+             {"step": "lose b", "rounds": 0, "seen": []}]  # fmt: skip
+    text = matrix_history.html(history(steps=steps), {})
+    assert re.findall(r"(\w): (\d) → (\d)", text) == [("b", "4", "3")]
+    assert re.search(r'<li class="applied"><p>applied <span class="tags">', text)
+    first, *_ = re.findall(r"<h3>(.*?)</h3>", text)
+    assert first.count('id="step-') == 2
+    assert text.count("Nothing.") == 1  # of the last step: there is no later one to stand before
+
+
 def test_where_nothing_is_marked_in_a_guilty_step_a_death_in_it_is() -> None:
     told = history()
     for each in told["steps"][3]["seen"]:
@@ -245,6 +263,7 @@ def test_report_renders_a_matrix_again_and_ends_as_it_did(tmp_path: Path, capsys
     assert main(["report", str(tmp_path), "--form", "all"]) == 1
     assert {*os.listdir(tmp_path)} == {"matrix.json", "matrix.html", "matrix.md", "histories"}
     assert {*os.listdir(tmp_path / "histories")} == {"bounce-2x0-2x1.json", "bounce-2x0-2x1.html"}
+    assert capsys.readouterr().out.splitlines()[-1].endswith(f"predicted; {tmp_path / 'matrix.html'}")
 
 
 def test_report_takes_what_was_written_last(tmp_path: Path, capsys: Any) -> None:
