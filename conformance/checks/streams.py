@@ -151,15 +151,15 @@ def mixed(number: int) -> Callable[[Subject], Value]:
 
 
 def editions(name: str) -> Iterable[str]:
-    """Itself; a run of ``apache``, which names no release, has the draft too."""
+    """Itself. The draft is not in a run of ``apache``: a jar of a release plays no draft."""
     here = edition(name)
-    found = (name,) if here == KIP_268 or here.standing is Standing.RELEASED else ()
-    return (*found, KIP_268.name) if here == APACHE else found
+    return (name,) if here == KIP_268 or here.standing is Standing.RELEASED else ()
 
 
 def of_any_release(name: str) -> Iterable[str]:
-    """An edition that names a release is about that one, and not about others."""
-    return editions(name) if edition(name) in (APACHE, KIP_268) else ()
+    """A run of ``apache``, which names no release, has the draft too; one that names a release is about no others."""
+    here = edition(name)
+    return (name, KIP_268.name) if here == APACHE else editions(name) if here == KIP_268 else ()
 
 
 def _says(step: Step) -> str:
