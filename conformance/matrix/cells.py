@@ -9,6 +9,7 @@ from conformance.matrix import telling
 from conformance.matrix.blame import Blame, blame, refusal
 from conformance.matrix.fleets import Made, Mixed
 from conformance.matrix.lines import THE_FUTURE, Version, behaviours, in_table, lines
+from conformance.matrix.marks import marked
 from conformance.matrix.play import Judged, judged, played
 from conformance.matrix.scenarios import FAILURE, JOIN, Pair, possible, scripts
 
@@ -100,7 +101,8 @@ def outcome(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: No
         "scripts": len(found),
         "broken": sum(each.verdict == BREAKS for each in found),
     }
-    history = telling.told(bad.judged) | {key: folded[key] for key in ("verdict", "requirement", "reason")}
+    history = marked(telling.told(bad.judged), bad.judged)
+    history |= {key: folded[key] for key in ("verdict", "requirement", "reason")}
     return {"cell": folded, "history": history}
 
 

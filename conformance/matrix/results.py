@@ -1,7 +1,7 @@
 """What came of a matrix as plain data (``reports/matrix.schema.json``), and as files."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -47,7 +47,7 @@ class Found:
 
 def plain(found: Found) -> Plain:
     cells = [_cell(found, cell) for cell in found.outcomes]
-    named = {each["requirement"]: requirements()[each["requirement"]] for each in cells if each["requirement"]}
+    named = {id: requirements()[id] for id in sorted({*_named(found)})}
     asked = [*found.outcomes, *found.skipped]
     told: Plain = {
         "cells": cells,
@@ -67,6 +67,15 @@ def plain(found: Found) -> Plain:
         "seconds": round(found.seconds, 1),
     }
     return told if found.begun is None else told | {"begun": found.begun.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def _named(found: Found) -> Iterator[str]:
+    """Requirements that cells are broken or refused by, or that their histories violate."""
+    for each in found.outcomes.values():
+        if (requirement := each["cell"]["requirement"]) is not None:
+            yield requirement
+        for violation in each["history"]["broken"]:
+            yield from violation["requirements"]
 
 
 def _place(cell: Cell) -> Plain:
