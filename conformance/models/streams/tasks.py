@@ -209,8 +209,8 @@ def spread(
     tasks: Iterable[TaskId], rooms: Mapping[str, int], previous: Previous, stay: Container[TaskId] | None = None
 ) -> Mapping[str, Tasks]:
     """Tasks on places, by how much room each has: nowhere more than the share rounded up, or less than it rounded
-    down. Nowhere, where there is no place. ``stay``: who is asked where it was, None for all."""
-    ordered = sorted(tasks, key=order)
+    down. Nowhere, where there is no place. ``stay``: who is asked where it was, and comes first; None for all."""
+    ordered = sorted(tasks, key=lambda task: (stay is not None and task not in stay, order(task)))
     given: dict[str, list[TaskId]] = {id: [] for id in rooms}
     whole = sum(rooms.values())
     if not whole:
