@@ -1,15 +1,26 @@
 """Released assignors of Streams behind a JVM: what is asked, what is remembered, and what becomes of one that dies."""
 
 import sqlite3
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from conformance.apis.streams_blobs import (
+    InBytes,
+    read_assignment,
+    read_subscription,
+    write_subscription,
+)
+from conformance.core.edition import edition
 from conformance.models.assignment import Topic
+from conformance.models.streams.binaries import binary
 from conformance.models.streams.operations import STATELESS
 from conformance.models.streams.words import (
+    Binary,
     Endless,
     Fatal,
     Heard,
@@ -20,10 +31,14 @@ from conformance.models.streams.words import (
     Settings,
     Share,
     TaskId,
+    by_topic,
 )
+from conformance.targets import java_streams
 from conformance.targets.answer_cache import AnswerCache
-from conformance.targets.java_streams import BATCH, Jars, Unanswerable
+from conformance.targets.java import parts
+from conformance.targets.java_streams import BATCH, Jars, Unanswerable, open_jars
 from conformance.targets.pipe import Ended, Pipe
+from conformance.tests.test_jars import LINES
 
 PROCESS = "01020304-0506-0708-090a-0b0c0d0e0f10"
 SETTINGS = Settings("2.0.1", STATELESS, PROCESS)
@@ -238,3 +253,50 @@ def test_one_that_brings_the_jvm_down_is_told_from_its_company() -> None:
 def test_a_release_that_was_not_opened() -> None:
     with pytest.raises(LookupError, match=r"no kafka-streams 2\.1\.1 was opened; there are 2\.0\.1"):
         jars(FakePipe(accepted)).binary(Settings("2.1.1", STATELESS, PROCESS))
+
+
+# Real jars
+
+EVERY = [each for each in LINES if "streams" in parts(each)]
+TOPICS = (Topic("t", 2),)
+"""One task each: who has had one keeps it."""
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was asked before."""
+    monkeypatch.setattr(java_streams, "AnswerCache", lambda path: AnswerCache(tmp_path / path.name))
+
+
+def through_a_round(binary: Binary, other: str) -> list[object]:
+    """What a member says, leads and makes of it, with another instance in its group; as values."""
+    release = binary.settings.release
+    memory = replace(binary.initial(), active=(TaskId(0, 0),))
+    after, said = binary.subscribe(memory, ("t",))
+    assert isinstance(said, bytes)
+    read = read_subscription(said, release)
+    strange = write_subscription(replace(read, process=other, active=(), end_point="b:2"), release)
+    owned = (("t", 0),) if "cooperative" in binary.supports else ()
+    _, shares = binary.lead(memory, TOPICS, (Joining("a", ("t",), said, owned), Joining("b", ("t",), strange)))
+    told = {}
+    for id, share in shares.items():
+        assert isinstance(share.data, bytes)
+        told[id] = (by_topic(share.partitions), read_assignment(share.data, release))
+    heard = {id: binary.assigned(memory, share) for id, share in shares.items()}
+    return [binary.latest, [*binary.supports], memory.used, after, read, told, heard]
+
+
+@pytest.mark.jars
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    "asked", [("2.0.1", "4.3.1"), pytest.param(EVERY, marks=pytest.mark.all_jars)], ids=["two", "every-line"]
+)
+def test_a_release_does_what_its_model_does_and_is_asked_once(asked: Sequence[str]) -> None:
+    settings = [Settings(each, STATELESS, PROCESS, end_point="a:1") for each in asked]
+    for again in (False, True):
+        with open_jars(asked) as held:
+            for each in settings:
+                found = through_a_round(held.binary(each), str(uuid.UUID(int=1)))
+                ours = InBytes(binary(each, edition(f"apache@{each.release}")))
+                assert found == through_a_round(ours, str(uuid.UUID(int=1))), each.release
+            assert (held.hits, held.misses)[:: -1 if again else 1] == (0, 5 * len(asked))

@@ -342,3 +342,18 @@ def test_without_jars_the_target_does_not_start(
     monkeypatch.setattr("conformance.targets.roll.target", lambda name: Named())
     code, said = asked(capsys, monkeypatch, "subscribe", "--target", Named.name, given=PLAIN)
     assert code == 3 and "nobody has it" in said
+
+
+@pytest.mark.jars
+def test_a_released_jar_says_what_it_says(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = {"topics": {"t": 1}, "members": {"c1": {}, "c2": {"upgradeFrom": "2.0"}}}
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{json.dumps(PLAIN)}\n{json.dumps(unknown)}\n"))
+    assert run(["subscribe", "--target", Named.name, "--assignor", "stream", "--batch"]) == 1
+    said, refused = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert said["c1"] == {"userData": f"0000000300000003{SAID_BY_C1}000000000000000000000000"}
+    assert refused["error"]["class"] == "org.apache.kafka.common.config.ConfigException"
+    assert refused["error"]["message"].startswith("c2: ") and "upgrade.from" in refused["error"]["message"]
+    words = "assign", "--target", Named.name, "--assignor", "stream"
+    code, sent = asked(capsys, monkeypatch, *words, given=merged(PLAIN, said))
+    assert code == 0 and sent["c1"]["userData"].startswith("0000000300000003")
+    assert sorted(each for one in sent.values() for each in one["partitions"]) == [["t", 0], ["t", 1], ["t", 2]]
