@@ -12,8 +12,9 @@ def words(happening: Happening) -> str:
         case Began(member, release, upgrade_from, latest, used):
             setting = "" if upgrade_from is None else f" with upgrade.from {upgrade_from}"
             return f"{member} runs {release}{setting}, which knows version {latest}, and begins with {used}"
-        case Refused(member, why):
-            return f"{member} does not start: {why}"
+        case Refused(member, release, upgrade_from, why):
+            setting = "" if upgrade_from is None else f" with upgrade.from {upgrade_from}"
+            return f"{member} does not start as {release}{setting}: {why}"
         case Formed(generation, leader, members):
             who = ", ".join(f"{each.member} {_subscription(each.data)}" for each in members)
             return f"generation {generation}: {who}; {leader} leads"

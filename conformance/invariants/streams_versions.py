@@ -10,12 +10,10 @@ from conformance.invariants.streams_reading import (
     heard,
     is_draft,
     promised,
-    resolved,
     story,
 )
 from conformance.models.membership import COOPERATIVE
 from conformance.models.streams.happenings import Began, Refused
-from conformance.models.streams.operations import Start
 from conformance.models.streams.rules import LINES, Rules
 from conformance.models.streams.words import FUTURE, AssignmentInfo, Misconfigured
 
@@ -100,13 +98,10 @@ def refuses_values(history: History) -> Iterator[Violation]:
                 if taken is not None and value not in taken:
                     why = f"{member} starts as {scene.life.release} with upgrade.from={value}, which that does not know"
                     yield Violation(why, (scene.at,), "a configuration error", "it starts", shape=("value", "taken"))
-            case Refused(member, said):
-                event = found.events[scene.at]
-                assert isinstance(event, Start)
-                release = resolved(event.release, found.edition)
+            case Refused(member, release, value, said):
                 taken = values(release)
-                if taken is None or event.upgrade_from is None or event.upgrade_from in taken:
-                    what = "no upgrade.from" if event.upgrade_from is None else f"upgrade.from={event.upgrade_from}"
+                if taken is None or value is None or value in taken:
+                    what = "no upgrade.from" if value is None else f"upgrade.from={value}"
                     why = f"{member} does not start as {release} with {what}: {said}"
                     yield Violation(why, (scene.at,), "it starts", said, shape=("value", "refused"))
 

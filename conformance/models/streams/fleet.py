@@ -124,16 +124,17 @@ class Fleet:
         return Cluster(brokers, kinds, self.members)
 
     def settings(self, deployed: Deploy, kind: Kind) -> Settings:
-        tags = deployed.tags
         number = self.members.index(kind.member)
+        keys = sorted({key for key, _ in deployed.tags})
+        by_key = [(each, [value for key, value in deployed.tags if key == each]) for each in keys]
         return Settings(
             self.releases.get(kind.release, kind.release),
             deployed.topology,
             process_of(kind.instance),
             kind.upgrade_from,
             f"{kind.instance}:9092" if deployed.end_points else None,
-            tags[number % len(tags) :][:1] if tags else (),
-            tuple(sorted({key for key, _ in tags})),
+            tuple((key, values[number % len(values)]) for key, values in by_key),
+            tuple(key for key, _ in by_key),
         )
 
     def initial(self) -> State:
@@ -200,7 +201,8 @@ class Fleet:
         try:
             run.cluster.consumers[str(kind)]
         except Misconfigured as why:
-            run.seen.append(Refused(kind.member, str(why)))
+            settings = self.settings(deployed, kind)
+            run.seen.append(Refused(kind.member, settings.release, settings.upgrade_from, str(why)))
             return
         run.tell(kind.member, Order(str(kind), tuple(sorted(deployed.topology.source_topics))))
 

@@ -29,6 +29,8 @@ class Refused:
     """A process does not start: its configuration is an error."""
 
     member: str
+    release: str
+    upgrade_from: str | None
     why: str
 
 

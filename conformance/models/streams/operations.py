@@ -28,7 +28,8 @@ class Deploy:
     end_points: bool = False
     """Does each member have an ``application.server``? Then it is ``MEMBER:9092``."""
     tags: tuple[tuple[str, str], ...] = ()
-    """Of member after member, one tag each, in turn; and ``rack.aware.assignment.tags`` has their keys (3.2 on)."""
+    """``client.tag.KEY`` and a value. Where a key has several, member after member has one of them, in turn. All keys
+    are in ``rack.aware.assignment.tags``, so every member has to have them (3.2 on)."""
     newest_leads: bool = False
     """Who leads when the leader is gone: the member that joined last, and not the first. A coordinator may take any: in
     Kafka it is the order of a hash map."""
