@@ -1,7 +1,10 @@
 """Streams assignors as models, driven by hand: what each release does, and the draft; tasks and who gets them."""
 
+import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from importlib.resources import files
 from itertools import permutations
 
 import pytest
@@ -11,8 +14,9 @@ from conformance.core.edition import KIP_268, Edition, edition
 from conformance.core.release import Release, releases
 from conformance.models.assignment import Partition, Topic
 from conformance.models.membership import COOPERATIVE, EAGER
+from conformance.models.streams import leader as leading, member as following, rules as ruling
 from conformance.models.streams.binaries import binary
-from conformance.models.streams.departures import DEPARTURES, departures
+from conformance.models.streams.departures import DEPARTURES, Departure, departures
 from conformance.models.streams.fleet import process_of
 from conformance.models.streams.leader import written
 from conformance.models.streams.operations import STATELESS, TOPICS
@@ -235,6 +239,22 @@ def test_4_0_and_4_1_say_why_there_is_no_live_upgrade() -> None:
 def test_a_member_offers_what_its_upgrade_leaves(release: str, value: str | None, protocols: tuple[str, ...]) -> None:
     """268-38, 268-39."""
     assert Rules.of(release).supports(value) == protocols
+
+
+def test_each_departure_makes_a_difference_somewhere() -> None:
+    asked = {
+        each for module in (leading, following, ruling) for each in vars(module).values() if isinstance(each, Departure)
+    }
+    assert asked == {*DEPARTURES}
+
+
+def test_departures_name_requirements_that_there_are() -> None:
+    known = {
+        each["id"]
+        for each in tomllib.loads(files("conformance").joinpath("requirements.toml").read_text())["requirement"]
+    }
+    named = {found for each in DEPARTURES for found in re.findall(r"268-\d+", each.why)}
+    assert named and named <= known
 
 
 def test_departures_are_told_apart_and_belong_to_releases() -> None:
