@@ -205,6 +205,9 @@ def coordinates(release: str, wanted: Iterable[str] = ("clients",)) -> tuple[str
     if release == "2.6.0":
         # The generated classes of this patch alone name Jackson's in their methods.
         jars += [f"com.fasterxml.jackson.core:jackson-{part}:2.16.2" for part in ("databind", "core", "annotations")]
+    if release == "3.8.0" and "streams" in names:
+        # Of the configurations of clients, those of this patch alone ask what levels of compression there are.
+        jars.append("com.github.luben:zstd-jni:1.5.6-4")
     if "streams" in names and at in releases("0.10.0.0-0.10.1.1"):
         # What makes topics there goes to ZooKeeper, and is not to be loaded without what it is made with.
         jars += ["com.101tec:zkclient:0.8", "com.fasterxml.jackson.core:jackson-core:2.16.2"]

@@ -45,6 +45,8 @@ def test_parts_and_coordinates_are_those_of_the_release() -> None:
     assert coordinates("4.4.0") == ("org.apache.kafka:kafka-clients:4.4.0", "org.slf4j:slf4j-api:1.7.36")
     assert any("jackson" in each for each in coordinates("2.6.0"))
     assert not any("jackson" in each for each in coordinates("2.6.1"))
+    assert any("zstd" in each for each in coordinates("3.8.0", ("streams",)))
+    assert not any("zstd" in each for each in (*coordinates("3.8.0"), *coordinates("3.8.1", ("streams",))))
     assert any("zkclient" in each for each in coordinates("0.10.1.1", ("streams",)))
     assert not any("zkclient" in each for each in (*coordinates("0.10.1.1"), *coordinates("0.10.2.0", ("streams",))))
     with pytest.raises(LookupError, match=r"no kafka-streams 4\.4\.0"):

@@ -37,7 +37,7 @@ abstract class StreamsMember {
     /** The last byte of the last subscription; 0 where subscriptions have none. */
     abstract int unique() throws Throwable;
 
-    /** The thread has seen the errors that there were till now. */
+    /** The thread has done what it was told to do, and seen the errors that there were. */
     abstract void clear() throws Throwable;
 
     /** onAssignment has come back: for members whose thread is told nothing, and looks for itself. */

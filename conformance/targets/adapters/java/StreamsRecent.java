@@ -208,6 +208,7 @@ final class StreamsRecent implements StreamsEra {
         @Override
         void clear() {
             error.set(0);
+            next.set(Long.MAX_VALUE);
         }
 
         @Override
