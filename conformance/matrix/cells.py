@@ -106,17 +106,18 @@ def outcome(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: No
     return {"cell": folded, "history": history}
 
 
-def verdict(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: None) -> str:
-    """Only that, as soon as it is known."""
+def verdict(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: None, outcomes: bool = False) -> str:
+    """Only that, as soon as it is known. ``outcomes``: see ``judged``."""
     bad = OK
-    for each in _told(cell, made, before_each):
+    for each in _told(cell, made, before_each, outcomes):
         bad = max(bad, each.verdict, key=WORST.__getitem__)
         if bad == BREAKS:
             break
     return bad
 
 
-def _told(cell: Cell, made: Made, before_each: Callable[[], None]) -> Iterator[Told]:
+def _told(cell: Cell, made: Made, before_each: Callable[[], None], outcomes: bool = False) -> Iterator[Told]:
     for script, seen in played(Mixed(made), scripts(cell.scenario, cell.pair)):
         before_each()
-        yield verdict_of(judged(script, seen, f"matrix/{cell.scenario}", cell.target), cell.scenario)
+        found = judged(script, seen, f"matrix/{cell.scenario}", cell.target, outcomes)
+        yield verdict_of(found, cell.scenario)

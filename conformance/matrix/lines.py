@@ -28,8 +28,7 @@ BEHAVIOURS: Final = {
     "2.6.3": "speaks metadata 8: no two subscriptions are the same; rejoins without leaving; as 2.7",
     "2.8.2": "speaks metadata 9: a member can ask all to shut down",
     "3.1.2": "speaks metadata 10: topologies have names; as 3.0",
-    "3.2.3": "speaks metadata 11, the last: instances have tags",
-    "3.6.2": "accepts upgrade.from of 2.4 and later; gives a waiting member only standbys that it had",
+    "3.6.2": "speaks metadata 11, the last: instances have tags; upgrade.from of 2.4 and later; as 3.2 to 3.7",
     "3.9.2": "has task assignors of users; the last to rebalance eagerly; as 3.8",
     "4.3.1": "rebalances cooperatively only, and refuses upgrade.from of 2.3 and before; as all of 4.x",
 }

@@ -94,17 +94,28 @@ class Judged:
         return tuple(each.verb for each in self.history.case.steps)
 
 
-def judged(script: Script, seen: Seen, check: str, target: str) -> Judged:
-    """With all invariants of an operator's fleet."""
+def judged(script: Script, seen: Seen, check: str, target: str, outcomes: bool = False) -> Judged:
+    """With all invariants of an operator's fleet; ``outcomes``: only with those of ``OUTCOMES``."""
     case = Case(check, EDITION, Role.OPERATOR_TOOL, tuple(map(_step, script)))
     ops = tuple(
         Op(number, step, Replied((("status", "accepted"), ("actions", _told(happenings)))), number + 1)
         for number, (step, happenings) in enumerate(zip(case.steps, seen, strict=True))
     )
     history = History(case, target, ops)
-    broken = [Broken(each, violation) for each in invariants() for violation in each.search(history)]
+    wanted = [each for each in invariants() if each.id in OUTCOMES or not outcomes]
+    broken = [Broken(each, violation) for each in wanted for violation in each.search(history)]
     broken.sort(key=lambda each: max(each.violation.at, default=0))
     return Judged(history, seen, tuple(broken))
+
+
+OUTCOMES: Final = frozenset(
+    f"streams/{each}"
+    for each in (
+        "decodable", "leads-the-future", "probing-ends", "rejoins", "upgraded", "one-owner", "handed-over", "all-owned",
+        "assigns", "lives",
+    )
+)  # fmt: skip
+"""Invariants of what becomes of a group, whatever the rules are by which it comes to that."""
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import multiprocessing
+import multiprocessing.util
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from conformance import artifacts
@@ -220,11 +223,18 @@ _given: dict[str, Any] = {}
 
 def _begin(releases: tuple[str, ...], stop: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent is asked to stop, and asks us.
+    Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     _given["stop"] = stop
     if releases:
         opened = _held.enter_context(open_jars(releases))
         _given["jars"] = opened.binary
         multiprocessing.util.Finalize(None, _held.close, exitpriority=10)
+
+
+def _end_with(parent: Any) -> None:
+    """Who is left alone would wait for work for ever."""
+    parent.join()
+    os._exit(1)
 
 
 def _stopped() -> bool:

@@ -6,7 +6,7 @@ and is taken back. Members start one by one in the order of their names, and the
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import cycle, permutations
+from itertools import permutations, product
 from typing import Final, NamedTuple, TypeAlias, final
 
 from conformance.matrix.lines import Version
@@ -33,8 +33,8 @@ LEADS: Final[tuple[Script, ...]] = ((), (NEWEST_LEADS,))
 STATEFUL: Final = Deploy(Topology((Subtopology(0, ("t",), stores=(Store("s"),)),), standbys=1), end_points=True)
 """So that standbys, and where they and the tasks are to be found, have to survive."""
 SETTLE: Final = Settle()
-ROTATIONS: Final = (("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b"))
-"""Orders in which each member is the first, the second and the last one once."""
+THERE_AND_BACK: Final = (NAMES, NAMES[::-1])
+"""Orders in which the first leader is bounced first, and last."""
 
 
 @final
@@ -120,9 +120,8 @@ def _join(pair: Pair) -> Iterator[Script]:
 def _bounces(before: Kind, after: Kind) -> Iterator[Script]:
     for order in permutations(NAMES):
         yield (*running(before), *rolled(order, after))
-        yield (NEWEST_LEADS, *running(before), *rolled(order, after))
-    for order in (NAMES, NAMES[::-1]):
-        yield (STATEFUL, *running(before), *rolled(order, after))
+    for deployed, order in product((NEWEST_LEADS, STATEFUL), THERE_AND_BACK):
+        yield (deployed, *running(before), *rolled(order, after))
     for threads in ("ab", "ba"):
         yield (*of_threads(before), *rolled_threads(threads, after))
 
@@ -138,10 +137,10 @@ def _downgrade(pair: Pair) -> Iterator[Script]:
 def _two_bounce(pair: Pair) -> Iterator[Script]:
     first, second = Kind(pair.new.patch, pair.old.line), pair.after
     for order in permutations(NAMES):
-        for leads in LEADS:
-            yield (*leads, *running(pair.before), *rolled(order, first), *rolled(order, second))
-        yield (*running(pair.before), *rolled(order, first), *rolled(order[::-1], second))
-    yield (STATEFUL, *running(pair.before), *rolled(NAMES, first), *rolled(NAMES, second))
+        yield (*running(pair.before), *rolled(order, first), *rolled(order, second))
+    yield (*running(pair.before), *rolled(NAMES, first), *rolled(NAMES[::-1], second))
+    for deployed in (NEWEST_LEADS, STATEFUL):
+        yield (deployed, *running(pair.before), *rolled(NAMES, first), *rolled(NAMES, second))
     yield (*of_threads(pair.before), *rolled_threads("ba", first), *rolled_threads("ab", second))
 
 
@@ -155,7 +154,7 @@ def _offline(pair: Pair) -> Iterator[Script]:
 
 def _failure(pair: Pair) -> Iterator[Script]:
     old, new = pair.before, pair.after
-    for leads, order in zip(cycle(LEADS), ROTATIONS, strict=False):
+    for leads, order in zip(LEADS, THERE_AND_BACK, strict=True):
         for done, bounced in enumerate(order):
             so_far = leads + running(old) + rolled(order[:done], new)
             for ended in NAMES:
@@ -170,9 +169,7 @@ def _until(bounced: str, new: Kind) -> Iterator[Script]:
     start, others = new.start(bounced), [each for each in NAMES if each != bounced]
     joined = Move(bounced, 4)
     yield start, SETTLE
-    # Its request is there, and the others have not heard of it.
-    yield start, joined
-    # Where the group has noticed its end before, all are soon there: the leader is about to assign.
+    # The group has noticed its end before, and all are there again: the leader is about to assign.
     assigning: Script = (Stop(bounced), SETTLE, start, joined, *(Move(each, 4) for each in others))
     yield assigning
     # It has its assignment, and is about to do what that asks for.
