@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from conformance.core.history import History
 from conformance.core.verdict import Violation
 from conformance.invariants.streams_leaders import deployed, is_whole
-from conformance.invariants.streams_reading import FIRST_PROBED, Fell, Given, Life, Round, promised, story
+from conformance.invariants.streams_reading import Fell, Given, Life, Round, promised, story
 from conformance.invariants.streams_versions import is_to_be_refused
 from conformance.models.streams.operations import ShutDown
 from conformance.models.streams.words import ASSIGNMENT_ERROR, INCOMPLETE_SOURCE_TOPICS, SHUTDOWN_REQUESTED

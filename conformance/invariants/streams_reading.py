@@ -10,9 +10,9 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from conformance.apis.streams import Moment, event_of, moments
-from conformance.apis.streams_blobs import future_of, latest, read_assignment, read_subscription
+from conformance.apis.streams_blobs import latest, read_assignment, read_subscription
 from conformance.core.case import Case, Role, Step
-from conformance.core.edition import EDITIONS, Standing, edition
+from conformance.core.edition import EDITIONS
 from conformance.core.history import History
 from conformance.core.once import once
 from conformance.core.release import Release, releases
@@ -21,7 +21,7 @@ from conformance.core.verdict import Grade
 from conformance.invariants.registry import Search, invariant
 from conformance.models.happenings import Ended, Restless
 from conformance.models.streams.happenings import Applied, Began, Died, Formed, Refused, Rests, Sent, Told
-from conformance.models.streams.operations import OWN, Deploy, Event, Start
+from conformance.models.streams.operations import Deploy, Event, Start
 from conformance.models.streams.words import ENDLESS, FUTURE, AssignmentInfo, Blob, Fatal, SubscriptionInfo
 
 FIRST_PROBED: Final = 3
@@ -39,15 +39,6 @@ def is_of_streams(case: Case, step: Step) -> bool:
 def promised(id: str, *ids: str, grade: Grade = Grade.MUST) -> Callable[[Search], Search]:
     """An invariant of a fleet."""
     return invariant(id, *ids, role=Role.OPERATOR_TOOL, grade=grade, concerns=is_of_streams)
-
-
-def resolved(release: str, edition_name: str) -> str:
-    """What a script calls ``own`` or ``future``, by its name in an edition."""
-    if release == FUTURE:
-        return future_of(edition_name)
-    here = edition(edition_name)
-    own = here.name if here.standing is Standing.DRAFT else here.release
-    return own if release == OWN else release
 
 
 def is_draft(release: str) -> bool:
@@ -217,7 +208,6 @@ class Scene(NamedTuple):
 
 @dataclass(slots=True)
 class Story:
-    edition: str
     deployed: Deploy = field(default_factory=Deploy)
     events: tuple[Event, ...] = ()
     """Of all steps that were answered."""
@@ -228,8 +218,7 @@ class Story:
     def tell(self, moment: Moment) -> None:
         seen = moment.seen
         if isinstance(seen, Began):
-            release = resolved(seen.release, self.edition)
-            self.running[seen.member] = Life(seen.member, release, seen.upgrade_from, moment.step)
+            self.running[seen.member] = Life(seen.member, seen.release, seen.upgrade_from, moment.step)
         life = self.running.get(getattr(seen, "member", ""))
         self.scenes.append(Scene(moment, life))
         match seen:
@@ -274,7 +263,7 @@ def _given(sent: Sent, at: int, life: Life | None, leader: Life | None) -> Given
 @once
 def story(history: History) -> Story:
     """All that was answered; nothing was seen after that."""
-    found = Story(history.case.edition)
+    found = Story()
     seen = [*moments(history)]
     answered = seen[-1].step + 1 if seen else 0
     found.events = tuple(event_of(op.step) for op in history.ops[:answered])

@@ -190,7 +190,7 @@ def tasks_match(history: History) -> Iterator[Violation]:
                 why = f"{where} changes its version and runs {listed(set(each.seen.active))} at once"
                 yield Violation(why, at, "what it ran before", "what it was sent", shape=("match", "applied"))
         elif {*each.seen.active} != {*info.active} or not each.seen.applied:
-            sent, runs = listed(set(info.active)), listed(set(each.seen.active))
+            sent, runs = listed(set(info.active)), listed(set(each.seen.active) if each.seen.applied else set())
             yield Violation(f"{where} was sent {sent}, and runs {runs}", at, sent, runs, shape=("match", "active"))
         elif not {task for task, _ in info.standby} <= {*each.seen.standby}:
             sent, keeps = listed({task for task, _ in info.standby}), listed(set(each.seen.standby))
@@ -324,6 +324,7 @@ def _mapped(
             said = f"is told that {name} has {listed_partitions(sorted(got))}, as {what} tasks"
         else:
             continue
-        wants = listed_partitions(sorted(wanted))
-        yield Violation(f"{share.name} {said} in {round.where}", at, wants, listed_partitions(sorted(got)),
+        wants = listed_partitions(sorted(wanted)) if name in meant else f"no {name}"
+        has = listed_partitions(sorted(got)) if name in told else f"no {name}"
+        yield Violation(f"{share.name} {said} in {round.where}", at, wants, has,
                         shape=("hosts", what, how))  # fmt: skip
