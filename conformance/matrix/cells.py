@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import product, starmap
 from typing import Any, Final, NamedTuple, final
 
+from conformance.core.verdict import Grade
 from conformance.matrix import telling
 from conformance.matrix.blame import Blame, blame, refusal
 from conformance.matrix.fleets import Made, Mixed
@@ -77,9 +78,17 @@ def worst(found: Iterable[Told]) -> Told:
 
     def rank(each: Told) -> tuple[int, int, int]:
         length = len(each.judged.history.case.steps)
-        return WORST[each.verdict], each.judged.rounds if each.verdict == OK else 0, -length
+        return WORST[each.verdict], _how_bad(each), -length
 
     return max(found, key=rank)
+
+
+def _how_bad(told: Told) -> int:
+    """Where a thread dies it is worse than where a promise is broken, and that than what is only to be noted."""
+    if told.verdict == OK:
+        return told.judged.rounds
+    grades = {each.invariant.grade for each in told.judged.broken}
+    return 2 if any(told.judged.deaths) else 1 if Grade.MUST in grades else 0
 
 
 Outcome = dict[str, Any]
