@@ -398,6 +398,20 @@ def test_state_tags_and_names_of_every_release(every: Members, release: str) -> 
     has_what_some_have(every, release)
 
 
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", EVERY)
+def test_a_chain_may_begin_at_its_end(every: Members, release: str) -> None:
+    """2.4.0 takes the size that it does not know yet for one (KAFKA-9335)."""
+    backwards = Subtopology(0, ("q",)), Subtopology(1, ("r",), ("q",)), Subtopology(2, ("t",), ("r",))
+    binary = every.member(release, topology=Topology(backwards))
+    if release == "2.4.0":
+        with pytest.raises(Fatal, match="Number of partitions must be at least 1"):
+            led(binary, joining(binary, "a"))
+        return
+    found = told(led(binary, joining(binary, "a"))["a"], release)
+    assert set(found.active) == {TaskId(subtopology, number) for subtopology in range(3) for number in range(3)}
+
+
 @pytest.mark.parametrize(
     ("topology", "why"),
     [
