@@ -92,7 +92,7 @@ def _none(options: argparse.Namespace, old: "Sequence[Version]", new: "Sequence[
         f"{scenario} from {one.name} to {other.name}: {possible(scenario, Pair(one, other))}"
         for scenario in options.scenario or SCENARIOS
         for one in old
-        for other in new
+        for other in new or old
     ]
     return "; ".join(told) or "no cell is between these releases in these scenarios"
 
