@@ -16,9 +16,15 @@ public final class Luck extends SecureRandomSpi {
         Security.insertProviderAt(new Given(), 1);
     }
 
-    /** From the first number on. */
-    static synchronized void again() {
+    /** From the first number on. Gives what leads back ({@link #on}) to where they were. */
+    static synchronized long again() {
+        long place = drawn;
         drawn = 0;
+        return place;
+    }
+
+    static synchronized void on(long place) {
+        drawn = place;
     }
 
     private static synchronized long next() {

@@ -51,9 +51,20 @@ final class StreamsGroups {
     }
 
     Map<String, Object> answer(Map<String, Object> order) throws Throwable {
-        StreamsOrder told = new StreamsOrder(order);
+        Luck.install();
+        // Since 2.4 members of the future are kept under a random id: the same one each time, even of the class's own.
+        long before = Luck.again();
+        try {
+            return answer(new StreamsOrder(order), order);
+        } finally {
+            // Whoever else is played here goes on with his own.
+            Luck.on(before);
+        }
+    }
+
+    private Map<String, Object> answer(StreamsOrder told, Map<String, Object> order) throws Throwable {
         StreamsEra era = era();
-        // Since 2.4 members of the future are kept under a random id.
+        // What the class drew when it was made has been drawn by now.
         Luck.again();
         StreamsMember member = era.member(told);
         if (!order.get("op").equals(LIVE)) {
@@ -162,9 +173,7 @@ final class StreamsGroups {
 
     private StreamsEra era() {
         if (era == null) {
-            // Before the assignor's class is there, which draws at once.
-            Luck.install();
-            Luck.again();
+            // This makes the assignor's class, which draws at once.
             if (CLASSES.stream().allMatch(each -> release.find(each) == null)) {
                 throw new Release.Unsupported(release.name + " has no assignor " + ASSIGNOR);
             }
