@@ -59,7 +59,9 @@ def probing_ends(history: History) -> Iterator[Violation]:
 
 
 def _are_bound(stretch: Stretch) -> bool:
-    """By the bound of a bounce?"""
+    """By the bound of a bounce? Only if nothing else happens."""
+    if any(round.fell for round in stretch.rounds):
+        return False
     lives = [one.life for round in stretch.rounds for one in round.members]
     return all(life is not None and life.bound("268-37") and not is_among(life.release, LEAVES) for life in lives)
 

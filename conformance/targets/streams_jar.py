@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from conformance.core.case import Role
-from conformance.core.edition import APACHE
+from conformance.core.edition import edition
 from conformance.models.streams.fleet import Fleet
 from conformance.models.streams.words import FUTURE, Binary, Settings
 from conformance.targets.fleets import in_bytes, playing
@@ -87,7 +87,8 @@ class _Adapter:
         return self._claims
 
     def configure(self, edition_name: str, /) -> str | None:
-        ours = in_bytes(APACHE)
+        # Rebalance protocols of a future member are those of the release that it meets.
+        ours = in_bytes(edition(f"apache@{self._release}"))
 
         def made(settings: Settings) -> Binary:
             return ours(settings) if settings.release == FUTURE else self.jars.binary(settings)
