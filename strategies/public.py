@@ -20,6 +20,7 @@ from strategies.events import Conversations
 from strategies.messages import from_layout, layouts
 from strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
 from strategies.places import Marked, mark
+from strategies.streams_groups import application_of, groups as streams_members
 from strategies.versions import (
     GROUP_MESSAGES,
     Members,
@@ -158,6 +159,15 @@ def groups(*, claims: bool = False, static: bool = False, racks: bool = False) -
 
 def _has_members(group: Group) -> bool:
     return bool(group.members)
+
+
+def streams_groups(*, cooperative: bool = False, named: bool = False) -> "SearchStrategy[dict[str, Any]]":
+    """Streams applications and the members of a group of them, as in the files that ``kipcheck subscribe`` reads: who
+    ran which task, who has how much of its state, threads of one instance, end points, tags.
+
+    Nobody ran what another ran. ``cooperative``: consumers say what they own; ``named``: some topologies have names.
+    """
+    return strategy(streams_members(named)).map(partial(application_of, cooperative=cooperative))
 
 
 def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":

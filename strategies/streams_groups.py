@@ -1,0 +1,84 @@
+"""Groups of Streams members as a leader meets them: an application, who ran which of its tasks, who has state of them.
+
+A value says who ran a task, and who keeps its state, by the letters of members and not by positions: so whatever a
+reducer takes away, the rest keeps its meaning. ``application_of`` makes of it what ``kipcheck subscribe`` and
+``kipcheck assign --assignor stream`` read (``conformance.apis.streams_files``), and every value makes one.
+"""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from conformance.apis.streams_topology import topics_of, topology_of
+from conformance.models.streams.tasks import Work, work
+from conformance.models.streams.words import TaskId
+from strategies.nodes import Integer, Node, Pick, Record, Row, Seq, nullable, record
+from strategies.streams import deployments
+
+Value: TypeAlias = Mapping[str, Any]
+
+MEMBERS: Final = ("c1", "c2", "c3", "c4")
+NOBODY: Final = ""
+ACCEPTABLE: Final = 10000
+"""acceptable.recovery.lag: so far behind a copy may be and still take over (KIP-441)."""
+GENERATION: Final = 5
+
+_letter: Final = Pick((NOBODY, *MEMBERS))
+_tag: Final = nullable(record(key=Pick(("zone", "rack")), value=Pick(("1", "2", "3"))))
+
+
+def _member() -> Record:
+    return record(instance=Pick(MEMBERS), end_point=nullable(Pick(MEMBERS)), tag=_tag)
+
+
+def groups(named: bool = False) -> Record:
+    """``named``: also of topologies that have names (3.0 on)."""
+    present: Node = nullable(_member())
+    return record(
+        deployed=deployments(named),
+        members=Row((_member(), *(present for _ in MEMBERS[1:]))),
+        ran=Seq(_letter, 0, 16),
+        keeps=Seq(_letter, 0, 16),
+        behind=Seq(Integer(0, 3 * ACCEPTABLE, interesting=(0, ACCEPTABLE, ACCEPTABLE + 1)), 0, 16),
+    )
+
+
+def application_of(value: Value, cooperative: bool = False) -> dict[str, Any]:
+    """``cooperative``: members say what they own as consumers, too."""
+    deployed = value["deployed"]
+    todo = work(topology_of(deployed["topology"]), topics_of(deployed["topics"]))
+    present = {name: each for name, each in zip(MEMBERS, value["members"], strict=True) if each is not None}
+    ran, keeps = _dealt(todo, value["ran"], present), _dealt(todo, value["keeps"], present)
+    behind = dict(zip(todo.tasks, value["behind"], strict=False))
+    members = {}
+    for name, each in present.items():
+        active = ran[name]
+        standby = [task for task in keeps[name] if task not in active and task in todo.stateful]
+        told: dict[str, Any] = {
+            "processId": str(uuid.uuid5(uuid.NAMESPACE_OID, _of(each["instance"], present))),
+            "previousTasks": [*map(str, active)],
+            "standbyTasks": [*map(str, standby)],
+            "offsetSums": {str(task): behind.get(task, 0) for task in standby},
+        }
+        if each["end_point"] is not None:
+            told["userEndPoint"] = f"{_of(each['instance'], present)}:9092"
+        if each["tag"] is not None:
+            told["clientTags"] = {each["tag"]["key"]: each["tag"]["value"]}
+        if cooperative and active:
+            told["owned"] = [[*partition] for task in active for partition in todo.partitions[task]]
+            told["generation"] = GENERATION
+        members[name] = told
+    return {"topics": dict(deployed["topics"]), "topology": deployed["topology"], "members": members}
+
+
+def _of(letter: str, present: Mapping[str, Any]) -> str:
+    """The letter itself or, where it is not there, the next that is: what goes away changes no other's instance."""
+    return next((each for each in present if each >= letter), next(iter(present)))
+
+
+def _dealt(todo: Work, letters: list[str], present: Mapping[str, Any]) -> dict[str, list[TaskId]]:
+    found: dict[str, list[TaskId]] = {name: [] for name in present}
+    for task, letter in zip(todo.tasks, letters, strict=False):
+        if letter != NOBODY:
+            found[_of(letter, present)].append(task)
+    return found
