@@ -47,13 +47,14 @@ def subscribe(rules: Rules, settings: Settings, memory: Memory) -> tuple[Memory,
     if not 1 <= used <= rules.latest:
         raise Fatal(ILLEGAL_ARGUMENT, f"version must be between 1 and {rules.latest}; was: {used}")
     after = replace(memory, unique=_next(memory.unique) if rules.latest >= FIRST_UNIQUE else 0, closes=False)
-    sums = _sums(settings, memory)
+    cooperates = COOPERATIVE in rules.supports(settings.upgrade_from)
+    sums = _sums(settings, memory, cooperates)
     if rules.by_offsets:
         active = tuple(task for task, offset in sums.items() if offset == LATEST_OFFSET)
         standby = tuple(task for task, offset in sums.items() if offset != LATEST_OFFSET)
     else:
         # A cooperative member's consumer says what it owns.
-        active = () if COOPERATIVE in rules.supports(settings.upgrade_from) else memory.active
+        active = () if cooperates else memory.active
         standby = tuple(task for task in memory.standby if task not in memory.active)
     if used < FIRST_NAMED and any(task.topology for task in (*active, *standby)):
         raise Fatal(TASK_ASSIGNMENT, f"version {used} has no place for the name of a topology")
@@ -71,9 +72,11 @@ def subscribe(rules: Rules, settings: Settings, memory: Memory) -> tuple[Memory,
     )
 
 
-def _sums(settings: Settings, memory: Memory) -> Mapping[TaskId, int]:
-    """Of tasks with state, and of those of which that is said."""
-    kept = dict.fromkeys(memory.standby, 0) | dict.fromkeys(memory.active, LATEST_OFFSET)
+def _sums(settings: Settings, memory: Memory, cooperates: bool) -> Mapping[TaskId, int]:
+    """Of tasks with state, and of those of which that is said. An eager member has suspended its own before it joins,
+    and says how far they are."""
+    running = LATEST_OFFSET if cooperates else 0
+    kept = dict.fromkeys(memory.standby, 0) | dict.fromkeys(memory.active, running)
     told = {task: offset for task, offset in kept.items() if stateful(settings.topology, task)} | dict(memory.sums)
     return {task: told[task] for task in sorted(told, key=order)}
 
