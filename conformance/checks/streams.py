@@ -216,7 +216,7 @@ PLACING: Final = ("streams/standbys", "streams/hosts")
 CONFIGURED: Final = ("streams/upgrade-from", "streams/refuses-values", "streams/protocols")
 LIVING: Final = ("streams/lives", "streams/assigns")
 EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)
-DRAWN: Final = 8
+DRAWN: Final = 12
 
 
 def _check(id: str, sentence: str, invariants: tuple[str, ...], *first: Callable[[Subject], Value]) -> Check[Subject]:
