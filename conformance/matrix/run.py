@@ -177,10 +177,11 @@ class Work(Generic[T]):
 
 
 def spread(todo: Sequence[Cell], work: Work[T], done: Done[T], tick: Tick, budget: float | None, workers: int) -> None:
-    """Ctrl-C, and a budget that is used up, leave what is done till then."""
-    if not todo:
+    """Ctrl-C, and a budget (seconds) that is used up, leave what is done till then."""
+    done.complete = done.complete and not (todo and budget == 0)
+    if not todo or budget == 0:
         return
-    until = time.monotonic() + budget if budget else None
+    until = None if budget is None else time.monotonic() + budget
     context = multiprocessing.get_context("spawn")
     stop = context.Event()
     with ProcessPoolExecutor(min(workers, len(todo)), context, _begin, (work.releases, stop)) as pool:

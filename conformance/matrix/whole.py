@@ -31,8 +31,9 @@ def made(wanted: Wanted, tick: Tick) -> Found:
     skipped = {cell: why for cell in wanted.cells if (why := there.why_not(cell)) is not None}
     playable = [cell for cell in wanted.cells if cell not in skipped]
     predictions, foretold = _predictions(playable, wanted, tick)
-    left = None if wanted.budget is None else max(1.0, wanted.budget - (time.monotonic() - started))
-    done, cached = play(playable, Kept(there.digests), tick, left, wanted.workers)
+    left = None if wanted.budget is None else max(0.0, wanted.budget - (time.monotonic() - started))
+    # Where that was ended nothing else begins.
+    done, cached = play(playable, Kept(there.digests), tick, left if foretold else 0.0, wanted.workers)
     return Found(
         outcomes={cell: done.found[cell] for cell in wanted.cells if cell in done.found},
         predictions=predictions,

@@ -250,6 +250,8 @@ def test_a_budget_ends_what_goes_on_in_other_processes() -> None:
     asked = cells(["failure"], [named("2.8")], [named("3.9")])
     done = run.predict(asked, lambda what, now, of, last: ticks.append(now), budget=0.2, workers=1)
     assert not done.complete and not done.found
+    assert not run.predict(asked, lambda *told: None, budget=0).complete, "none is left: nothing begins"
+    assert run.predict((), lambda *told: None, budget=0).complete
 
 
 def test_other_processes_play_and_tell_what_they_cannot_ask(monkeypatch: pytest.MonkeyPatch) -> None:
