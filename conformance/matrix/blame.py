@@ -9,6 +9,7 @@ from conformance.matrix.lines import line_of
 from conformance.matrix.play import Judged
 from conformance.matrix.scenarios import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, TWO_BOUNCE
 from conformance.models.streams.rules import EAGER_LINES, FIXED
+from conformance.models.streams.words import FUTURE
 
 WHOLE: Final = {
     JOIN: "268-22", BOUNCE: "268-22", TWO_BOUNCE: "268-13", OFFLINE: "268-23", DOWNGRADE: "268-26", FAILURE: "268-26",
@@ -19,6 +20,10 @@ DURING: Final = {
     "error": "when it is told so",
 }  # fmt: skip
 EAGER: Final = releases("0.0.0-2.3.1")
+LAZY: Final = Release.parse("4.0.0")
+"""From then on only the cooperative protocol is offered."""
+HANDED_OVER: Final = "streams/handed-over"
+"""What comes of old leaders who do not look at what members own still."""
 
 
 class Blame(NamedTuple):
@@ -38,17 +43,17 @@ def refusal(judged: Judged) -> Blame:
     """What a configuration is refused by, of a history in which one is."""
     refused = judged.refused
     assert refused is not None
-    for number, step in enumerate(judged.history.case.steps):
+    for index, step in enumerate(judged.history.case.steps):
         setting = step.body.get("upgrade_from")
         if step.body.get("member") == refused.member and setting is not None:
             why = f"upgrade.from={setting} is refused by {step.body['release']}: {refused.why}"
-            return Blame(number, 0, _refusing(step.body["release"], setting), _line(why))
+            return Blame(index, 0, _refusing(step.body["release"], setting), _line(why))
     return Blame(0, 0, "268-55", _line(f"{refused.member} does not start: {refused.why}"))
 
 
 def _refusing(release: str, setting: str) -> str:
     at = Release.parse(release)
-    if setting in EAGER_LINES and at >= Release.parse("4.0.0"):
+    if setting in EAGER_LINES and at >= LAZY:
         return "268-39"
     if at in releases(FIXED):
         return "268-41"
@@ -57,12 +62,12 @@ def _refusing(release: str, setting: str) -> str:
 
 def _deaths(judged: Judged, scenario: str) -> Iterator[Blame]:
     known = [(round, fell) for round in story(judged.history).rounds for fell in round.fell]
-    for number, died in judged.deaths:
-        found = next(((round, fell) for round, fell in known if fell.at == number and fell.seen == died), None)
+    for index, died in judged.deaths:
+        found = next(((round, fell) for round, fell in known if fell.at == index and fell.seen == died), None)
         requirement = _of_death(*found, scenario) if found else WHOLE[scenario]
         who = found[1].life or died.member if found else died.member
         why = f"{who} dies {DURING.get(died.during, died.during)}: {died.kind.rpartition('.')[2]}: {died.why}"
-        yield Blame(number, 0, requirement, _line(why))
+        yield Blame(index, 0, requirement, _line(why))
 
 
 def _of_death(round: Round, fell: Fell, scenario: str) -> str:
@@ -111,6 +116,9 @@ def _violations(judged: Judged, scenario: str) -> Iterator[Blame]:
     for invariant, violation in judged.broken:
         bound = [each for each in invariant.requirements if any(binds(each, release) for release in ran)]
         requirement = WHOLE[scenario] if WHOLE[scenario] in bound else next(iter(bound or invariant.requirements))
+        exact = [Release.parse(each) for each in ran - {FUTURE}]
+        if invariant.id == HANDED_OVER and any(each in EAGER for each in exact):
+            requirement = "268-39" if max(exact) >= LAZY else "268-38"
         yield Blame(max(violation.at, default=0), 1, requirement, _line(violation.why))
 
 
