@@ -1,7 +1,7 @@
 """Fleets as the matrix plays them: of reference machines, and of released jars with machines for the future."""
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Final, TypeAlias
 
 from conformance.apis.streams_blobs import InBytes
@@ -26,12 +26,9 @@ class _Remembering(Cluster):
     def lived(self, index: int, node: Node, move: Move) -> Life:
         return self._remembered(index, node, move)
 
-    @property
+    @cached_property
     def _remembered(self) -> Callable[[int, Node, Move], Life]:
-        if "remembered" not in self.__dict__:
-            self.__dict__["remembered"] = lru_cache(LIVES)(super().lived)
-        found: Callable[[int, Node, Move], Life] = self.__dict__["remembered"]
-        return found
+        return lru_cache(LIVES)(super().lived)
 
 
 class Mixed(Fleet):
