@@ -27,7 +27,8 @@ GENERATIONS = 3
 """So many for each thing that befell the group are enough until it rests: to meet, to ask for another version or to
 give up what has to move, and to take it up."""
 BOUNCED = 2
-"""So many after a bounce, as released from 2.4 on (268-37); one more where cooperative members hand something over."""
+"""So many after a bounce, as released from 2.4 on (268-37); one more where cooperative members hand something over, and
+another one where a leader cannot read yet that the new member is a thread of an old instance."""
 CHANGES = 3
 """So often a process changes its version at most until the group rests again, if nothing else happens."""
 LEAVES = "2.0.0-2.5.1"
@@ -50,7 +51,8 @@ def probing_ends(history: History) -> Iterator[Violation]:
         most = GENERATIONS * len(befell)
         match [one for one in befell if not isinstance(one, Settle)]:
             case [Start()] | [] if len(befell) <= 2 and each.first and _are_bound(each):
-                most = BOUNCED + any(one.told.owned for round in each.rounds for one in round.members)
+                owned = any(one.told.owned for round in each.rounds for one in round.members)
+                most = BOUNCED + owned + (owned and _is_regrouped(each))
         if len(numbers) > most:
             steps = f"steps {each.first + 1} to {each.last + 1}"
             why = f"{steps} cost the group {len(numbers)} generations, {_few(numbers)}"
@@ -64,6 +66,18 @@ def _are_bound(stretch: Stretch) -> bool:
         return False
     lives = [one.life for round in stretch.rounds for one in round.members]
     return all(life is not None and life.bound("268-37") and not is_among(life.release, LEAVES) for life in lives)
+
+
+def _is_regrouped(stretch: Stretch) -> bool:
+    """Does a member whose subscription its leader could not read turn out to be a thread of an instance of others?"""
+    unknown = {one.life for round in stretch.rounds for one in round.futures}
+    return any(
+        one.life in unknown and other.life is not one.life and other.info.process == one.info.process
+        for round in stretch.rounds
+        if not round.futures
+        for one in round.members
+        for other in round.members
+    )
 
 
 def _wavering(stretch: Stretch) -> Iterator[Violation]:
