@@ -72,6 +72,9 @@ Life: TypeAlias = tuple[Node, tuple[Sent[Message], ...], list[Seen]]
 class Cluster:
     """The composed machine. ``consumers``: what each kind of member is."""
 
+    most_rounds = ROUNDS
+    """So many generations are counted since anything befell the group."""
+
     def __init__(
         self,
         coordinator: Coordinator,
@@ -210,7 +213,7 @@ class Cluster:
         known = frozenset(ids(group))
         aged = any(isinstance(sent.message, Aged) for sent in did.sends)
         formed = group.generation != centre.group.generation or aged
-        rounds = min((0 if disturbed else centre.rounds) + formed, ROUNDS)
+        rounds = min((0 if disturbed else centre.rounds) + formed, self.most_rounds)
         kinds = tuple([each for each in centre.kinds if each[0] in known])
         return Did(centre._replace(hub=did.part, held=tuple(held), kinds=kinds, rounds=rounds), did.sends)
 
@@ -230,9 +233,7 @@ class Cluster:
             held[by - 1] = frozenset({message.keeps} if message.keeps else ())
         elif isinstance(request, Join):
             held[by - 1] = frozenset({request.member} - {""})
-        befell = request is None or bool(message.ask.cost) or isinstance(request, Leave)
-        befell = befell or (isinstance(request, Join) and centre.group.member(request.member) is None)
-        after = self.done(centre._replace(held=tuple(held)), did, befell)
+        after = self.done(centre._replace(held=tuple(held)), did, self.is_disturbed(centre, message))
         assert isinstance(after.part, Centre)
         if not isinstance(request, Join):
             return after
@@ -243,6 +244,13 @@ class Cluster:
         held[by - 1] = held[by - 1] | here
         kinds = {**dict(after.part.kinds), **dict.fromkeys(here, message.kind)}
         return Did(after.part._replace(held=tuple(held), kinds=tuple(sorted(kinds.items()))), after.sends)
+
+    def is_disturbed(self, centre: Centre, message: From) -> bool:
+        """Does something befall the group with it, so that it may rebalance once more?"""
+        request = message.ask.request
+        if isinstance(request, Join):
+            return bool(message.ask.cost) or centre.group.member(request.member) is None
+        return request is None or bool(message.ask.cost) or isinstance(request, Leave)
 
     # Members
 

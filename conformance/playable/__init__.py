@@ -7,8 +7,9 @@ from conformance.playable.declared import Playable
 from conformance.playable.features import FEATURES
 from conformance.playable.group import GROUP
 from conformance.playable.member import MEMBER
+from conformance.playable.streams import STREAMS
 
-PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROUP, MEMBER, CLUSTER, BOUNCE)}
+PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROUP, MEMBER, CLUSTER, BOUNCE, STREAMS)}
 
 
 def playable(name: str) -> Playable:

@@ -5,7 +5,7 @@ the coordinator machine, members are consumers around binaries; whether those ar
 know.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
@@ -119,9 +119,12 @@ class Fleet:
         self.cluster = lru_cache(maxsize=64)(self._cluster)
 
     def _cluster(self, deployed: Deploy) -> Cluster:
-        kinds = _Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
         brokers = NewestLeads(self.brokers.rules, self.brokers.config) if deployed.newest_leads else self.brokers
-        return Cluster(brokers, kinds, self.members)
+        return Cluster(brokers, self.consumers(deployed), self.members)
+
+    def consumers(self, deployed: Deploy) -> Mapping[str, StreamsConsumer]:
+        """By ``Kind``, each made when it is first asked for. Errors: ``Misconfigured``."""
+        return _Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
 
     def settings(self, deployed: Deploy, kind: Kind) -> Settings:
         number = self.members.index(kind.member)
@@ -214,12 +217,19 @@ def shut_down(run: Run[Happening], member: str) -> None:
         return
     memory = replace(memory_of(node.state), error=SHUTDOWN_REQUESTED)
     node = node._replace(state=replace(node.state, memory=memory, rejoin=True))
-    run.parts[run.index(member)], _ = run.cluster.run(node, Poll())
+    after, seen = run.cluster.run(node, Poll())
+    run.parts[run.index(member)] = after
+    generation = node.state.identity.generation if node.state is not None else -1
+    run.seen += [found for each in seen for found in called(member, generation, each)]
 
 
 def process_of(instance: str) -> str:
-    """The UUID of an instance: equal names, equal ones."""
-    number = int.from_bytes(instance.encode()[:8].ljust(8, b"\0"), "big")
+    """The UUID of an instance: equal names, equal ones.
+
+    A hash map in Java goes through short names in their order, whatever came first: so who gets which tasks is not left
+    to the arithmetic of hashes.
+    """
+    number = int.from_bytes(instance.encode()[:8], "big")
     text = f"{number:016x}{0x8000000000000000:016x}"
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
