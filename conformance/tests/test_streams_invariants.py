@@ -64,6 +64,7 @@ T00, T01 = TaskId(0, 0), TaskId(0, 1)
         (NEWEST, "start a 3.9.2<1.1; start b 3.9.2<1.1; settle; start c 4.3.1; settle", None),
         (NEWEST, "start a 2.6.3<1.1; settle; start b 2.8.2; settle", None),
         (NEWEST, then(started("2.0.1", "ab"), bounced("2.2.1", "ab")), None),
+        ("apache@2.3.1", UP, None),
     ],
 )  # fmt: skip
 def test_what_is_as_it_should_be_is_not_told_of(where: str, text: str, deployed: Deploy | None) -> None:
@@ -123,6 +124,8 @@ def cases() -> Iterator[tuple[str, str, str, Deploy | None, Change, tuple[str, .
     yield case("refuses-values", ("value", "taken"), instead(of(Began), upgrade_from="9.9"))
     yield case("refuses-values", ("value", "refused"), instead(of(Refused), upgrade_from="3.9"), "start a own<9.9")
     yield case("protocols", ("protocol", "eager"), resaid(1, "a", cooperative=False))
+    yield case("protocols", ("protocol", "eager"), resaid(2, "a", cooperative=False))
+    yield case("protocols", ("protocol", "cooperative"), resaid(2, "a", cooperative=True), UP, "apache@2.3.1")
     yield case("used-within-own", ("above own", "uses"), instead(of(Applied, member="b"), used=12))
     yield case("used-within-own", ("above own", "says"), resaid(3, "b", used=12, latest=12))
     yield case("used-within-told", ("above told",), resaid(3, "a", used=12))
