@@ -11,8 +11,8 @@ from conformance.apis.streams import step_of
 from conformance.core.known_files import Wrong
 from conformance.core.machine import Transition
 from conformance.core.release import Release, releases
-from conformance.matrix.cells import BREAKS, OK, REFUSED, Cell, cells, outcome, verdict
-from conformance.matrix.fleets import foretold
+from conformance.matrix.cells import BREAKS, OK, REFUSED, Cell, cells, outcome, verdict, verdict_of
+from conformance.matrix.fleets import Mixed, foretold
 from conformance.matrix.known import listed, parse
 from conformance.matrix.lines import (
     BEHAVIOURS,
@@ -26,7 +26,7 @@ from conformance.matrix.lines import (
     needs_fix,
     starred,
 )
-from conformance.matrix.play import OUTCOMES, invariants, played, rounds
+from conformance.matrix.play import OUTCOMES, invariants, judged, played, rounds
 from conformance.matrix.predictions import Prediction, committed, predicted, read, renewed, written
 from conformance.matrix.scenarios import (
     BOUNCE,
@@ -240,12 +240,13 @@ def test_all_invariants_of_outcomes_are_there() -> None:
     ("scenario", "old", "new", "expected", "requirement"),
     [
         (JOIN, "2.1", "2.0", BREAKS, "268-33"),
+        (JOIN, "2.0", "2.1", BREAKS, "268-43"),
+        (JOIN, "2.3", "2.4", BREAKS, "268-38"),
+        (JOIN, "2.3", "4.0", BREAKS, "268-39"),
         (BOUNCE, "0.10.0", "2.0", BREAKS, "268-14"),
         (TWO_BOUNCE, "0.10.0", "2.0", OK, None),
         (TWO_BOUNCE, "0.10.0", "0.10.1", BREAKS, "268-41"),
         (TWO_BOUNCE, "2.3", "4.0", REFUSED, "268-39"),
-        (TWO_BOUNCE, "3.6", "3.6.1", REFUSED, "268-55"),
-        (BOUNCE, "2.0", "2.1", BREAKS, "268-33"),
         (OFFLINE, "0.10.0", "4.3", OK, None),
         (JOIN, "4.3", "future", OK, None),
     ],
@@ -258,6 +259,25 @@ def test_cells_that_are_known(scenario: str, old: str, new: str, expected: str, 
     assert (cell["rounds"] == 0) == (expected == REFUSED)
     assert (cell["broken"] > 0) == (expected == BREAKS) and cell["scripts"] >= 4
     assert history["case"] == cell["case"] and history["verdict"] == expected
+
+
+@pytest.mark.parametrize(
+    ("release", "setting", "requirement"),
+    [
+        ("4.3.1", "2.3", "268-39"),
+        ("0.10.2.2", "0.10.1", "268-41"),
+        ("2.1.1", "2.0", "268-08"),
+        ("3.6.1", "3.5", "268-55"),
+    ],
+)
+def test_a_refusal_is_on_the_clause_of_its_release(release: str, setting: str, requirement: str) -> None:
+    script: Script = (Start("a", release, setting), SETTLE)
+    ((_, seen),) = played(Mixed(foretold(fitted=True)), [script])
+    told = verdict_of(judged(script, seen, "matrix/two-bounce", "t"), TWO_BOUNCE)
+    assert told.verdict == REFUSED and told.blame is not None
+    assert (
+        told.blame.requirement == requirement and f"upgrade.from={setting} is refused by {release}" in told.blame.reason
+    )
 
 
 def test_a_cell_is_as_bad_as_its_worst_script_and_shows_one_in_which_somebody_dies() -> None:
