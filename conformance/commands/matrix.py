@@ -139,7 +139,7 @@ def _again(path: Path) -> int:
 
     try:
         told, breaks = again(path)
-    except (OSError, ValueError, KeyError, TypeError) as wrong:
+    except (OSError, ValueError, LookupError, TypeError) as wrong:
         return complain(f"{path} holds no history of a matrix: {wrong}", USAGE)
     print(told, end="")
     return FAILED if breaks else OK

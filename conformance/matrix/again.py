@@ -19,16 +19,16 @@ from conformance.targets.java_streams import open_jars
 def again(path: Path) -> tuple[str, bool]:
     """What is seen now, in words; does it break?
 
-    Errors: OSError; ValueError, KeyError, TypeError for no history; ``Unavailable`` without JDK or jars.
+    Errors: OSError; ValueError, LookupError, TypeError for no history; ``Unavailable`` without JDK or jars.
     """
     filed = json.loads(path.read_text("utf-8"))
     case = Case.of(filed["plain"])
     script = tuple(map(event_of, case.steps))
     releases = sorted({each.release for each in script if isinstance(each, Start)} - {FUTURE})
     with open_jars(releases) if releases else nullcontext() as jars:
-        made: Made = released(jars.binary) if jars is not None else foretold(fitted=True)
+        made: Made = foretold(True, case.edition) if jars is None else released(jars.binary, case.edition)
         ((_, seen),) = played(Mixed(made), [script])
-    told = verdict_of(judged(script, seen, case.check, str(filed["target"])), str(filed["scenario"]))
+    told = verdict_of(judged(script, seen, case.check, str(filed["target"]), case.edition), str(filed["scenario"]))
     return "\n".join(_lines(told)) + "\n", told.verdict == BREAKS
 
 

@@ -32,6 +32,11 @@ class Cell:
         return self.scenario, self.pair.old.patch, self.pair.new.patch
 
     @property
+    def edition(self) -> str:
+        """Over which members of the future are played: so that one bounce can do."""
+        return f"apache@{self.pair.old.patch}"
+
+    @property
     def target(self) -> str:
         return f"java:kafka-streams:{self.pair.old.patch} -> {self.pair.new.patch}"
 
@@ -128,5 +133,5 @@ def verdict(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: No
 def _told(cell: Cell, made: Made, before_each: Callable[[], None], outcomes: bool = False) -> Iterator[Told]:
     for script, seen in played(Mixed(made), scripts(cell.scenario, cell.pair)):
         before_each()
-        found = judged(script, seen, f"matrix/{cell.scenario}", cell.target, outcomes)
+        found = judged(script, seen, f"matrix/{cell.scenario}", cell.target, cell.edition, outcomes)
         yield verdict_of(found, cell.scenario)

@@ -5,7 +5,7 @@ from functools import cache, cached_property, lru_cache
 from typing import Final, TypeAlias
 
 from conformance.apis.streams_blobs import InBytes
-from conformance.core.edition import APACHE
+from conformance.core.edition import APACHE, edition
 from conformance.models.cluster import Cluster, Life
 from conformance.models.cluster_parts import Move, Node
 from conformance.models.streams.binaries import binary
@@ -42,12 +42,16 @@ class Mixed(Fleet):
         return _Remembering(made.coordinator, made.consumers, made.names[1:])
 
 
-def foretold(fitted: bool) -> Made:
-    """Reference machines, in the bytes of their releases. ``fitted``: as ``Rules.of``."""
-    return lambda settings: InBytes(binary(settings, APACHE, fitted))
+def foretold(fitted: bool, over: str = APACHE.name) -> Made:
+    """Reference machines, in the bytes of their releases. ``fitted``: as ``Rules.of``.
+
+    ``over``: the edition whose rebalance protocols a member of the future offers.
+    """
+    spoken = edition(over)
+    return lambda settings: InBytes(binary(settings, spoken, fitted))
 
 
-def released(jars: Made) -> Made:
+def released(jars: Made, over: str = APACHE.name) -> Made:
     """``jars``, and for members of the future our machine."""
-    ours = foretold(fitted=True)
+    ours = foretold(True, over)
     return lambda settings: ours(settings) if settings.release == FUTURE else jars(settings)

@@ -20,7 +20,7 @@ from conformance.models.streams.happenings import Died, Formed, Happening, Refus
 from conformance.models.streams.operations import Deploy, Event, Move, Settle
 
 EDITION: Final = "apache"
-"""Scripts name exact releases; this is what the words of steps and answers are read in."""
+"""Scripts name exact releases: it matters to members of the future only."""
 Seen: TypeAlias = tuple[tuple[Happening, ...], ...]
 """Step by step."""
 S = TypeVar("S", bound=Hashable)
@@ -94,9 +94,14 @@ class Judged:
         return tuple(each.verb for each in self.history.case.steps)
 
 
-def judged(script: Script, seen: Seen, check: str, target: str, outcomes: bool = False) -> Judged:
-    """With all invariants of an operator's fleet; ``outcomes``: only with those of ``OUTCOMES``."""
-    case = Case(check, EDITION, Role.OPERATOR_TOOL, tuple(map(_step, script)))
+def judged(
+    script: Script, seen: Seen, check: str, target: str, edition: str = EDITION, outcomes: bool = False
+) -> Judged:
+    """With all invariants of an operator's fleet; ``outcomes``: only with those of ``OUTCOMES``.
+
+    ``edition``: over whose release members of the future are played.
+    """
+    case = Case(check, edition, Role.OPERATOR_TOOL, tuple(map(_step, script)))
     ops = tuple(
         Op(number, step, Replied((("status", "accepted"), ("actions", _told(happenings)))), number + 1)
         for number, (step, happenings) in enumerate(zip(case.steps, seen, strict=True))

@@ -62,8 +62,8 @@ def read(path: Path) -> dict[str, Any]:
 def predicted(cell: Cell, before_each: Callable[[], None] = lambda: None) -> Told:
     """By our machines. Takes as long as it takes to play the cell twice; ``before_each`` of its scripts."""
     # Whose rules are not those of any release is held only to what becomes of the group.
-    foreseen = verdict(cell, foretold(fitted=False), before_each, outcomes=True)
-    fitted = verdict(cell, foretold(fitted=True), before_each)
+    foreseen = verdict(cell, foretold(False, cell.edition), before_each, outcomes=True)
+    fitted = verdict(cell, foretold(True, cell.edition), before_each)
     return foreseen if foreseen == fitted else [foreseen, fitted]
 
 

@@ -243,7 +243,7 @@ def _stopped() -> bool:
 
 
 def _outcome(cell: Cell) -> Outcome:
-    return outcome(cell, released(_given["jars"]), _checked)
+    return outcome(cell, released(_given["jars"], cell.edition), _checked)
 
 
 def _prediction(cell: Cell) -> Told:

@@ -248,11 +248,13 @@ def test_all_invariants_of_outcomes_are_there() -> None:
         (TWO_BOUNCE, "0.10.0", "0.10.1", BREAKS, "268-41"),
         (TWO_BOUNCE, "2.3", "4.0", REFUSED, "268-39"),
         (OFFLINE, "0.10.0", "4.3", OK, None),
+        (JOIN, "2.2", "future", OK, None),
         (JOIN, "4.3", "future", OK, None),
     ],
 )
 def test_cells_that_are_known(scenario: str, old: str, new: str, expected: str, requirement: str | None) -> None:
-    found = outcome(Cell(scenario, pair(old, new)), foretold(fitted=True))
+    asked = Cell(scenario, pair(old, new))
+    found = outcome(asked, foretold(True, asked.edition))
     cell, history = found["cell"], found["history"]
     assert (cell["verdict"], cell["requirement"]) == (expected, requirement), cell["reason"]
     assert (cell["reason"] is None) == (expected == OK)

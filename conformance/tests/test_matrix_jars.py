@@ -42,7 +42,7 @@ def test_cells_of_all_lines_are_as_foretold_or_known() -> None:
     unlike = []
     with open_jars(sorted({each.patch for cell in asked for each in cell.pair if each.patch != "future"})) as jars:
         for cell in asked:
-            verdict, told = outcome(cell, released(jars.binary))["cell"]["verdict"], predictions.of(cell)
+            verdict, told = outcome(cell, released(jars.binary, cell.edition))["cell"]["verdict"], predictions.of(cell)
             assert told is not None
             if verdict != told.verdict and not any(each.expects(cell, verdict) for each in known):
                 unlike.append((*cell.key, verdict, told.verdict))
