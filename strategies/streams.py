@@ -101,9 +101,11 @@ def _deployment(subtopologies: Any, topics: Node) -> Record:
     return record(topology=topology, topics=topics, end_points=Flag(), tags=OneOf(tuple(map(literal, TAGS))))
 
 
-def deployments(named: bool) -> OneOf:
-    """Whole ones; ``named``: also of topologies that have names."""
+def deployments(named: bool, chained: bool = True) -> OneOf:
+    """Whole ones; ``named``: also of topologies that have names; ``chained``: also with repartition topics in a row."""
     shapes = (*SHAPES, (NAMED, ("t", "u"))) if named else SHAPES
+    if not chained:
+        shapes = tuple(each for each in shapes if each[0] is not LONG_CHAIN)
     return OneOf(tuple(_deployment(subtopologies, _sizes(topics, subtopologies)) for subtopologies, topics in shapes))
 
 
@@ -143,7 +145,9 @@ PROBING: Final = ("2.2.2", "2.3.1")
 LAST_STOP: Final = "3.9.2"
 """The newest release that can go on from an eager one."""
 OLD: Final = ("0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1")
-ANCIENT: Final = ("0.10.0.1", *OLD)
+OLDEST: Final = "0.10.0.1"
+"""It looks for ever for the size of the second of two repartition topics in a row."""
+ANCIENT: Final = (OLDEST, *OLD)
 STOPS: Final = tuple(each for each in (*PROBING, *MODERN) if Release.parse(each) <= Release.parse(LAST_STOP))
 FAULTS: Final[Mapping[str, type[Lose | Expire | Stop | ShutDown]]] = {
     "stream-lose": Lose,
@@ -194,7 +198,9 @@ def _plan(random: Random, here: Edition, mixed: bool) -> Plan:
     else:
         path, any_of = PATHS[random.choice([*PATHS])], (NEW, AHEAD)
     named = not mixed and not draft and Release.parse(here.release) >= NAMED_SINCE
-    declared = LACKING if not mixed and random.random() < 0.1 else deployments(named)
+    declared = deployments(named, chained=OLDEST not in {each.release for each in path})
+    if not mixed and random.random() < 0.1:
+        declared = LACKING
     return Plan(path, any_of, members, compiled(declared)(random) if random.random() < 0.8 else None)
 
 
