@@ -1,5 +1,6 @@
 """A history of the matrix shows where it breaks, and the bytes behind it."""
 
+from functools import cache
 from typing import Any
 
 from conformance.matrix.fleets import Mixed, foretold
@@ -10,6 +11,7 @@ from conformance.matrix.telling import told
 from conformance.models.streams.operations import Event, ShutDown, Start
 
 
+@cache
 def of(*script: Event) -> Judged:
     """Played by our machines."""
     ((_, seen),) = played(Mixed(foretold(fitted=True)), [script])
