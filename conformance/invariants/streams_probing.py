@@ -104,8 +104,7 @@ def _few(generations: list[int]) -> str:
 
 @promised("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37")
 def last_rebalance(history: History) -> Iterator[Violation]:
-    """One more rebalance is asked for by whoever has to by its edition: whose version falls, whose version rises, or
-    the leader alone."""
+    """Whoever has to by its edition asks for one more rebalance: whose version falls or rises, or the leader alone."""
     for round, each, info in heard(history):
         subscribed = round.told(each.life)
         if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-17"):
