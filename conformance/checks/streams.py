@@ -94,6 +94,8 @@ DEPLOYED: Final = (
 )
 LACKING: Final = (Deploy(COUNTS, ()), Deploy(Topology(CHAIN), ()), Deploy(Topology(JOINED_LATER), (Topic("u", 2),)))
 """A topic from outside is missing; in the second, two repartition topics hang on it."""
+UNEVEN: Final = Deploy(Topology(JOINED), (Topic("t", 2), Topic("u", 3)))
+"""Partition 2 of the second topic has no partner in the first, to which it is to be joined."""
 
 
 def told(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
@@ -212,7 +214,7 @@ OWNING: Final = (
     "streams/tasks-match",
     "streams/pairs",
 )
-PLACING: Final = ("streams/standbys", "streams/hosts")
+PLACING: Final = ("streams/standbys", "streams/hosts", "streams/even-topics")
 CONFIGURED: Final = ("streams/upgrade-from", "streams/refuses-values", "streams/protocols")
 LIVING: Final = ("streams/lives", "streams/assigns")
 EVERYTHING: Final = (*VERSIONS, *LEADING, *ENDING, *OWNING, *PLACING, *CONFIGURED, *LIVING)
@@ -255,7 +257,7 @@ STREAMS_CHECKS: tuple[Check[Subject], ...] = (
         "repartition chains, co-partitioned topics, topics that are missing: what can be assigned is, and else all end",
         (*OWNING, *PLACING, *LIVING, "streams/decodable", "streams/errors-decodable", "streams/probing-ends"),
         *(told(BOUNCED, each) for each in DEPLOYED),
-        *(told(started("own"), each) for each in LACKING),
+        *(told(started("own"), each) for each in (*LACKING, UNEVEN)),
         told(SHUT_DOWN),
         told(SHUT_DOWN_MIXED),
     ),

@@ -227,6 +227,23 @@ def _task(todo: Work, partition: Partition, info: AssignmentInfo) -> TaskId | No
     return task if task is None or info.used >= 10 else task._replace(topology=None)
 
 
+@promised("streams/even-topics", "268-57", grade=Grade.INFO)
+def even_topics(history: History) -> Iterator[Violation]:
+    """Co-partitioned topics of different sizes are not assigned: what is read without its partner joins nothing."""
+    todo, sizes = deployed(history), {each.name: each.partitions for each in story(history).deployed.topics}
+    for round, leader in led(history):
+        given = {partition for each in shares(round, leader) for partition in each.given.sent.partitions}
+        for topics in (group for each in story(history).deployed.topology.subtopologies for group in each.copartition):
+            joined = sorted(({*topics} & sizes.keys()) - todo.repartition)
+            least = min((sizes[each] for each in joined), default=0)
+            alone = [(topic, number) for topic, number in sorted(given) if topic in joined and number >= least]
+            if alone:
+                what = listed_partitions(alone)
+                told = ", ".join(f"{each} has {sizes[each]}" for each in joined)
+                why = f"{leader} has {what} read without a partner in {round.where}: {told} partitions"
+                yield Violation(why, (round.at,), "an error", what, shape=("uneven", "assigned"))
+
+
 # Standbys and hosts
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from conformance.core.edition import Edition, edition
 from conformance.core.history import History
 from conformance.core.verdict import Grade, Violation
 from conformance.invariants.streams_reading import (
@@ -14,7 +13,6 @@ from conformance.invariants.streams_reading import (
     story,
 )
 from conformance.models.membership import COOPERATIVE
-from conformance.models.streams.binaries import future
 from conformance.models.streams.happenings import Began, Refused
 from conformance.models.streams.rules import LINES, Rules
 from conformance.models.streams.words import FUTURE, AssignmentInfo, Misconfigured
@@ -111,22 +109,19 @@ def refuses_values(history: History) -> Iterator[Violation]:
 @promised("streams/protocols", "268-38", "268-39")
 def protocols(history: History) -> Iterator[Violation]:
     """Cooperative rebalancing is offered from 2.4 on where upgrade.from names no older release, and in 4.x always."""
-    over = edition(history.case.edition)
     for round in story(history).rounds:
         for each in round.members:
-            if each.life is not None and each.told.cooperative != (wanted := cooperates(each.life, over)):
+            if each.life is None or each.life.release == FUTURE:
+                continue  # A future member offers what those offer that it is made to meet: no release says what.
+            if each.told.cooperative != (wanted := cooperates(each.life)):
                 what = {True: "cooperative", False: "eager"}
                 why = f"{each.life} joins generation {round.number} as {what[not wanted]} member"
                 yield Violation(why, (each.life.began, round.at), what[wanted], what[not wanted],
                                 shape=("protocol", what[not wanted]))  # fmt: skip
 
 
-def cooperates(life: Life, over: Edition) -> bool:
-    """A future member offers what those offer ``over`` which it is played: else a single bounce would not do."""
-    if is_draft(life.release):
-        return False
-    rules = future(over.release) if life.release == FUTURE else Rules.of(life.release)
-    return COOPERATIVE in rules.supports(life.upgrade_from)
+def cooperates(life: Life) -> bool:
+    return not is_draft(life.release) and COOPERATIVE in Rules.of(life.release).supports(life.upgrade_from)
 
 
 # What they make of what they hear
