@@ -99,8 +99,8 @@ def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
 def subject_of(vice: Vice) -> Subject:
     """Errors: LookupError where its check has no such subject."""
     check = CHECKS[vice.check]
-    for edition in EDITIONS.values():  # what only a draft has, is looked for there
-        for each in filter(check.about, check.family.subjects(edition.name)):
+    for edition in [vice.edition] if vice.edition else EDITIONS:  # what only a draft has, is looked for there
+        for each in filter(check.about, check.family.subjects(edition)):
             if (each.name, each.version) == (vice.subject, vice.version):
                 subject: Subject = each
                 return subject

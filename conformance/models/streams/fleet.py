@@ -83,7 +83,7 @@ class State(NamedTuple):
     """It was given up to wait for the group to rest: nobody waits for it again."""
 
 
-class _Kinds(dict[str, StreamsConsumer]):
+class Kinds(dict[str, StreamsConsumer]):
     """What each kind of member is, made when it is first asked for. Errors: ``Misconfigured``."""
 
     def __init__(self, made: Callable[[Kind], StreamsConsumer]) -> None:
@@ -124,7 +124,7 @@ class Fleet:
 
     def consumers(self, deployed: Deploy) -> Mapping[str, StreamsConsumer]:
         """By ``Kind``, each made when it is first asked for. Errors: ``Misconfigured``."""
-        return _Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
+        return Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
 
     def settings(self, deployed: Deploy, kind: Kind) -> Settings:
         number = self.members.index(kind.member)

@@ -12,7 +12,18 @@ from conformance.targets.miniatures.planted import VICES, Vice
 __all__ = ["VICES", "Vice"]
 
 for _family in (
-    "codec", "controller", "leader", "sticky_leader", "mixed_leader", "nodes", "consumer_group", "member", "bounce",
-    "coordinator", "coordinator_facts",
+    "codec",
+    "controller",
+    "leader",
+    "sticky_leader",
+    "mixed_leader",
+    "nodes",
+    "consumer_group",
+    "member",
+    "bounce",
+    "coordinator",
+    "coordinator_facts",
+    "streams_leaders",
+    "streams_members",
 ):
     import_module(f"{__name__}.{_family}")

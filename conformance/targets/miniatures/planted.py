@@ -27,6 +27,8 @@ class Vice:
     """It brings its process down, so it may only be held in a child."""
     remembers: bool = False
     """Only a process of its own, begun afresh, shows it again."""
+    edition: str = ""
+    """In which it shows; nothing: the first that has the subject."""
 
 
 VICES: Final[dict[str, Vice]] = {}
@@ -42,6 +44,7 @@ def vice(
     least: Least,
     deadly: bool = False,
     remembers: bool = False,
+    edition: str = "",
 ) -> Callable[[Made], Made]:
     """Plants a class of adapters: its name becomes the name of the vice, its docstring the sentence."""
 
@@ -51,7 +54,7 @@ def vice(
             raise ValueError(f"two vices are called {name!r}")
         made.name = f"miniature/{name}"
         sentence = (made.__doc__ or "").strip()
-        VICES[name] = Vice(made, sentence, check, invariant, subject, version, least, deadly, remembers)
+        VICES[name] = Vice(made, sentence, check, invariant, subject, version, least, deadly, remembers, edition)
         return made
 
     return plant
