@@ -29,6 +29,14 @@ from conformance.models.streams.words import AssignmentInfo, TaskId, by_topic
 
 FOR_ALL = "0.10.0.0-2.5.1"
 """Releases whose leaders give standbys of tasks without state too."""
+WARMS_UP = "2.6.0+"
+"""Releases whose leaders let more instances keep a task ready than were asked for, until they may run it (KIP-441),"""
+WARM_UPS = 2
+"""so many times at most (``max.warmup.replicas``)."""
+WARMS_UP = "2.6.0+"
+"""Releases whose leaders let an instance warm up for a task,"""
+WARM_UPS = 2
+"""and for how many: ``max.warmup.replicas`` where nothing is configured."""
 UNKNOWN = "unknown"
 """The instance of all whom the leader cannot read."""
 STANDBYS_BY_HOST = 6
@@ -249,7 +257,10 @@ def even_topics(history: History) -> Iterator[Violation]:
 
 @promised("streams/standbys", "268-51", "268-28")
 def standbys(history: History) -> Iterator[Violation]:
-    """Standby tasks are as many as asked for, where instances suffice, and never where the task runs."""
+    """Standby tasks are as many as asked for, where instances suffice, and never where the task runs.
+
+    From 2.6.0 on there may be more: where an instance shall run a task and has not caught up it warms up (KIP-441).
+    """
     todo, copies = deployed(history), story(history).deployed.topology.standbys
     if not is_whole(todo):
         return
@@ -261,13 +272,17 @@ def standbys(history: History) -> Iterator[Violation]:
             continue
         instances = {each.process for each in found}
         wanted = min(copies, len(instances) - 1)
+        warm = WARM_UPS if is_among(leader.release, WARMS_UP) else 0
         for task in sorted(todo.stateful):
             keeping = [each for each in found if any(one == task for one, _ in each.info.standby)]
-            if len(keeping) != wanted:
+            warm -= max(0, len(keeping) - wanted)
+            if len(keeping) < wanted or warm < 0:
+                few = len(keeping) < wanted
                 who = " and ".join(each.name for each in keeping) or "nobody"
-                why = f"{who} keeps {task} ready in {round.where}, of {len(instances)} instances"
+                keep = "keep" if len(keeping) > 1 else "keeps"
+                why = f"{who} {keep} {task} ready in {round.where}, of {len(instances)} instances"
                 yield Violation(why, (round.at,), f"{wanted} standbys", str(len(keeping)),
-                                shape=("standbys", "few" if len(keeping) < wanted else "many"))  # fmt: skip
+                                shape=("standbys", "few" if few else "many"))  # fmt: skip
 
 
 def _misplaced(round: Round, found: list[Share], todo: Work, for_all: bool) -> Iterator[Violation]:
