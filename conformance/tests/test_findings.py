@@ -65,13 +65,21 @@ def python(code: str, name: str, release: str, place: Path) -> list[str]:
     return [sys.executable, "-c", code]
 
 
+CLIENTS = {"org.apache.kafka.clients.consumer", "org.apache.kafka.common", "org.apache.kafka.common.serialization"}
+STREAMS = ("", ".errors", ".kstream", ".state", ".processor.assignment", ".processor.internals",
+           ".processor.internals.assignment")  # fmt: skip
+KAFKA = {
+    "clients": CLIENTS,
+    "group": {"org.apache.kafka.common.utils.internals", "org.apache.kafka.timeline"},
+    "streams": {*CLIENTS, *(f"org.apache.kafka.streams{each}" for each in STREAMS)},
+}
+"""Of the first word of an artifact: packages of it, and of what it comes with."""
+
+
 def java(code: str, name: str, release: str, place: Path) -> list[str]:
     imported = re.findall(r"^import ([\w.]+?)\.(?:\*|[A-Z])", code, re.MULTILINE)
-    assert {each for each in imported if not each.startswith("java.")} <= {
-        "org.apache.kafka.clients.consumer", "org.apache.kafka.common", "org.apache.kafka.common.utils.internals",
-        "org.apache.kafka.timeline", "org.apache.kafka.streams.processor.assignment",
-        "org.apache.kafka.streams.processor.internals", "org.apache.kafka.streams.processor.internals.assignment",
-    }  # fmt: skip
+    ours = KAFKA[name.partition("-")[2].partition("-")[0]]
+    assert all(each in ours for each in imported if not each.startswith("java."))
     program = place / "Reproduction.java"
     program.write_text(code, "utf-8")
     jars = artifacts.fetch(java_target.coordinates(name, release))
