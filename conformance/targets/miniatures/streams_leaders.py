@@ -37,13 +37,14 @@ def without(share: Share, dropped: set[TaskId]) -> Share:
     )
 
 
-def first_of(shares: Mapping[str, Share]) -> TaskId:
-    return min(task for share in shares.values() for task in info_of(share).active)
+def first_of(shares: Mapping[str, Share]) -> set[TaskId]:
+    """The first task that is assigned at all."""
+    return {*sorted({task for share in shares.values() for task in info_of(share).active}, key=str)[:1]}
 
 
 class _GivesTwice(Spoiled):
     def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
-        first = min((pair for share in shares.values() for pair in _pairs(share)), default=None)
+        first = min((pair for share in shares.values() for pair in _pairs(share)), key=str, default=None)
         if first is None:
             return shares
         return {id: share if first in [*_pairs(share)] else _with(share, *first) for id, share in shares.items()}
@@ -68,7 +69,7 @@ class AssignsATaskTwice(Streaming):
 
 class _Forgetful(Spoiled):
     def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
-        return {id: without(share, {first_of(shares)}) for id, share in shares.items()}
+        return {id: without(share, first_of(shares)) for id, share in shares.items()}
 
 
 @planted("ownership", "all-owned", "start a own; settle")
@@ -204,14 +205,14 @@ class _Exclusive(Spoiled):
     def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
         strangers = {each.id for each in members if used_by(each) > self.latest}
         return {
-            id: Share((), replace(info_of(share), active=(), standby=())) if id in strangers else share
+            id: replace(share, data=replace(info_of(share), used=3)) if id in strangers else share
             for id, share in shares.items()
         }
 
 
 @planted("probing", "future-gets", "start a own; start b future; settle")
-class GivesNothingToTheFuture(Streaming):
-    """Since 2.4 a member of the future gets its share; here it goes away empty."""
+class AnswersTheFutureInTheOldest(Streaming):
+    """Since 2.4 a member of the future gets its share as all others do; here in the first version that is probed."""
 
     member = _Exclusive
 
@@ -252,7 +253,7 @@ class LeadsInItsOwnVersion(Streaming):
 
 class _Humble(_Numbers):
     def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
-        return replace(info, used=info.used - 1)
+        return replace(info, used=max(info.used - 1, 1))
 
 
 @planted("probing", "lowest-version", "start a own; settle")

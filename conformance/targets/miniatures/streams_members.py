@@ -108,7 +108,7 @@ class FallsToOldVersions(Streaming):
 class _Modest(Spoiled):
     def initial(self) -> Memory:
         begins = super().initial()
-        return replace(begins, used=begins.used - 1)
+        return replace(begins, used=max(begins.used - 1, 1))
 
 
 @planted("probing", "restarts-afresh", "start a own; settle")
