@@ -39,6 +39,8 @@ WARM_UPS = 2
 """and for how many: ``max.warmup.replicas`` where nothing is configured."""
 UNKNOWN = "unknown"
 """The instance of all whom the leader cannot read."""
+FORGETS_IDLE_HOSTS = "0.10.1.0-0.10.1.1"
+"""Releases whose leaders leave hosts that read nothing out of the map."""
 STANDBYS_BY_HOST = 6
 """The first metadata version in which standbys have a map of hosts."""
 
@@ -318,11 +320,13 @@ def hosts(history: History) -> Iterator[Violation]:
             continue
         owned = {partition for one in round.members for partition in one.told.owned}
         running = _by_host((each.end_point, each.given.sent.partitions) for each in found)
+        forgets = is_among(leader.release, FORGETS_IDLE_HOSTS)
         standing = _by_host((each.end_point, read) for each in found for _, read in each.info.standby)
         standing = {**dict.fromkeys(running, frozenset[Partition]()), **standing}
         for each in found:
             told = {name: frozenset(partitions) for name, partitions in each.info.hosts}
-            yield from _mapped(round, each, told, running, owned, "active")
+            meant = {name: read for name, read in running.items() if read or name in told or not forgets}
+            yield from _mapped(round, each, told, meant, owned, "active")
             if all(one.info.used >= STANDBYS_BY_HOST for one in found) and not owned:
                 told = {name: frozenset(partitions) for name, partitions in each.info.standby_hosts}
                 yield from _mapped(round, each, told, standing, frozenset(), "standby")

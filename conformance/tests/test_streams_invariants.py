@@ -206,6 +206,8 @@ def cases() -> Iterator[tuple[str, str, str, Deploy | None, Change, tuple[str, .
     yield case("hosts", ("hosts", "active", "more"), resent(1, "a", hosts=more), deployed=WITH_STANDBYS)
     strange = (("a:9092", (("t", 0), ("t", 2))), ("b:9092", (("t", 1),)), ("z:1", ()))
     yield case("hosts", ("hosts", "active", "unknown"), resent(1, "a", hosts=strange), deployed=WITH_STANDBYS)
+    yield case("hosts", ("hosts", "active", "missing"), resent(1, "a", hosts=()), "start a 0.10.1.1; settle",
+               deployed=WITH_STANDBYS)  # fmt: skip
     yield case("hosts", ("hosts", "standby", "missing"), resent(1, "a", standby_hosts=()), deployed=WITH_STANDBYS)
     yield case("lives", ("ends", "assigned", "Oops"), after(of(Applied), Died("a", "assigned", "Oops", "no")))
     yield case("lives", ("ends", "lead", "Oops"), after(of(Applied), Died("a", "lead", "Oops", "no")))
@@ -261,6 +263,17 @@ def test_what_should_not_be_is_told_of(
     assert told[shape].why
     assert told[shape].at
     assert told[shape].expected != told[shape].observed
+
+
+@pytest.mark.parametrize(("release", "told"), [("0.10.1.1", False), ("0.10.2.2", True)])
+def test_hosts_that_read_nothing_may_be_left_out_of_the_first_maps(release: str, told: bool) -> None:
+    deployed = Deploy(COUNTS, (Topic("t", 1),), end_points=True)
+    good = played(NEWEST, f"start a {release}; start b {release}; settle", deployed)
+    assert "streams/hosts" not in broken(good)
+    reader = next(each.info.hosts for each in story(good).rounds[0].given if each.info is not None)
+    busy = tuple((name, read) for name, read in reader if read)
+    assert len(busy) == 1
+    assert ("streams/hosts" in broken(changed(good, resent(1, "a", hosts=busy)))) == told
 
 
 def test_each_invariant_is_broken_somewhere_and_checked_somewhere() -> None:
