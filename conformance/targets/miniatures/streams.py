@@ -26,7 +26,7 @@ from conformance.models.streams.words import (
 from conformance.targets.fleets import playing
 from conformance.targets.miniatures.planted import vice
 from conformance.targets.player import Player
-from conformance.targets.protocol import STREAMS, Claims
+from conformance.targets.protocol import STREAMS, STREAMS_MIXED, Claims
 
 
 class Spoiled:
@@ -99,7 +99,7 @@ class Streaming:
         self.configure(APACHE.name)
 
     def claims(self) -> Claims:
-        return Claims(machines=(STREAMS,))
+        return Claims(machines=(STREAMS, STREAMS_MIXED))
 
     def configure(self, edition_name: str, /) -> str | None:
         here = edition(edition_name)
@@ -125,8 +125,7 @@ class Streaming:
 Made = TypeVar("Made", bound=type[Streaming])
 
 
-def planted(
-    check: str, invariant: str, least: str | EllipsisType, where: str = ""
-) -> Callable[[Made], Made]:  # fmt: skip
+def planted(check: str, invariant: str, least: str | EllipsisType, where: str = "") -> Callable[[Made], Made]:
     """``where``: the edition that shows it, if ``apache`` does not."""
-    return vice(f"streams/{check}", f"streams/{invariant}", STREAMS, None, least, edition=where)
+    subject = STREAMS_MIXED if check == "mixed" else STREAMS
+    return vice(f"streams/{check}", f"streams/{invariant}", subject, None, least, edition=where)

@@ -98,7 +98,7 @@ class _Impressionable(Spoiled):
         return replace(heard, memory=replace(heard.memory, used=info.used)) if info.used < 3 else heard
 
 
-@planted("upgrade", "old-data-moves-nobody", "start a own<1.1; start b own; settle", "apache@3.9.2")
+@planted("mixed", "old-data-moves-nobody", "start a 3.9.2<1.1; start b 3.9.2; settle")
 class FallsToOldVersions(Streaming):
     """An assignment of version 2 makes a member use that one."""
 
@@ -195,7 +195,7 @@ class _DeafFleet(Fleet):
         return Kinds(lambda kind: _Deaf(self.binary(self.settings(deployed, kind)), deployed.topics))
 
 
-@planted("probing", "rejoins", PROBED)
+@planted("failures", "rejoins", PROBED)
 class PassesOverRejoining(Streaming):
     """A thread passes over its assignor's wish to rejoin."""
 
