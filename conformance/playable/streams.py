@@ -132,7 +132,7 @@ STREAMS: Final = Playable(
     conversation=lambda edition: Conversation("group", fleet(edition), event_of, spoken),
     dials={
         "members": Dial(3, "each an instance of one thread", (1, 2, 3)),
-        "partitions": Dial(3, "of the one topic", (1, 2, 3)),
+        "partitions": Dial(1, "of the one topic", (1, 2, 3)),
         "standbys": Dial(0, "copies of each task, which has state then", (0, 1)),
         "from": Dial(OWN, "what members run to begin with", BINARIES),
         "to": Dial(FUTURE, "what they become, in any order", BINARIES),
