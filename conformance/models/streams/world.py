@@ -267,6 +267,9 @@ class World(Cluster):
                 return f"bounces {member}"
             case Renewed():
                 return ""
+            case Told(kind):
+                _, release, upgrade_from, _ = Kind.parse(kind)
+                return f"end, and start as {release}" + (f", upgrade.from {upgrade_from}" if upgrade_from else "")
         return super().says(said)
 
 
