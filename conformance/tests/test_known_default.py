@@ -55,10 +55,12 @@ def test_any_change_to_a_list_that_comes_with_kipcheck_is_seen(old: str, new: st
     assert run(replace(part, known=(str(edited),))).exit_code == code
 
 
-def test_every_entry_names_one_release_and_says_why() -> None:
+def test_every_entry_names_its_releases_and_says_why() -> None:
+    """One; or, of Kafka's jars, spans with both their ends: what is still to come is not excused beforehand."""
     entries = [entry for known in everything(["default"]) for entry in known.entries]
     assert SHIPPED.keys() <= {entry.target for entry in entries}
     for entry in entries:
-        assert re.fullmatch(r"\d+(\.\d+)+", entry.versions), entry.at
+        ends = re.split(", |-", entry.versions) if entry.target == "java:kafka-streams" else [entry.versions]
+        assert all(re.fullmatch(r"\d+(\.\d+)+", end) for end in ends), entry.at
         assert entry.open == () and not any("*" in word for word in entry.shape or ()), entry.at
         assert SHIPPED.get(entry.target, entry.versions) == entry.versions, entry.at
