@@ -16,22 +16,10 @@ from conformance.core.case import Step
 from conformance.core.edition import Edition, Standing, edition
 from conformance.core.release import Release
 from conformance.models.cluster_parts import Node as Place
+from conformance.models.operations import Expire, Lose, Move, Settle
 from conformance.models.streams.binaries import binary
 from conformance.models.streams.fleet import Fleet, State
-from conformance.models.streams.operations import (
-    MEMBERS,
-    OWN,
-    Deploy,
-    Event,
-    Expire,
-    Lose,
-    Move,
-    Restart,
-    Settle,
-    ShutDown,
-    Start,
-    Stop,
-)
+from conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
 from conformance.models.streams.rules import LINES
 from conformance.models.streams.words import FUTURE
 from strategies.compiled import compiled

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 from conformance.core.case import Step, step
-from conformance.core.history import History, Replied
+from conformance.core.history import History
 from conformance.models.assignment import listed
 from conformance.models.happenings import (
     Assigned,
@@ -197,12 +197,8 @@ class Moment(NamedTuple):
 
 
 def moments(history: History) -> Iterator[Moment]:
-    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
-    for op in history.ops:
-        if not isinstance(op.observation, Replied):
-            return
-        for each in dict(op.observation.payload).get("actions", ()):
-            yield Moment(op.index, seen(each))
+    """As far as each step was answered."""
+    return (Moment(step, seen(each)) for step, each in history.actions())
 
 
 def _plain(value: Any) -> Any:

@@ -9,22 +9,10 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from conformance.apis.streams_topology import plain_topics, plain_topology, topics_of, topology_of
 from conformance.core.case import Step, step
-from conformance.core.history import History, Replied
+from conformance.core.history import History
+from conformance.models.operations import Expire, Lose, Move, Settle
 from conformance.models.streams.happenings import Formed, Happening, Present, Rests, Told
-from conformance.models.streams.operations import (
-    MEMBERS,
-    OWN,
-    Deploy,
-    Event,
-    Expire,
-    Lose,
-    Move,
-    Restart,
-    Settle,
-    ShutDown,
-    Start,
-    Stop,
-)
+from conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
 from conformance.models.streams.words import Rejoin, TaskId
 
 ACTOR = "operator"
@@ -204,9 +192,5 @@ class Moment(NamedTuple):
 
 
 def moments(history: History) -> Iterator[Moment]:
-    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
-    for op in history.ops:
-        if not isinstance(op.observation, Replied):
-            return
-        for each in dict(op.observation.payload).get("actions", ()):
-            yield Moment(op.index, seen(each))
+    """As far as each step was answered."""
+    return (Moment(step, seen(each)) for step, each in history.actions())

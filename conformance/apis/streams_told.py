@@ -1,5 +1,6 @@
 """What was seen of a fleet, in words for people. User data is told as anybody who knows all versions reads it."""
 
+from conformance.apis.bounce import words as of_any_group
 from conformance.apis.streams_blobs import read_assignment, read_subscription
 from conformance.models.assignment import listed
 from conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
@@ -22,20 +23,12 @@ def words(happening: Happening) -> str:
             return f"{leader} sends {member} {_partitions(partitions)}{_assignment(data)}"
         case Applied():
             return _applied(happening)
-        case Took(member, generation, partitions):
-            return f"{member} takes up {listed(partitions)} (generation {generation})"
-        case Gave(member, partitions, lost):
-            return f"{member} {'loses' if lost else 'gives up'} {listed(partitions)}"
-        case Ended(member):
-            return f"{member} is gone"
-        case PutOut(member):
-            return f"{member} is put out of the group"
+        case Took() | Gave() | Ended() | PutOut() | Restless():
+            return of_any_group(happening)
         case Died(member, during, kind, why):
             return f"{member} dies ({_DURING.get(during, during)}) of {kind.rpartition('.')[2]}: {why}"
         case Rests(generation, members):
             return f"the group rests in generation {generation}: {'; '.join(map(_present, members)) or 'nobody'}"
-        case Restless():
-            return "the group does not rest"
 
 
 _DURING = {"subscribe": "subscribing", "lead": "leading", "assigned": "taking up its assignment", "error": "told so"}

@@ -19,8 +19,9 @@ from conformance.invariants.streams_reading import (
     stretches,
 )
 from conformance.invariants.streams_versions import begins_in, has_cause, is_held_back
+from conformance.models.operations import Settle
 from conformance.models.streams.happenings import Present
-from conformance.models.streams.operations import Settle, Start
+from conformance.models.streams.operations import Start
 from conformance.models.streams.words import AssignmentInfo
 
 GENERATIONS = 3

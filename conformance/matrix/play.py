@@ -16,8 +16,9 @@ from conformance.core.verdict import Violation
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.matrix.scenarios import Script
 from conformance.models.happenings import Restless
+from conformance.models.operations import Move, Settle
 from conformance.models.streams.happenings import Died, Formed, Happening, Refused, Rests
-from conformance.models.streams.operations import Deploy, Event, Move, Settle
+from conformance.models.streams.operations import Deploy, Event
 
 EDITION: Final = "apache"
 """Scripts name exact releases: it matters to members of the future only."""

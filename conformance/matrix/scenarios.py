@@ -10,7 +10,8 @@ from itertools import permutations, product
 from typing import Final, NamedTuple, TypeAlias, final
 
 from conformance.matrix.lines import Version
-from conformance.models.streams.operations import Deploy, Event, Move, Settle, Start, Stop
+from conformance.models.operations import Move, Settle
+from conformance.models.streams.operations import Deploy, Event, Start, Stop
 from conformance.models.streams.words import FUTURE, Store, Subtopology, Topology
 
 JOIN, BOUNCE, TWO_BOUNCE, OFFLINE, DOWNGRADE, FAILURE = SCENARIOS = (

@@ -1,7 +1,7 @@
 """A group under way between two steps of an operator: members move when they are told to, or all of them in turn."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar, assert_never
 
 from conformance.models.cluster import Cluster
 from conformance.models.cluster_parts import Centre, Does, From, Message, Move as Moves, Node, Part, Told
@@ -10,6 +10,7 @@ from conformance.models.group.state import session
 from conformance.models.group.words import Leave, Phase as GroupPhase
 from conformance.models.hub import Fire
 from conformance.models.member.state import Pause, Phase
+from conformance.models.operations import Expire, Lose, Move, Settle
 
 MOST: Final = 80
 """Turns of all members until a group that does not rest is given up,"""
@@ -118,6 +119,20 @@ class Run(Generic[W]):
         """And nobody starts it again."""
         self.move(member, "crashes")
         self.starts(member, False)
+
+    def befall(self, event: Lose | Expire | Move | Settle) -> None:
+        """What comes over any group."""
+        match event:
+            case Lose(member):
+                self.move(member, "breaks")
+            case Expire(member):
+                self.expire(self.node(member).id)
+            case Move(member, moves):
+                self.move_on(member, moves)
+            case Settle():
+                self.settle()
+            case _:
+                assert_never(event)
 
     def expire(self, id: str) -> None:
         """Nothing, where it waits for an answer: then it counts as alive."""

@@ -274,14 +274,8 @@ def go(run: Run[Happening], event: Event) -> None:
             run.crash(member)
         case Revive(member):
             run.revive(member, run.node(member))
-        case Lose(member):
-            run.move(member, "breaks")
-        case Expire(member):
-            run.expire(run.node(member).id)
-        case Move(member, moves):
-            run.move_on(member, moves)
-        case Settle():
-            run.settle()
+        case Lose() | Expire() | Move() | Settle():
+            run.befall(event)
         case OldBrokers() | RollStreams():
             pass
         case _:

@@ -15,7 +15,7 @@ from conformance.core.case import Case, Role, Step
 from conformance.core.edition import edition
 from conformance.core.history import Observation, Refused, Replied, Unsupported
 from conformance.core.release import Release, releases
-from conformance.targets.passing import Passing
+from conformance.targets.passing import Passing, PassingTarget
 from conformance.targets.protocol import Session, Target
 from conformance.targets.settled import crowded, settled
 from conformance.wire.errors import Refused as Illegal
@@ -50,16 +50,12 @@ class Inexpressible(Exception):
         self.limit = limit
 
 
-class Translated:
+class Translated(PassingTarget):
     """A target whose program speaks in the words of one release."""
 
     def __init__(self, target: Target, release: str) -> None:
-        self.name = target.name
-        self._target = target
+        super().__init__(target)
         self._release = release
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._target, name)  # how its program is started: for whoever talks to that himself
 
     def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
         opened = self._target.open(edition, role)

@@ -1,8 +1,9 @@
-"""A session between a caller and another session: what it changes is what is held, and nothing else."""
+"""Sessions and targets between a caller and others of their kind: they change what is held, and nothing else."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from conformance.targets.protocol import Session, TargetInfo
+from conformance.targets.protocol import Session, Target, TargetInfo
 
 
 class Passing:
@@ -22,3 +23,14 @@ class Passing:
     @property
     def breaches(self) -> Sequence[str]:
         return self._session.breaches
+
+
+class PassingTarget:
+    """Called as ``target`` is. Whoever inherits from it brings ``open``."""
+
+    def __init__(self, target: Target) -> None:
+        self.name = target.name
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)  # how its program is started: for whoever talks to that himself

@@ -16,7 +16,7 @@ from conformance.models.streams.words import FUTURE, Binary, Settings
 from conformance.targets.fleets import in_bytes, playing
 from conformance.targets.inprocess import InProcess
 from conformance.targets.java_streams import Jars, Unanswerable, open_jars
-from conformance.targets.passing import Passing
+from conformance.targets.passing import Passing, PassingTarget
 from conformance.targets.protocol import STREAMS, Claims, Session, Target, TargetInfo
 
 TOPOLOGIES: Final = "topologies"
@@ -24,16 +24,12 @@ LIMITS: Final[Mapping[str, str]] = {TOPOLOGIES: "a release has no words for topo
 """Of a jar in a fleet."""
 
 
-class StreamsJar:
+class StreamsJar(PassingTarget):
     """``java:kafka-streams:RELEASE``: what it is otherwise, and a fleet of its members."""
 
     def __init__(self, target: Target, release: str) -> None:
-        self.name = target.name
-        self._target = target
+        super().__init__(target)
         self._release = release
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._target, name)  # how its program is started: for whoever talks to that himself
 
     def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
         return self._fleet(edition) if role is Role.OPERATOR_TOOL else self._itself(edition, role)

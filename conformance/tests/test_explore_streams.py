@@ -10,11 +10,12 @@ from conformance.apis.streams import shorthand, step_of
 from conformance.core.edition import edition
 from conformance.models.assignment import Topic
 from conformance.models.composed import Event
+from conformance.models.operations import Move, Settle
 from conformance.models.packed import Breach
 from conformance.models.streams.binaries import binary
 from conformance.models.streams.fleet import Fleet
 from conformance.models.streams.happenings import Applied, Died, Happening
-from conformance.models.streams.operations import Event as Operation, Move, Restart, Settle, Start, Stop
+from conformance.models.streams.operations import Event as Operation, Restart, Start, Stop
 from conformance.models.streams.words import (
     NEVER,
     AssignmentInfo,

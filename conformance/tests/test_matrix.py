@@ -43,8 +43,9 @@ from conformance.matrix.scenarios import (
     possible,
     scripts,
 )
+from conformance.models.operations import Move, Settle
 from conformance.models.streams.happenings import Formed, Happening, Rests
-from conformance.models.streams.operations import Deploy, Event, Move, Settle, Start, Stop
+from conformance.models.streams.operations import Deploy, Event, Start, Stop
 from conformance.models.streams.rules import LINES
 from conformance.targets.java import PARTS
 

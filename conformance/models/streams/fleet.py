@@ -22,6 +22,7 @@ from conformance.models.group.words import Sync
 from conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
 from conformance.models.member.words import Given, Lost, Noted, Poll, Revoked, Seen
 from conformance.models.membership import COOPERATIVE, Assigned, Subscription
+from conformance.models.operations import Expire, Lose, Move, Settle
 from conformance.models.rolling import Run, called_by, put_out
 from conformance.models.streams.consumer import Adopted, StreamsConsumer, Threw, memory_of
 from conformance.models.streams.happenings import (
@@ -36,20 +37,7 @@ from conformance.models.streams.happenings import (
     Sent,
     Told,
 )
-from conformance.models.streams.operations import (
-    MEMBERS,
-    OWN,
-    Deploy,
-    Event,
-    Expire,
-    Lose,
-    Move,
-    Restart,
-    Settle,
-    ShutDown,
-    Start,
-    Stop,
-)
+from conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
 from conformance.models.streams.words import FUTURE, SHUTDOWN_REQUESTED, Binary, Misconfigured, Settings
 
 BROKERS: Final = "3.9.2"
@@ -186,16 +174,10 @@ class Fleet:
                 run.crash(member)
             case Restart(member):
                 run.revive(member, run.node(member))
-            case Lose(member):
-                run.move(member, "breaks")
-            case Expire(member):
-                run.expire(run.node(member).id)
+            case Lose() | Expire() | Move() | Settle():
+                run.befall(event)
             case ShutDown(member):
                 shut_down(run, member)
-            case Move(member, moves):
-                run.move_on(member, moves)
-            case Settle():
-                run.settle()
             case _:
                 assert_never(event)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
 from conformance.models.assignment import Topic
+from conformance.models.operations import Expire, Lose, Move, Settle
 from conformance.models.streams.words import Subtopology, Topology
 
 MEMBERS: Final = ("a", "b", "c", "d")
@@ -66,41 +67,10 @@ class Restart:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Lose:
-    """The connection of a member breaks: the request or the answer that is under way never arrives."""
-
-    member: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Expire:
-    """The coordinator hears too late of a member that is alive, and takes it for dead."""
-
-    member: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class ShutDown:
     """A member asks the whole application to shut down: its next subscription says so (2.8 on)."""
 
     member: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A member makes some moves, its requests and answers on their way included, while all others wait."""
-
-    member: str
-    moves: int = 1
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Settle:
-    """Time passes until nothing more happens by itself."""
 
 
 Event: TypeAlias = Deploy | Start | Stop | Restart | Lose | Expire | ShutDown | Move | Settle
