@@ -197,7 +197,7 @@ def test_earlier_releases_lead_with_what_they_have(earlier: Session) -> None:
 def test_the_page_shows_what_is_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    given, printed, _ = re.findall(r"^```json\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    given, printed, *_ = re.findall(r"^```json\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert shown(capsys, monkeypatch, given, "--assignor", "sticky", "--target", name) == (0, printed)
 
 

@@ -53,8 +53,9 @@ NAMED_AT_ONCE: Final = 3
 """The last JoinGroup that is answered in one go."""
 STAGES: Final = 4
 """So many binaries at most are run one after another."""
-MOST_ROUNDS: Final = 9
-"""Generations until a group rests that nothing befalls: three for each of three members that leave to come back."""
+MOST_ROUNDS: Final = 15
+"""Generations until a group rests that nothing befalls: five for each of three members. Where members leave to come
+back (up to 2.5, and in the draft) each forms one without it and one with it; the slowest order takes ten or more."""
 SLIPS: Final = 7
 """The metadata version of 2.6.0: its members stay in the group to subscribe again, and may say the same."""
 NOTHING: Final[Mapping[str, Any]] = {"user_data": None, "owned": (), "generation": -1}
