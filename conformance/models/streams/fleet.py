@@ -201,8 +201,7 @@ def shut_down(run: Run[Happening], member: str) -> None:
     node = node._replace(state=replace(node.state, memory=memory, rejoin=True))
     after, seen = run.cluster.run(node, Poll())
     run.parts[run.index(member)] = after
-    generation = node.state.identity.generation if node.state is not None else -1
-    run.seen += [found for each in seen for found in called(member, generation, each)]
+    run.seen += all_called(member, seen)
 
 
 def process_of(instance: str) -> str:
@@ -231,8 +230,7 @@ class Watcher:
             yield began(cluster, name, after)
         if isinstance(step.cause, Does):
             _, _, seen = cluster.lived(step.index, before, step.cause)
-            for each in seen:
-                yield from called(name, taken_up_in(seen), each)
+            yield from all_called(name, seen)
         if before.state is not None and after.state is None:
             yield Ended(name)
 
@@ -261,6 +259,11 @@ def taken_up_in(seen: Sequence[Seen]) -> int:
     """The generation of an assignment; of a member that has left since, too."""
     adopted = (each.what for each in seen if isinstance(each, Noted))
     return next((each.generation for each in adopted if isinstance(each, Adopted)), -1)
+
+
+def all_called(name: str, seen: Sequence[Seen]) -> Iterator[Happening]:
+    generation = taken_up_in(seen)
+    return (found for each in seen for found in called(name, generation, each))
 
 
 def called(name: str, generation: int, seen: Seen) -> Iterator[Happening]:
