@@ -1,65 +1,201 @@
-"""What a person or the night does; what CI asserts is in tox.ini."""
+"""What a person or the night runs; what CI asserts is in tox.ini and .ci/run."""
 
+import hashlib
+import json
+import re
 import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Final, TypeAlias
 
 import nox
 
-nox.options.sessions = ["jars"]
+nox.options.sessions = ["integration"]
 nox.options.reuse_existing_virtualenvs = True
 
+NIGHT: Final = Path("kipcheck-night")
+"""What the night writes: a folder for each part, with ``done.jsonl``, a line for each unit of work that ended."""
+SEEDS: Final = range(10)
+CLIENTS: Final = (
+    "kafka-python", "aiokafka", "kio", "franz-go", "platformatic-kafka", "java:kafka-clients:4.4.0",
+    "java:kafka-group-coordinator:4.4.0",
+)  # fmt: skip
+
 
 @nox.session
-def jars(session: nox.Session) -> None:
-    """Everything that is compared with released jars, on every release line: needs a JDK, Maven and 400 MB of cache."""
+def integration(session: nox.Session) -> None:
+    """Tests with released jars, real clients, Go, Node, Spark and CI recipes. ``nox -s integration -- -k go``."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "pytest", "-q", "--all-jars", "-m", "jars or all_jars", *session.posargs,
-                env={"KIPCHECK_REQUIRE": "jars"})
+    session.run("python", "-m", "pytest", "-n", "2", "-q", "--tier", "integration", *session.posargs)
+
+
+# ---- the night
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A command of a part. A part that was cut off goes on with its first unit that did not end."""
+
+    name: str
+    command: tuple[str, ...]
+    codes: tuple[int, ...] = (0,)
+    """Exit codes with which it succeeds."""
+    requires: str = ""
+    """Words of KIPCHECK_REQUIRE: what a test may not be skipped for."""
+    every_time: bool = False
+    """Is it run although it ended well before? A command that resumes by itself is."""
+
+
+Part: TypeAlias = Callable[[nox.Session, bool], Iterator[Unit]]
+"""The units of a part, for a session, and whether it may take long."""
 
 
 @nox.session
-def faults(session: nox.Session) -> None:
-    """The drills of campaigns that take long: what is killed, hangs, fills the disk, and comes back all the same."""
+def nightly(session: nox.Session) -> None:
+    """All that takes long, in parts: ``nox -s nightly -- jars seeds``; without a name all of them, one after the other.
+
+    A part that was cut off goes on where it was, as long as the sources are the same: ``-- --anew`` begins again.
+    ``-- --long`` lifts the limit of 30 minutes on the campaign.
+    """
+    wanted = [each for each in session.posargs if not each.startswith("--")] or [*PARTS]
+    options = {each for each in session.posargs if each.startswith("--")}
+    if unknown := [*(set(wanted) - set(PARTS)), *(options - {"--long", "--anew"})]:
+        session.error(f"{', '.join(unknown)}: no part or option has this name; parts are {', '.join(PARTS)}")
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "pytest", "-q", "--faults", "-m", "faults", *session.posargs,
-                env={"KIPCHECK_REQUIRE": "spark"})
+    failed = []
+    for part in wanted:
+        if "--anew" in options:
+            shutil.rmtree(NIGHT / part, ignore_errors=True)
+        failed += _play(session, part, list(PARTS[part](session, "--long" in options)))
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
-@nox.session
-def campaign(session: nox.Session) -> None:
-    """The night's campaign: the gate's checks with kafka-python, conversations of groups with Kafka's own coordinator.
+def _play(session: nox.Session, part: str, units: list[Unit]) -> list[str]:
+    """The names of the units that failed. What ended well on the same sources is not run again."""
+    folder = NIGHT / part
+    folder.mkdir(parents=True, exist_ok=True)
+    record, sources = folder / "done.jsonl", _sources(session)
+    before = [json.loads(line) for line in record.read_text("utf-8").splitlines()] if record.is_file() else []
+    done = {each["unit"] for each in before if each["sources"] == sources}
+    failed = []
+    for number, unit in enumerate(units, 1):
+        about = f"{part} {number}/{len(units)} {unit.name}"
+        if unit.name in done and not unit.every_time:
+            session.log(f"{about}: ended well before; --anew runs it again")
+            continue
+        begun = time.monotonic()
+        ended = _run(session, unit, folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', unit.name)}.log")
+        seconds = round(time.monotonic() - begun)
+        session.log(f"{about}: {'ended well' if ended else 'FAILED'} after {seconds} s")
+        if not ended:
+            failed.append(f"{part} {unit.name}")
+            continue
+        with record.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"unit": unit.name, "seconds": seconds, "sources": sources}) + "\n")
+    return failed
 
-    It begins with the corpus of the night before, and says what is new since. ``nox -s campaign -- --budget 10m``.
+
+def _run(session: nox.Session, unit: Unit, log: Path) -> bool:
+    """The output goes to ``log``; its last lines are shown. A part that is interrupted leaves no record of the unit."""
+    session.log(f"{' '.join(unit.command)} > {log}")
+    with log.open("w", encoding="utf-8") as file:
+        try:
+            session.run(*unit.command, stdout=file, stderr=file, success_codes=unit.codes, log=False,
+                        env={"KIPCHECK_REQUIRE": unit.requires})
+            ended = True
+        except nox.command.CommandFailed:
+            ended = False
+    lines = log.read_text("utf-8", errors="replace").splitlines()
+    for line in lines[-3 if ended else -40:]:
+        session.log(f"  {line}")
+    return ended
+
+
+def _sources(session: nox.Session) -> str:
+    """Of the commit and of what was changed since: a result counts for these sources alone."""
+    state = [session.run("git", *asked, external=True, silent=True, log=False)
+             for asked in (("rev-parse", "HEAD"), ("diff", "HEAD"))]  # fmt: skip
+    return hashlib.sha256("".join(map(str, state)).encode()).hexdigest()[:16]
+
+
+def _of_tier(tier: str, requires: str = "") -> Part:
+    """The test files of a tier, each a unit."""
+
+    def units(session: nox.Session, long: bool) -> Iterator[Unit]:
+        asked = ["python", "-m", "pytest", "-q", "-n", "0", "--tier", tier]
+        listed = str(session.run(*asked, "--collect-only", silent=True, log=False))
+        for file in dict.fromkeys(re.findall(r"^(\S+?\.py)::", listed, re.MULTILINE)):
+            yield Unit(Path(file).stem, (*asked, "-n", "2", file), requires=requires)
+
+    return units
+
+
+def _seeds(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """Each client with each seed. At seed 0 its known list holds; at others new failures (1, 5) are results."""
+    for client in CLIENTS:
+        name = client.removesuffix(":4.4.0").replace(":", "-")
+        listed = Path("conformance/targets/known", f"{name}.toml").is_file()
+        for seed in SEEDS:
+            out = str(NIGHT / "seeds" / f"{name}-{seed}")
+            command = ("kipcheck", "run", "--target", client, "--known", "default", "--seed", str(seed), "--out", out)
+            yield Unit(f"{client} seed {seed}", command, (0,) if listed and seed == 0 else (0, 1, 5))
+
+
+def _mutants(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """Every mutant with all checks of its family, and the tests that want its least case."""
+    yield from _of_tier("mutants")(session, long)
+    checks = str(session.run("kipcheck", "checks", silent=True, log=False))
+    for family in dict.fromkeys(re.findall(r"^([a-z-]+)/", checks, re.MULTILINE)):
+        yield Unit(f"{family} with all checks", ("kipcheck", "vices", "--check", f"{family}/*"))
+
+
+def _matrix(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """Upgrades of Streams groups from each release to each other one; cells that were played are kept in the cache."""
+    yield Unit("matrix", ("kipcheck", "matrix", "--out", str(NIGHT / "matrix" / "out"), *(["--full"] if long else [])))
+
+
+def _campaign(session: nox.Session, long: bool) -> Iterator[Unit]:
+    """The gate's checks with kafka-python, conversations of groups with Kafka's own coordinator.
+
+    It begins with the corpus of the night before, and reports what is new since. One that was cut off is resumed.
     """
-    session.install("-e", ".[spark]")
-    tonight, last = Path("kipcheck-night"), Path("kipcheck-night-before")
-    if (tonight / "ledger.jsonl").is_file():
-        shutil.rmtree(last, ignore_errors=True)
-        tonight.rename(last)
-    asked = ["--target", "kafka-python", "--target", "java:kafka-group-coordinator:4.4.0", "--known", "default",
-             "--budget", "8h", "--seed", str(date.today().toordinal()), "--out", str(tonight)]
-    if (last / "corpus").is_dir():
-        asked += ["--corpus", str(last)]
-    ended = {0: "conformant", 1: "failures", 5: "stale expectations"}
-    session.run("kipcheck", "campaign", *asked, *session.posargs, success_codes=[*ended])
-    against = ["--against", str(last)] if (last / "ledger.jsonl").is_file() else []
-    session.run("kipcheck", "triage", str(tonight), *against)
+    tonight, last = NIGHT / "campaign" / "out", NIGHT / "campaign" / "before"
+    budget = ("--budget", "8h" if long else "30m")
+    manifest = tonight / "manifest.json"
+    if manifest.is_file() and not json.loads(manifest.read_text("utf-8"))["complete"]:
+        yield Unit("campaign", ("kipcheck", "campaign", "--resume", str(tonight), *budget), (0, 1, 5), every_time=True)
+    else:
+        if manifest.is_file():
+            shutil.rmtree(last, ignore_errors=True)
+            tonight.rename(last)
+        begin = ("--corpus", str(last)) if (last / "corpus").is_dir() else ()
+        targets = ("--target", "kafka-python", "--target", "java:kafka-group-coordinator:4.4.0", "--known", "default")
+        settings = (*budget, "--seed", str(date.today().toordinal()), "--out", str(tonight), *begin)
+        yield Unit("campaign", ("kipcheck", "campaign", *targets, *settings), (0, 1, 5), every_time=True)
+    against = ("--against", str(last)) if (last / "ledger.jsonl").is_file() else ()
+    yield Unit("triage", ("kipcheck", "triage", str(tonight), *against), (0, 1), every_time=True)
 
 
-@nox.session
-def matrix(session: nox.Session) -> None:
-    """Upgrades of Streams groups from each release to each other one, with all released jars: needs a JDK and Maven.
+PARTS: Final[dict[str, Part]] = {
+    "jars": _of_tier("jars", "jars"),
+    "seeds": _seeds,
+    "mutants": _mutants,
+    "matrix": _matrix,
+    "faults": _of_tier("faults", "spark"),
+    "campaign": _campaign,
+}
 
-    ``nox -s matrix -- --full``; ``-- --predict conformance/matrix/predictions.json`` writes anew what is foretold.
-    """
-    session.install("-e", ".")
-    session.run("kipcheck", "matrix", *(session.posargs or ["--out", "kipcheck-matrix"]))
+
+# ---- by hand
 
 
 @nox.session
 def golden(session: nox.Session) -> None:
-    """Make the golden vectors anew from the jars, and say what changed."""
+    """Make the golden vectors anew from the jars, and show what changed."""
     session.install("-e", ".")
     session.run("python", "-m", "golden.make", *session.posargs)
 

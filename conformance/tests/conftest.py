@@ -1,9 +1,14 @@
-"""Which tests run: those that need a JDK and jars, Go or Node are skipped where there are none, with the reason, or
-fail where they are required.
+"""Which tests run, and for how long: tiers by marker, a limit for each test, and a skip where a tool is missing.
+
+Without an option the default tier runs: the tests without a marker of another tier. ``nox -s integration`` and the
+parts of ``nox -s nightly`` run the others. A test that needs a JDK and jars, Go, Node or Spark is skipped with the
+reason where these are missing, or fails where they are required.
 """
 
 import os
-from collections.abc import Generator, Iterator
+import signal
+from collections.abc import Collection, Generator, Iterator
+from typing import Final
 
 import pytest
 
@@ -25,17 +30,56 @@ ORACLES = {
 """Together they know every version: the last release with the old ones, and the newest of each artifact."""
 
 
+TIERS: Final = ("default", "integration", "jars", "mutants", "faults")
+"""What ``--tier`` takes. The last three are parts of ``nox -s nightly``; ``jars`` runs all tests that ask jars."""
+LIMIT_S: Final = 120
+"""Of a test in the default tier: [tool.pytest.ini_options] sets it. A slower test belongs to a later tier."""
+LATER_LIMIT_S: Final = 900
+"""Of a test in a later tier that has no ``timeout`` mark of its own."""
+
+
+def tiers_of(markers: Collection[str]) -> frozenset[str]:
+    """The tiers of a test with these markers."""
+    night = {"all_jars": "jars", "mutants": "mutants", "faults": "faults"}
+    found = {tier for marker, tier in night.items() if marker in markers}
+    if "jars" in markers:
+        found.add("jars")
+    if not any(marker in markers for marker in night):
+        needs = any(marker in markers for marker in NEEDS) and "default" not in markers
+        found.add("integration" if needs or "integration" in markers else "default")
+    return frozenset(found)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all-jars", action="store_true", help="run the tests on every release line too")
-    parser.addoption("--faults", action="store_true", help="run the slow drills of campaigns too")
+    parser.addoption("--tier", choices=(*TIERS, "all"), default="default", help="which tests to run (default: default)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # A shell without job control starts background jobs with SIGINT ignored; tests that interrupt kipcheck, and all
+    # processes that they start, need the usual handler.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    unasked = [marker for marker in ("all_jars", "faults") if not config.getoption(f"--{marker.replace('_', '-')}")]
-    left = [item for item in items if any(item.get_closest_marker(marker) for marker in unasked)]
+    tier = config.getoption("--tier")
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        tiers = tiers_of({each.name for each in item.iter_markers()})
+        _limit(item, tiers)
+        (kept if tier == "all" or tier in tiers else left).append(item)
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in left]
+        items[:] = kept
+
+
+def _limit(item: pytest.Item, tiers: frozenset[str]) -> None:
+    own = item.get_closest_marker("timeout")
+    if "default" in tiers:
+        if own is not None and own.args[0] > LIMIT_S:
+            raise pytest.UsageError(f"{item.nodeid}: a limit of {own.args[0]} s needs the marker of a later tier")
+    elif own is None:
+        item.add_marker(pytest.mark.timeout(LATER_LIMIT_S))
 
 
 @pytest.hookimpl(wrapper=True)

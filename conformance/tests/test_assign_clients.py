@@ -20,6 +20,8 @@ from conformance.targets import environments
 from conformance.targets.protocol import Session
 from conformance.targets.roll import target
 
+pytestmark = pytest.mark.integration
+
 ASSIGNORS = {
     "kafka-python": ("range", "roundrobin", "sticky", "cooperative-sticky"),
     "aiokafka": ("range", "roundrobin", "sticky"),

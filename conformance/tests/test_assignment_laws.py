@@ -2,11 +2,9 @@
 
 import re
 from importlib.resources import files
-from typing import Any
 
 import pytest
 
-from conformance.apis.assignment import shorthand
 from conformance.checks import CHECKS
 from conformance.checks.assignment import shown
 from conformance.core.case import Case, Role
@@ -14,44 +12,10 @@ from conformance.core.history import Died, History, Observation, Op, Refused, Re
 from conformance.core.verdict import Grade, Result
 from conformance.gist import gist
 from conformance.runner import judge
-from conformance.targets import roll
-from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
-from conformance.targets.session import Limits
-from conformance.tests.assigned import CHECKED, LEADING, answered, case, held, member_writes, said
-from conformance.work import Unit, Worker, shrunk
+from conformance.tests.assigned import CHECKED, LEADING, answered, member_writes, said
 
 LEADERS = {name: vice for name, vice in VICES.items() if vice.check in CHECKED}
-FOUND_WITHIN = 80
-"""Values: no more are drawn for any vice, though checks draw up to 600."""
-QUICK = Limits(cpu_s=0.3, batch_s=20)
-ALIVE = {name: vice for name, vice in LEADERS.items() if not vice.deadly}
-
-
-def found(name: str) -> tuple[Worker, Any]:
-    vice = LEADERS[name]
-    worker = Worker(name, InProcess(vice.made()))
-    findings = worker.hold(Unit(name, "apache", vice.check, vice.subject, None, 0, FOUND_WITHIN)).findings
-    return worker, next(each for each in findings if each.invariant == vice.invariant)
-
-
-@pytest.mark.parametrize("name", ALIVE)
-def test_each_vice_is_found_in_time_and_shrunk_to_its_least_case(name: str) -> None:
-    worker, finding = found(name)
-    least = shrunk(worker, finding)
-    assert least is not None, "run alone the case does not fail"
-    assert shorthand(least.case.steps) == ALIVE[name].least
-    broken = [each.invariant for each in judge(held(Reference(), least.case), LEADING.values()) if each.violations]
-    assert not broken, "the reference breaks it too"
-
-
-def test_a_leader_that_walks_for_ever_is_found_too() -> None:
-    (name,) = LEADERS.keys() - ALIVE.keys()
-    least = LEADERS[name].least
-    assert isinstance(least, str)
-    with roll.target(f"miniature/{name}", QUICK).open("apache", Role.LEADER) as session:
-        ((answer,),) = session.hold([case(least)])
-    assert isinstance(answer, Died) and answer.cause == "timeout"
 
 
 def test_every_law_has_a_vice_and_is_asked_by_a_check() -> None:

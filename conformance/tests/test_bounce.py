@@ -20,7 +20,6 @@ from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.players import players
 from conformance.targets.protocol import BOUNCE, Adapter
-from conformance.vices import subject_of
 from strategies.bounce import PLANS, bounces, streams
 from strategies.parse import belongs
 
@@ -192,33 +191,6 @@ def test_there_is_something_to_upgrade_to_from_2_4_on_and_in_the_draft() -> None
 
 
 # Planted defects
-
-
-def text_of(name: str) -> str:
-    least = UPGRADERS[name].least
-    assert isinstance(least, str)
-    return least
-
-
-@pytest.mark.parametrize("name", UPGRADERS)
-def test_the_least_case_is_one_and_no_step_can_be_left_out(name: str) -> None:
-    vice, steps = UPGRADERS[name], text_of(name).split("; ")
-    where = subject_of(vice).edition
-    without = ["; ".join(steps[:n] + steps[n + 1 :]) for n in range(len(steps))]
-    whole, *parts = held(vice.made(), where, text_of(name), *without)
-    first = broken(whole)[vice.invariant].violations[0]
-    for text, each in zip(without, parts, strict=True):
-        found = broken(each).get(vice.invariant)
-        assert found is None or found.violations[0].shape != first.shape, text
-    assert not broken(played(where, text_of(name)))
-
-
-@pytest.mark.parametrize("name", ["forgets-the-last", "wants-the-same-assignors", "tells-nobody", "leads-first-come"])
-def test_a_vice_is_found_among_the_first_cases(name: str) -> None:
-    vice = UPGRADERS[name]
-    where = subject_of(vice).edition
-    histories = held(vice.made(), where, *(shorthand(each.steps) for each in cases(where, vice.check, 4)))
-    assert any(vice.invariant in broken(each) for each in histories)
 
 
 def test_every_invariant_has_a_vice_and_a_check() -> None:

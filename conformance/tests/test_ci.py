@@ -17,6 +17,8 @@ import yaml  # type: ignore[import-untyped]
 
 from conformance.core.ledger import read
 
+pytestmark = pytest.mark.integration
+
 CI = Path(str(files("conformance"))) / "docs" / "ci"
 
 

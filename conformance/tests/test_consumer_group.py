@@ -12,11 +12,10 @@ from conformance.core.verdict import Result
 from conformance.invariants.registry import all_invariants
 from conformance.models.consumer_group import Beat, ConsumerGroup, Pass, Says
 from conformance.runner import converse, judge
-from conformance.targets.inprocess import Afresh, InProcess, Reference
+from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.players import players
 from conformance.targets.protocol import CONSUMER_GROUP, Adapter, operation
-from conformance.work import Unit, Worker, shrunk
 from strategies.consumer_group import CONSUMER_GROUPS
 from strategies.parse import belongs
 
@@ -109,31 +108,6 @@ def test_whatever_is_drawn_is_declared_and_enabled_events_are_accepted() -> None
             state = machine.step(state, event_of(each)).state
     assert not refused
     assert total > 5_000
-
-
-@pytest.mark.parametrize("name", PLANTED)
-def test_each_vice_is_found_in_time_and_shrunk(name: str) -> None:
-    vice = PLANTED[name]
-    assert isinstance(vice.least, str)
-    wanted = next(each for each in OURS if each.id == vice.invariant)
-    with Worker(name, Afresh(name, vice.made)) as worker:
-        found = worker.first(Unit(name, "apache", vice.check, vice.subject, None, 0, None), wanted)
-        assert found is not None
-        least = shrunk(worker, found)
-    assert least is not None
-    assert shorthand(least.case.steps) == vice.least
-
-
-@pytest.mark.parametrize("name", PLANTED)
-def test_the_least_case_is_one_no_step_can_be_left_out_and_the_reference_passes_it(name: str) -> None:
-    vice = PLANTED[name]
-    assert isinstance(vice.least, str)
-    assert vice.invariant in broken(held(vice.made(), vice.least))
-    assert not broken(held(Reference(), vice.least))
-    steps = vice.least.split("; ")
-    for left_out in range(len(steps)):
-        fewer = "; ".join(steps[:left_out] + steps[left_out + 1 :])
-        assert not fewer or vice.invariant not in broken(held(vice.made(), fewer)), fewer
 
 
 def broken(history: History) -> set[str]:

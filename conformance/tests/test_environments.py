@@ -14,6 +14,8 @@ from conformance.targets.entries import roll
 from conformance.targets.protocol import Unavailable
 from conformance.targets.roll import target, targets_table
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

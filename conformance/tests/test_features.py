@@ -20,13 +20,12 @@ from conformance.invariants.registry import all_invariants
 from conformance.models.explore import explore
 from conformance.models.features import STIMULI, BrokerUp, Event, FeatureController, State, Update
 from conformance.runner import converse, judge
-from conformance.targets.inprocess import Afresh, InProcess, Reference
+from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.miniatures.controller import Playing
 from conformance.targets.players import features
 from conformance.targets.protocol import Adapter, observed, operation
 from conformance.targets.roll import target
-from conformance.work import Unit, Worker, shrunk
 from strategies.as_hypothesis import strategy
 from strategies.features import FEATURE_UPDATES
 from strategies.parse import belongs
@@ -163,30 +162,6 @@ def test_some_conversations_do_without_some_verbs() -> None:
     assert {("restart" in verbs, "broker-down" in verbs) for verbs in swarms} == {
         (left, right) for left in (False, True) for right in (False, True)
     }
-
-
-@pytest.mark.parametrize("name", CONTROLLERS)
-def test_each_vice_is_found_in_time_and_shrunk(name: str) -> None:
-    vice = CONTROLLERS[name]
-    assert isinstance(vice.least, str)
-    check = CHECKS[vice.check]
-    assert check.values <= FOUND_WITHIN
-    with Worker(name, Afresh(name, vice.made)) as worker:
-        findings = worker.hold(Unit(name, "kip-584", vice.check, vice.subject, None, 0, None)).findings
-        found = next(each for each in findings if each.invariant == vice.invariant)
-        least = shrunk(worker, found)
-    assert least is not None
-    assert len(least.case.steps) == len(spoken(vice.least)), shorthand(least.case.steps)
-
-
-@pytest.mark.parametrize("name", CONTROLLERS)
-def test_the_least_case_is_one_and_its_reference_passes_it(name: str) -> None:
-    vice = CONTROLLERS[name]
-    assert isinstance(vice.least, str)
-    case = conversation(vice.least)
-    broken = [each for each in judge(held(vice.made(), case), OURS) if each.result is Result.FAIL]
-    assert vice.invariant in {each.invariant for each in broken}
-    assert not [each for each in judge(held(Reference(), case), OURS) if each.result is not Result.PASS]
 
 
 def test_every_invariant_has_a_vice_and_a_check() -> None:

@@ -42,6 +42,7 @@ def marked(path: Path) -> Any:
     return pytest.param(path, id=path.stem, marks=marks)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("path", [marked(path) for path in PAGES])
 def test_a_reproduction_needs_only_the_release_and_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
     page = path.read_text("utf-8")

@@ -150,6 +150,7 @@ def newest() -> Iterator[Session]:
 
 
 @pytest.mark.jars
+@pytest.mark.default
 def test_conversations_go_as_with_the_newest_released_coordinator(newest: Session) -> None:
     assert not parted(newest, NEWEST, 100)
 
@@ -212,6 +213,7 @@ def test_a_conversation_goes_the_same_way_each_time(newest: Session) -> None:
 
 
 @pytest.mark.jars
+@pytest.mark.default
 def test_it_says_what_it_plays(newest: Session) -> None:
     assert newest.info.roles == {Role.CODEC, Role.COORDINATOR}
     assert newest.info.claims.machines == ("group", "consumer-group")

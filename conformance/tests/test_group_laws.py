@@ -17,20 +17,15 @@ from conformance.invariants.group_reading import reading
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
 from conformance.targets.coordinating import Coordinating, DraftCoordinating
-from conformance.targets.inprocess import Afresh, InProcess
+from conformance.targets.inprocess import InProcess
 from conformance.targets.miniatures import VICES
 from conformance.targets.miniatures.planted import Vice
 from conformance.targets.protocol import GROUP, Adapter
 from conformance.vices import subject_of
-from conformance.work import Unit, Worker, shrunk
 from strategies.group_talk import group_conversations
 
 PLANTED = {name: vice for name, vice in VICES.items() if vice.subject == GROUP}
-SHOWN = [name for name, vice in PLANTED.items() if isinstance(vice.least, str)]
-"""What the least case of the others is, is a matter of chance."""
 OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
-QUICK = ("leaps-over", "takes-twins")
-"""The others are found in the same way, which takes a while: ``kipcheck vices --check 'group/*'``."""
 
 
 def case(text: str, edition: str = "apache") -> Case:
@@ -57,28 +52,6 @@ def least(name: str) -> tuple[Vice, Case]:
     vice = PLANTED[name]
     assert isinstance(vice.least, str)
     return vice, case(vice.least, subject_of(vice).edition)
-
-
-@pytest.mark.parametrize("name", SHOWN)
-def test_the_least_case_breaks_the_law_without_a_step_too_many(name: str) -> None:
-    vice, found = least(name)
-    assert vice.invariant in broken(held(vice.made(), found))
-    assert not broken(held(sound(found.edition), found))
-    for left_out in range(len(found.steps)):
-        fewer = replace(found, steps=(*found.steps[:left_out], *found.steps[left_out + 1 :]))
-        if fewer.steps:
-            assert vice.invariant not in broken(held(vice.made(), fewer)), shorthand(fewer.steps)
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_a_vice_is_found_by_its_check_and_shrunk(name: str) -> None:
-    vice, found = least(name)
-    unit = Unit(name, found.edition, vice.check, vice.subject, None, 0, 12)
-    with Worker(name, Afresh(name, vice.made)) as worker:
-        finding = next(each for each in worker.hold(unit).findings if each.invariant == vice.invariant)
-        smallest = shrunk(worker, finding)
-    assert smallest is not None
-    assert len(smallest.case.steps) <= len(found.steps), shorthand(smallest.case.steps)
 
 
 def test_every_law_has_a_vice_and_a_check() -> None:

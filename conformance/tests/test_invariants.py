@@ -3,7 +3,6 @@
 
 import pytest
 
-from conformance.checks import CHECKS
 from conformance.core.case import Case, Role, step
 from conformance.core.history import (
     Died,
@@ -20,52 +19,6 @@ from conformance.invariants.readings import difference
 from conformance.invariants.registry import all_invariants
 from conformance.invariants.wire import words
 from conformance.runner import judge
-from conformance.targets.inprocess import InProcess
-from conformance.targets.miniatures import VICES, Vice
-from conformance.targets.protocol import Target
-from conformance.targets.roll import target
-from conformance.targets.testee import Limits
-from conformance.vices import subject_of
-from conformance.work import Finding, Unit, Worker, shrunk
-
-QUICK = Limits(cpu_s=0.3, batch_s=20)
-
-
-def held(name: str, made: Target, vice: Vice) -> tuple[list[Finding], Worker]:
-    worker = Worker(name, made)
-    # What is deadly costs a process for each case that finds it, and has to be found with the first value.
-    edition, values = subject_of(vice).edition, 1 if vice.deadly else None
-    unit = Unit(name, edition, vice.check, vice.subject, vice.version, 0, values)
-    return worker.hold(unit).findings, worker
-
-
-def shown(finding: Finding) -> object:
-    step = finding.case.steps[finding.violation.at[-1]]
-    return step.body["hex"] if "hex" in step.body else step.body["value"]
-
-
-CODECS = [name for name, vice in VICES.items() if CHECKS[vice.check].role is Role.CODEC]
-
-
-@pytest.mark.parametrize("name", CODECS)
-def test_each_vice_is_caught_by_its_own_invariant_in_its_least_case(name: str) -> None:
-    vice = VICES[name]
-    made = target(f"miniature/{name}", QUICK) if vice.deadly or vice.remembers else InProcess(vice.made())
-    findings, worker = held(name, made, vice)
-    try:
-        assert {each.invariant for each in findings} == {vice.invariant}
-        least = shrunk(worker, findings[0])
-    finally:
-        worker.close()
-    assert least is not None, "run alone the case does not fail"
-    if vice.least is not ...:
-        assert shown(least) == vice.least
-
-
-def test_every_invariant_and_every_check_has_a_vice() -> None:
-    for role in {check.role for check in CHECKS.values()}:
-        assert {each.id for each in all_invariants(role)} <= {each.invariant for each in VICES.values()}
-    assert set(CHECKS) == {each.check for each in VICES.values()}
 
 
 @pytest.mark.parametrize(

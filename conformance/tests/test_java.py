@@ -15,6 +15,8 @@ from conformance.targets import java
 from conformance.targets.java import JavaCodec, Order, coordinates, judge_of, parts, program, sources
 from conformance.targets.pipe import Ended
 
+pytestmark = pytest.mark.integration
+
 MISBEHAVING = """
 package org.apache.kafka.clients.consumer;
 

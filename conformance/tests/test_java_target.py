@@ -20,6 +20,8 @@ from conformance.targets.testee import Limits, Testee as Program
 from conformance.values import extreme
 from conformance.wire.schema import messages, spec
 
+pytestmark = pytest.mark.integration
+
 CLIENTS = {
     "0.10.0.1": {"JoinGroupRequest": (0, 0), "ConsumerProtocolSubscription": (0, 0), "RequestHeader": (1, 1)},
     "1.1.1": {"JoinGroupRequest": (0, 2), "ConsumerProtocolSubscription": (0, 0), "StickyAssignorUserData": (0, 0)},

@@ -12,6 +12,8 @@ from conformance.gate import Options, run
 from conformance.known_lists import everything
 from conformance.targets.roll import installed
 
+pytestmark = pytest.mark.integration
+
 SHIPPED = {"kafka-python": "3.0.12", "aiokafka": "0.14.0", "kio": "0.6.5"}
 CHECKS, MESSAGES = ("wire/prefixes", "wire/unknown-tags"), ("HeartbeatRequest", "ResponseHeader")
 PART = Options(checks=CHECKS, messages=MESSAGES, workers=1)

@@ -10,8 +10,6 @@ import pytest
 
 from conformance.apis.member import ANSWERS, EVENTS, action_of, answer_of, event_of, rules_of, step_of
 from conformance.apis.member_shorthand import shorthand, spoken
-from conformance.checks import CHECKS
-from conformance.checks.declared import Sample
 from conformance.checks.member import DRAFT_MEMBER, MEMBER, MEMBER_CHECKS, WORDING
 from conformance.core.case import Case, Role, step
 from conformance.core.edition import edition
@@ -35,17 +33,12 @@ from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.miniatures.member import JoinsWithAll
 from conformance.targets.protocol import MEMBER as MACHINE, Adapter, observed, operation
-from conformance.vices import subject_of
 from strategies.member_talk import conversations
 from strategies.parse import belongs
 
 OURS = [each for each in all_invariants(Role.MEMBER) if each.id.startswith("member/")]
 BY_ID = {each.id: each for each in OURS}
 THEIRS = {name: vice for name, vice in VICES.items() if vice.subject == MACHINE}
-FOUND_WITHIN = 40
-"""Cases: so many of its check find a vice; it draws many more."""
-LATE = {"prepares-once", "answers-a-late-join", "never-waits", "calls-passing-failed"}
-"""What takes up to twice as many is left to ``kipcheck vices``: here its least case has to do."""
 OLD_AND_NEW = ("apache", "kip-429", "apache@3.3.1", "apache@2.7.0", "apache@2.4.1", "apache@2.3.1", "apache@1.1.1")
 TIMELY = "open range; subscribe t; poll; joined 1; synced t:0; poll"
 """A member that owns something."""
@@ -418,46 +411,6 @@ def broken(history: History) -> dict[str, str]:
 def test_whatever_is_said_to_the_reference_it_keeps_every_law(edition_name: str) -> None:
     for case in drawn(edition_name, 40 if edition_name == "apache" else 10):
         assert broken(held(Belonging(), case)) == {}, shorthand(case.steps)
-
-
-@pytest.mark.parametrize("name", THEIRS)
-def test_the_least_case_of_a_vice_is_least_and_its_reference_passes_it(name: str) -> None:
-    vice = THEIRS[name]
-    assert isinstance(vice.least, str)
-    edition_name, law, steps = subject_of(vice).edition, BY_ID[vice.invariant], spoken(vice.least)
-
-    def shows(*steps: Any) -> bool:
-        return any(law.search(held(vice.made(), Case(vice.check, edition_name, Role.MEMBER, steps))))
-
-    assert shows(*steps)
-    # Without a shape, failures could not be told apart.
-    case = Case(vice.check, edition_name, Role.MEMBER, steps)
-    assert all(violation.shape for violation in law.search(held(vice.made(), case)))
-    assert not [k for k in range(len(steps)) if shows(*steps[:k], *steps[k + 1 :])]
-    assert broken(held(Belonging(), Case(vice.check, edition_name, Role.MEMBER, steps))) == {}
-
-
-SAMPLES: dict[str, tuple[Iterator[Sample], list[Case]]] = {}
-"""By check: what is still to be drawn, and what was."""
-
-
-def samples(check: str, edition_name: str) -> Iterator[Case]:
-    """What the check begins with: drawn once, and no more than is looked at."""
-    declared = CHECKS[check]
-    (subject,) = declared.family.subjects(edition_name)
-    more, known = SAMPLES.setdefault(check, (declared.samples(subject, 0, FOUND_WITHIN), []))
-    yield from known
-    for each in more:
-        known.append(each.case)
-        yield each.case
-
-
-@pytest.mark.parametrize("name", [name for name in THEIRS if name not in LATE])
-def test_each_vice_is_found_in_time(name: str) -> None:
-    vice = THEIRS[name]
-    law, adapter = BY_ID[vice.invariant], vice.made()
-    assert CHECKS[vice.check].values >= FOUND_WITHIN
-    assert any(any(law.search(held(adapter, case))) for case in samples(vice.check, subject_of(vice).edition))
 
 
 def test_every_law_has_a_vice_and_a_check() -> None:

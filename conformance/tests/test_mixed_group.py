@@ -10,11 +10,10 @@ from conformance.core.case import Case, Role
 from conformance.models.assignment import Topic
 from conformance.models.membership import V0, V1, Assigned, Subscription
 from conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
-from conformance.runner import judge
 from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.tests.assigned import DRAFTED, MIXING, answered, case, held, said, step_of
-from conformance.work import Unit, Worker, shrunk
+from conformance.work import Unit, Worker
 
 TOPICS = (Topic("t", 4),)
 NOTHING = Assigned(error=INCOMPATIBLE)
@@ -90,26 +89,12 @@ def test_nobody_gets_nothing() -> None:
 # The check, and who breaks its laws
 
 SPOILED = {name: vice for name, vice in VICES.items() if vice.check in DRAFTED}
-FOUND_WITHIN = 20
-"""Values."""
 
 
 def reference() -> Reference:
     found = Reference()
     assert found.configure("kip-429") is None
     return found
-
-
-@pytest.mark.parametrize("name", SPOILED)
-def test_each_vice_is_found_in_time_and_shrunk_to_its_least_case(name: str) -> None:
-    vice = SPOILED[name]
-    worker = Worker(name, InProcess(vice.made()))
-    findings = worker.hold(Unit(name, "kip-429", vice.check, DRAFT, None, 0, FOUND_WITHIN)).findings
-    least = shrunk(worker, next(each for each in findings if each.invariant == vice.invariant))
-    assert least is not None, "run alone the case does not fail"
-    assert shorthand(least.case.steps) == vice.least
-    history = held(reference(), Case("test", "kip-429", Role.LEADER, least.case.steps))
-    assert not [each.invariant for each in judge(history, MIXING.values()) if each.violations]
 
 
 def test_every_law_has_a_vice_and_is_asked_by_the_check() -> None:
