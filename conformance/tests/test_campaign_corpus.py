@@ -22,6 +22,7 @@ from conformance.campaign.values import loaded, plain_text, value_of
 from conformance.checks import CHECKS
 from conformance.core.case import Case
 from conformance.inputs import INDEX
+from conformance.tests.looped import for_each
 from conformance.wire import layout
 
 # ---- values as text
@@ -79,7 +80,7 @@ def test_a_value_that_is_no_longer_declared_is_told_with_the_place() -> None:
         value_of(node, "{}")
 
 
-@pytest.mark.parametrize("id", [id for id, check in CHECKS.items() if check.values])
+@for_each([id for id, check in CHECKS.items() if check.values])
 def test_what_checks_draw_goes_there_and_back(id: str) -> None:
     check = CHECKS[id]
     subjects = [each for each in check.family.subjects("apache") if check.about(each)]

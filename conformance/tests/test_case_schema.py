@@ -18,6 +18,7 @@ from conformance.gate import Options
 from conformance.targets.inprocess import InProcess
 from conformance.targets.miniatures import VICES
 from conformance.targets.protocol import Target
+from conformance.tests.looped import for_each
 from conformance.vices import subject_of
 
 CASE = "urn:kipcheck:case:1"
@@ -73,8 +74,8 @@ def test_what_a_run_files_belongs_to_the_schema_in_every_role(
         assert Case.of(failure["case"]).plain == failure["case"]
 
 
-@pytest.mark.parametrize("id", CHECKS)
-def test_every_case_of_every_check_belongs_to_the_schema(schema: Schema, id: str) -> None:
+@for_each(CHECKS)
+def test_every_case_of_every_check_belongs_to_the_schema(id: str, schema: Schema) -> None:
     check = CHECKS[id]
     validator = schema("case")
     wanted = next(each for each in VICES.values() if each.check == id)

@@ -15,6 +15,7 @@ import pytest
 
 from conformance.core.edition import EDITIONS
 from conformance.tests.drawn import damaged, value as drawn
+from conformance.tests.looped import for_each
 from conformance.wire import layout
 from conformance.wire.codec import Codec, compile_codec
 from conformance.wire.errors import Refused
@@ -194,7 +195,7 @@ def test_uuids_made_the_quick_way_are_the_same() -> None:
 # Every message at every version
 
 
-@pytest.mark.parametrize("found", [*ALL, FUTURE], ids=lambda each: f"{each.edition}-{each}".replace(" ", "-"))
+@for_each([*ALL, FUTURE])
 def test_every_version_comes_back(found: Layout) -> None:
     luck = random.Random(str(found))
     for _ in range(8):

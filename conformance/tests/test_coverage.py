@@ -11,6 +11,7 @@ from conformance.invariants.registry import all_invariants
 from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.miniatures.codec import everywhere
+from conformance.tests.looped import for_each
 from conformance.wire import Layout
 from conformance.wire.errors import Refused
 from conformance.work import Unit, Worker
@@ -50,7 +51,7 @@ def twisted(leaf: Any) -> Any:
     return -1 - leaf if isinstance(leaf, int) else f"{leaf}'" if isinstance(leaf, str) else leaf
 
 
-@pytest.mark.parametrize(("edition", "message", "invariant", "id"), BESIDES)
+@for_each(BESIDES)
 def test_a_statement_that_is_covered_in_an_edition_can_be_broken_there(
     edition: str, message: str, invariant: str, id: str
 ) -> None:

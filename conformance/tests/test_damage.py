@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.core.edition import APACHE, EDITIONS
+from conformance.tests.looped import for_each
 from conformance.wire import Layout, layout
 from conformance.wire.errors import Refused
 from conformance.wire.schema import MessageSpec, messages
@@ -20,7 +21,7 @@ from strategies.messages import from_layout, layouts
 from strategies.parse import parse
 from strategies.places import Role, java_utf, mark
 
-each_message = pytest.mark.parametrize("message", messages(APACHE))
+each_message = for_each(messages(APACHE))
 
 
 @cache

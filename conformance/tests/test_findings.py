@@ -19,6 +19,7 @@ from conformance.invariants.registry import all_invariants
 from conformance.targets import go, java_target, node, toolchains
 from conformance.targets.entries import roll
 from conformance.targets.java import tool
+from conformance.tests.looped import for_each
 
 FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
 PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")
@@ -114,7 +115,7 @@ def in_js(code: str, name: str, release: str, place: Path) -> list[str]:
 COMMANDS = {"python": python, "java": java, "go": in_go, "js": in_js}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@for_each(PAGES)
 def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None:
     page = path.read_text("utf-8")
     named = [requirements()[id] for id in re.findall(r"\b(?:grp|\d{3})-\d\d\b", row(page, "requirement"))]

@@ -16,6 +16,7 @@ from conformance.artifacts import Unavailable
 from conformance.core.edition import APACHE, EDITIONS, Standing, edition
 from conformance.core.requirement import requirements
 from conformance.targets.java import JavaCodec
+from conformance.tests.looped import for_each
 from conformance.wire.errors import Refused
 from conformance.wire.schema import messages, spec
 from golden import make as making, written
@@ -42,7 +43,7 @@ def test_the_shares_and_the_drafts_are_all_there_is() -> None:
     assert [line for each in drafts for line in check(each)] == []
 
 
-@pytest.mark.parametrize("message", ALL_MESSAGES)
+@for_each(ALL_MESSAGES)
 def test_every_version_has_its_vectors(message: str) -> None:
     found = {(each.version, each.note) for each in vectors(message) if each.edition == "apache"}
     for at in spec(edition("apache"), message):
@@ -305,7 +306,7 @@ def test_drafts_have_vectors_and_no_jar() -> None:
     assert all(each.edition in EDITIONS for each in DRAFTS)
 
 
-@pytest.mark.parametrize("vector", DRAFTS, ids=lambda each: each.name)
+@for_each(DRAFTS)
 def test_every_byte_of_a_draft_is_explained(vector: Vector) -> None:
     at = 0
     for each in vector.parts:

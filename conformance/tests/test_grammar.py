@@ -8,6 +8,7 @@ import pytest
 from conformance.core.edition import APACHE, EDITIONS, edition
 from conformance.core.release import NEWEST, releases
 from conformance.tests.declared import RELEASES, SCHEMAS, declared, names
+from conformance.tests.looped import for_each
 from conformance.wire.schema import SCALARS, Layout, Raw, Versions, family, messages, release_table, spec
 
 MESSAGE_KEYS = {
@@ -95,7 +96,7 @@ def test_releases_stand_in_their_order_and_end_with_the_newest() -> None:
     assert sorted({*RELEASES}) == RELEASES and str(RELEASES[-1]) == NEWEST
 
 
-@pytest.mark.parametrize("name", sorted(release_table()["messages"]))
+@for_each(sorted(release_table()["messages"]))
 def test_the_versions_of_a_family_grow_and_are_all_declared(name: str) -> None:
     changes: Mapping[str, list[int]] = release_table()["messages"][name]
     known = release_table()["releases"]

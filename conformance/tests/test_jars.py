@@ -24,6 +24,7 @@ from conformance.tests.agreement import (
     of,
     of_another_version,
 )
+from conformance.tests.looped import for_each
 from conformance.wire import layout
 from conformance.wire.schema import Layout, messages, release_table, spec
 
@@ -57,7 +58,7 @@ def none(found: Iterator[Disagreement]) -> None:
     assert not seen, "\n".join([f"{sum(seen.values())} disagreements", *shown])
 
 
-@pytest.mark.parametrize("message", GENERATED)
+@for_each(GENERATED)
 def test_values_of_every_version_agree(message: str, judge: JavaCodec) -> None:
     pairs = [(release, each) for release in CLIENTS for each in of(release, message)]
     count = max(LEAST, VALUES // len(pairs) + 1)
@@ -65,14 +66,14 @@ def test_values_of_every_version_agree(message: str, judge: JavaCodec) -> None:
         none(exactly(judge, release, each, drawn(each, count)))
 
 
-@pytest.mark.parametrize("message", [each for each in GENERATED if each != "OffsetCommitKey"])
+@for_each([each for each in GENERATED if each != "OffsetCommitKey"])
 def test_a_field_that_a_version_lacks_is_dropped_or_refused_alike(message: str, judge: JavaCodec) -> None:
     """All but a key whose versions are two classes in the jar of 4.4.0."""
     for release in CLIENTS:
         none(of_another_version(judge, release, [*of(release, message)], 3))
 
 
-@pytest.mark.parametrize("message", GENERATED)
+@for_each(GENERATED)
 def test_the_oracles_know_every_version_of_the_open_edition(message: str) -> None:
     """So ``apache`` alone, each version in the form of its newest speaker, is what was compared above."""
     compared = [on_the_wire(each) for release in CLIENTS for each in of(release, message)]

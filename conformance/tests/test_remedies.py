@@ -4,10 +4,9 @@ import re
 import tomllib
 from importlib.resources import files
 
-import pytest
-
 from conformance.core.remedy import remedies
 from conformance.core.requirement import requirements
+from conformance.tests.looped import for_each
 
 
 def test_every_requirement_has_a_remedy_and_no_remedy_is_a_stranger() -> None:
@@ -19,7 +18,7 @@ def test_a_remedy_says_nothing_but_what_it_means_and_how_it_is_mended() -> None:
     assert {key for each in listed.values() for key in each} == {"fix", "means"}
 
 
-@pytest.mark.parametrize("id", requirements())
+@for_each(requirements())
 def test_a_remedy_is_a_few_sentences_of_its_own(id: str) -> None:
     remedy, text = remedies()[id], requirements()[id].text
     for said in filter(None, (remedy.fix, remedy.means)):
