@@ -29,7 +29,7 @@ CLIENTS: Final = (
 def integration(session: nox.Session) -> None:
     """Tests with released jars, real clients, Go, Node, Spark and CI recipes. ``nox -s integration -- -k go``."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "pytest", "-n", "2", "-q", "--tier", "integration", *session.posargs)
+    session.run("python", "-m", "pytest", "-n", "2", "-q", "--tier=integration", *session.posargs)
 
 
 # ---- the night
@@ -126,7 +126,7 @@ def _of_tier(tier: str, requires: str = "") -> Part:
     """The test files of a tier, each a unit."""
 
     def units(session: nox.Session, long: bool) -> Iterator[Unit]:
-        asked = ["python", "-m", "pytest", "-q", "-n", "0", "--tier", tier]
+        asked = ["python", "-m", "pytest", "-q", "-n", "0", f"--tier={tier}"]
         listed = str(session.run(*asked, "--collect-only", silent=True, log=False))
         for file in dict.fromkeys(re.findall(r"^(\S+?\.py)::", listed, re.MULTILINE)):
             yield Unit(Path(file).stem, (*asked, "-n", "2", file), requires=requires)

@@ -15,6 +15,7 @@ import pytest
 from conformance.artifacts import Unavailable
 from conformance.targets.java import JavaCodec, java_judge
 from conformance.targets.protocol import Unavailable as Missing
+from conformance.tests.releases import ORACLES
 
 REQUIRE = "KIPCHECK_REQUIRE"
 """Words with commas between them, ``jars``, ``index``, ``go``, ``node``, ``spark``: a test that cannot have what it
@@ -22,14 +23,6 @@ needs of it fails. ``index``: earlier releases of Python clients, in environment
 """
 NEEDS = {"jars": "jars", "all_jars": "jars", "go": "go", "node": "node", "spark": "spark"}
 """Marker -> the word for what it needs."""
-ORACLES = {
-    "3.9.2": ("streams", "metadata", "group-coordinator", "transaction-coordinator"),
-    "4.4.0": ("metadata", "group-coordinator", "transaction-coordinator"),
-    "4.3.1": ("streams",),
-}
-"""Together they know every version: the last release with the old ones, and the newest of each artifact."""
-
-
 TIERS: Final = ("default", "integration", "jars", "mutants", "faults")
 """What ``--tier`` takes. The last three are parts of ``nox -s nightly``; ``jars`` runs all tests that ask jars."""
 LIMIT_S: Final = 120

@@ -19,6 +19,7 @@ from conformance.core.history import Observation, Refused, Replied, Unsupported
 from conformance.targets import environments
 from conformance.targets.protocol import Session
 from conformance.targets.roll import target
+from conformance.tests.releases import PYTHON_CLIENTS
 
 pytestmark = pytest.mark.integration
 
@@ -221,11 +222,12 @@ def at(request: pytest.FixtureRequest) -> None:
         pytest.skip(f"{name} {version(name)} is installed, the defect is one of {release}")
 
 
-def of(name: str, release: str) -> pytest.MarkDecorator:
+def of(name: str) -> pytest.MarkDecorator:
+    release = PYTHON_CLIENTS[name]
     return pytest.mark.parametrize("at", [(name, release)], indirect=True, ids=[f"{name} {release}"])
 
 
-@of("kafka-python", "3.0.12")
+@of("kafka-python")
 @pytest.mark.usefixtures("at")
 def test_a_tuple_in_the_place_of_a_member_is_a_key_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -241,7 +243,7 @@ def test_a_tuple_in_the_place_of_a_member_is_a_key_error(
     assert shown(capsys, monkeypatch, text, "--assignor", "roundrobin", "--target", "aiokafka") == (0, each)
 
 
-@of("kafka-python", "3.0.12")
+@of("kafka-python")
 @pytest.mark.usefixtures("at")
 def test_a_version_before_user_data_loses_what_others_own(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -261,7 +263,7 @@ def test_a_version_before_user_data_loses_what_others_own(
         assert user_data(session, "sticky", [["t", 1]], 7) == "0001" + KEEPS
 
 
-@of("aiokafka", "0.14.0")
+@of("aiokafka")
 @pytest.mark.usefixtures("at")
 def test_a_leader_that_never_ends_is_ended_and_the_other_lines_stand(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -275,7 +277,7 @@ def test_a_leader_that_never_ends_is_ended_and_the_other_lines_stand(
     assert (code, [len(each["partitions"]) for each in json.loads(out).values()]) == (0, [4, 4, 5, 3, 4])
 
 
-@of("aiokafka", "0.14.0")
+@of("aiokafka")
 @pytest.mark.usefixtures("at")
 def test_a_member_that_is_never_told_its_generation_writes_none() -> None:
     with target("aiokafka").open("apache", Role.LEADER) as session:

@@ -10,6 +10,7 @@ from conformance.core.edition import edition
 from conformance.targets.java import JavaCodec, Order
 from conformance.tests.agreement import BY_HAND
 from conformance.tests.drawn import damaged, value as drawn
+from conformance.tests.releases import CLIENTS
 from conformance.wire import layout
 from conformance.wire.constructs import read
 from conformance.wire.errors import Refused
@@ -205,7 +206,7 @@ def test_what_is_strictly_right_is_leniently_the_same() -> None:
 
 
 @pytest.mark.jars
-@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+@pytest.mark.parametrize("release", CLIENTS)
 def test_the_codec_reads_damaged_bytes_as_the_jars_do(release: str, judge: JavaCodec) -> None:
     """Thousands of inputs: accepted by both and alike, or refused by both."""
     luck, asked = random.Random(release), []

@@ -9,6 +9,7 @@ from conformance.core.edition import edition
 from conformance.core.release import Release
 from conformance.targets.java import Answer, JavaCodec, Order, java_judge, parts
 from conformance.tests.agreement import BY_HAND, CONSUMER, STREAMS, generated, of
+from conformance.tests.releases import CLIENTS, STREAMS_JARS
 from conformance.tests.test_jars import LINES
 from conformance.wire.errors import Refused
 from conformance.wire.schema import Layout, messages
@@ -19,8 +20,6 @@ from strategies.places import mark
 
 pytestmark = pytest.mark.jars
 
-CLIENTS = ("3.9.2", "4.4.0")
-STREAMS_JARS = ("3.9.2", "4.3.1")
 VALUES = 3
 """Of every version of every message."""
 

@@ -33,6 +33,7 @@ from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.miniatures import VICES
 from conformance.targets.pipe import Command
 from conformance.targets.protocol import Target, Unavailable
+from conformance.tests.releases import PYTHON_CLIENTS
 from conformance.wire import Layout, layout
 from conformance.wire.errors import Refused
 from conformance.work import Unit, UnitResult, Worker
@@ -296,7 +297,7 @@ def test_a_bug_of_ours_is_70_and_leaves_a_report(small: Options, monkeypatch: py
     assert not ledger.complete
 
 
-@pytest.mark.skipif(version("kafka-python") != "3.0.12", reason="what is found is known of kafka-python 3.0.12")
+@pytest.mark.skipif(version("kafka-python") != PYTHON_CLIENTS["kafka-python"], reason="another release")
 def test_real_defects_of_a_real_client_are_found_by_checks_that_know_of_none(small: Options) -> None:
     named = ("ApiVersionsResponse", "FindCoordinatorRequest")
     options = replace(small, targets=("kafka-python",), checks=("*",), messages=named, cases=2)

@@ -14,6 +14,7 @@ from conformance.gate import Options, run
 from conformance.targets.protocol import NotPlayed, Session, Unavailable
 from conformance.targets.roll import target
 from conformance.tests.asking import asked, held, member, shares
+from conformance.tests.releases import FRANZ_GO
 from golden.vectors import vectors
 
 pytestmark = pytest.mark.go
@@ -38,7 +39,7 @@ def leader() -> Iterator[Session]:
 
 def test_it_says_who_it_is_and_what_it_can_do(codec: Session) -> None:
     info = codec.info
-    assert (info.version, info.language[:3], info.roles) == ("1.22.2", "go1", frozenset({Role.CODEC, Role.LEADER}))
+    assert (info.version, info.language[:3], info.roles) == (FRANZ_GO, "go1", frozenset({Role.CODEC, Role.LEADER}))
     claimed = info.claims.messages
     assert claimed["JoinGroupRequest"] == (0, 9)
     assert claimed["ConsumerProtocolSubscription"] == (0, 3)

@@ -17,6 +17,7 @@ from conformance.core.edition import APACHE, EDITIONS, Standing, edition
 from conformance.core.requirement import requirements
 from conformance.targets.java import JavaCodec
 from conformance.tests.looped import for_each
+from conformance.tests.releases import CLIENTS, STREAMS_JARS
 from conformance.wire.errors import Refused
 from conformance.wire.schema import messages, spec
 from golden import make as making, written
@@ -349,7 +350,7 @@ def test_the_oracles_make_of_every_vector_what_it_says(judge: JavaCodec) -> None
     """Without the other releases; all of them are asked where all vectors are made again."""
     compared = Counter[str]()
     for message in ALL_MESSAGES:
-        among = ("3.9.2", "4.3.1") if part(message) == "streams" else ("3.9.2", "4.4.0")
+        among = STREAMS_JARS if part(message) == "streams" else CLIENTS
         held = [each for each in vectors(message) if each.made_by != TEXT]
         for before, after in zip(held, making.with_outcomes(judge, held, among), strict=True):
             told = {release: each for release, each in before.outcomes.items() if release in among}

@@ -12,6 +12,7 @@ from conformance.apis.group_shorthand import shorthand, spoken
 from conformance.core.case import Case, Role, Step, steps_from
 from conformance.core.history import Observation, Refused, Replied, Unsupported
 from conformance.core.machine import Transition
+from conformance.core.release import NEWEST
 from conformance.models.consumer_group import ConsumerGroup
 from conformance.models.group.coordinator import Coordinator
 from conformance.models.group.rules import Rules
@@ -20,11 +21,9 @@ from conformance.models.group.state import Member, State
 from conformance.models.group.words import Error, Reply
 from conformance.targets import roll
 from conformance.targets.protocol import BATCH, Session
+from conformance.tests.releases import COORDINATORS
 from strategies.group_talk import group_conversations
 
-NEWEST = "4.4.0"
-RELEASES = ("4.0.0", "4.0.1", "4.1.1", "4.2.1", "4.3.1", NEWEST)
-"""One of each minor release, and 4.0.1 for the versions that 4.0.0 lacks."""
 UNHEARD = {Error.UNSUPPORTED_VERSION.name, Error.INCONSISTENT_GROUP_PROTOCOL.name}
 """What a broker says, or does, before it asks its coordinator."""
 
@@ -156,7 +155,7 @@ def test_conversations_go_as_with_the_newest_released_coordinator(newest: Sessio
 
 
 @pytest.mark.all_jars
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", COORDINATORS)
 def test_conversations_go_as_with_the_released_coordinator(release: str) -> None:
     with roll.target(f"java:kafka-group-coordinator:{release}").open(f"apache@{release}", Role.COORDINATOR) as session:
         assert not parted(session, release, 1000)

@@ -25,13 +25,12 @@ from conformance.tests.agreement import (
     of_another_version,
 )
 from conformance.tests.looped import for_each
+from conformance.tests.releases import CLIENTS, STREAMS_JARS
 from conformance.wire import layout
 from conformance.wire.schema import Layout, messages, release_table, spec
 
 pytestmark = pytest.mark.jars
 
-CLIENTS = ("3.9.2", "4.4.0")
-STREAMS_JARS = ("3.9.2", "4.3.1")
 VALUES = 1000
 """Of each message, over its versions and the oracle releases."""
 LEAST = 30

@@ -9,16 +9,17 @@ from conformance.checks import CHECKS
 from conformance.checks.codec import Subject
 from conformance.core.case import Case, Step
 from conformance.core.edition import APACHE
+from conformance.core.release import NEWEST
 from conformance.invariants.tags import decode_tagged
 from conformance.invariants.versions import WRITTEN_BY_HAND, is_from_another_version
 from conformance.invariants.wire import decode_plain, is_beyond_reading, is_forgiven
 from conformance.targets.java import JavaCodec, Order
+from conformance.tests.releases import CLIENTS
 from conformance.wire.schema import messages, spec
 
 pytestmark = pytest.mark.jars
 
-RELEASES = ("3.9.2", "4.4.0")
-NEWEST = "4.4.0"
+RELEASES = CLIENTS
 SPOKEN = [each for each in messages(APACHE) if each.endswith(("Request", "Response")) and each != "RequestHeader"]
 
 

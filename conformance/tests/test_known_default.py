@@ -11,19 +11,19 @@ from conformance.core.ledger import read
 from conformance.gate import Options, run
 from conformance.known_lists import everything
 from conformance.targets.roll import installed
+from conformance.tests.releases import PYTHON_CLIENTS
 
 pytestmark = pytest.mark.integration
 
-SHIPPED = {"kafka-python": "3.0.12", "aiokafka": "0.14.0", "kio": "0.6.5"}
 CHECKS, MESSAGES = ("wire/prefixes", "wire/unknown-tags"), ("HeartbeatRequest", "ResponseHeader")
 PART = Options(checks=CHECKS, messages=MESSAGES, workers=1)
 LISTS = Path(str(files("conformance.targets"))) / "known"
 
 
-@pytest.fixture(params=SHIPPED)
+@pytest.fixture(params=PYTHON_CLIENTS)
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> Options:
     name: str = request.param
-    assert installed(name) == SHIPPED[name], "the lists are about the releases that the tests are run with"
+    assert installed(name) == PYTHON_CLIENTS[name], "the lists are about the releases that the tests are run with"
     return replace(PART, targets=(name,), out=tmp_path / "out")
 
 
@@ -60,9 +60,9 @@ def test_any_change_to_a_list_that_comes_with_kipcheck_is_seen(old: str, new: st
 def test_every_entry_names_its_releases_and_says_why() -> None:
     """One; or, of Kafka's jars, spans with both their ends: what is still to come is not excused beforehand."""
     entries = [entry for known in everything(["default"]) for entry in known.entries]
-    assert SHIPPED.keys() <= {entry.target for entry in entries}
+    assert PYTHON_CLIENTS.keys() <= {entry.target for entry in entries}
     for entry in entries:
         ends = re.split(", |-", entry.versions) if entry.target == "java:kafka-streams" else [entry.versions]
         assert all(re.fullmatch(r"\d+(\.\d+)+", end) for end in ends), entry.at
         assert entry.open == () and not any("*" in word for word in entry.shape or ()), entry.at
-        assert SHIPPED.get(entry.target, entry.versions) == entry.versions, entry.at
+        assert PYTHON_CLIENTS.get(entry.target, entry.versions) == entry.versions, entry.at

@@ -9,6 +9,7 @@ from conformance.core.edition import edition
 from conformance.targets.java import JavaCodec, Order
 from conformance.tests.agreement import BY_HAND
 from conformance.tests.drawn import damaged, value
+from conformance.tests.releases import CLIENTS
 from conformance.wire.constructs import read
 from conformance.wire.errors import Refused
 from conformance.wire.schema import Layout, messages, spec
@@ -36,7 +37,7 @@ def ours(found: Layout, data: bytes) -> Any:
         return refused
 
 
-@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+@pytest.mark.parametrize("release", CLIENTS)
 def test_generated_readers_agree_on_damaged_bytes(release: str, judge: JavaCodec) -> None:
     wanted = tuple(each for each in messages(edition(f"apache@{release}")) if each not in BY_HAND)
     asked = inputs(release, wanted)

@@ -14,6 +14,7 @@ from conformance.targets.protocol import NotPlayed, Session, Unavailable
 from conformance.targets.roll import target
 from conformance.targets.testee import Limits, Testee
 from conformance.tests.asking import asked, held, member, shares
+from conformance.tests.releases import PLATFORMATIC
 from golden.vectors import vectors
 
 pytestmark = pytest.mark.node
@@ -47,7 +48,7 @@ def test_it_says_who_it_is_and_what_it_can_do(codec: Session) -> None:
 def test_the_newest_release_claims_more() -> None:
     if node.version_of(node.node()) < (22, 22):
         pytest.skip("it needs Node 22.22 or later")
-    with target("platformatic-kafka@2.12.1").open("apache", Role.CODEC) as session:
+    with target(f"platformatic-kafka@{PLATFORMATIC}").open("apache", Role.CODEC) as session:
         claims = session.info.claims
         assert claims.messages["JoinGroupRequest"] == (0, 9)
         assert claims.messages["ConsumerProtocolSubscription"] == (0, 3)
