@@ -7,6 +7,7 @@ reason where these are missing, or fails where they are required.
 
 import os
 import signal
+import sys
 from collections.abc import Collection, Generator, Iterator
 from typing import Final
 
@@ -51,6 +52,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell without job control starts background jobs with SIGINT ignored; tests that interrupt kipcheck, and all
     # processes that they start, need the usual handler.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Where Python may not keep what it compiles, each of some thousand child processes compiles all it imports again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""Campaigns on clusters, and what goes down there: each drill takes a minute or more (``nox -s faults``)."""
+"""Campaigns on clusters, and what goes down there: each drill takes a minute or more (``nox -s nightly -- faults``)."""
 
 import json
 import os
