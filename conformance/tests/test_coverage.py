@@ -27,6 +27,10 @@ BESIDES = sorted(
 )
 
 
+LATER = ("kip-429", "kip-584", "apache@1.1.1")
+"""Editions whose every subject takes seconds."""
+
+
 class Twisted(Reference):
     """Wrong in all that it does: reads what it should refuse, and numbers and texts otherwise than they are."""
 
@@ -71,7 +75,9 @@ def test_a_statement_that_is_covered_in_an_edition_can_be_broken_there(
     assert invariant in requirement(id)["invariants"]
 
 
-@pytest.mark.parametrize("edition", ["kip-268", "kip-429", "kip-584", "apache@1.1.1"])
+@pytest.mark.parametrize(
+    "edition", ["kip-268", *(pytest.param(each, marks=pytest.mark.integration) for each in LATER)]
+)
 def test_the_reference_keeps_all_that_a_draft_or_an_old_release_asks(edition: str) -> None:
     reference = Reference()
     assert reference.configure(edition) is None

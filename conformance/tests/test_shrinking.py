@@ -165,6 +165,7 @@ FOUND: dict[str, tuple[Node, Fails, Any]] = {
 }
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("node, fails, wanted", FOUND.values(), ids=FOUND)
 def test_hypothesis_reaches_the_least(node: Node, fails: Fails, wanted: Any) -> None:
     found = find(strategy(node), fails, settings=settings(database=None, max_examples=2_000), random=Random(0))
