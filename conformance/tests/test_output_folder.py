@@ -21,6 +21,7 @@ from conformance.campaign.manifest import Manifest, Unfit
 from conformance.campaign.preflight import Unready
 from conformance.core import exits, ledger
 from conformance.core.output_folder import (
+    FAILURES,
     LIST,
     MATRIX,
     OF_A_CAMPAIGN,
@@ -300,6 +301,22 @@ def test_only_names_that_kipcheck_gives_are_written(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     assert folder.claim(f"failures/{ID}.json") == tmp_path / "out" / "failures" / f"{ID}.json"
     assert listed(tmp_path / "out") == [f"failures/{ID}.json"]
+
+
+def test_a_line_that_was_cut_off_is_replaced_and_removal_takes_listed_files_of_one_kind(tmp_path: Path) -> None:
+    folder = OutputFolder(tmp_path)
+    entries = [f"failures/{ID}.json", f"failures/flaky/{ID}.json"]
+    folder.claim(entries[0]).write_text("{}")
+    with (tmp_path / LIST).open("a") as file:
+        file.write('"failures/0123')
+    folder.claim(entries[1]).write_text("{}")
+    assert listed(tmp_path) == entries
+    placed(tmp_path, "failures/mine.json", f"failures/{ID[::-1]}.json", f"failures/.{ID}.json.part")
+    folder.remove(FAILURES)
+    left = {f"{ID[::-1]}.json", "mine.json", f"{ID}.json"}
+    assert {path.name for path in (tmp_path / "failures").rglob("*.json")} == left
+    assert (tmp_path / entries[1]).exists() and not (tmp_path / entries[0]).exists()
+    assert listed(tmp_path) == entries[1:] and not (tmp_path / "failures" / f".{ID}.json.part").exists()
 
 
 def test_the_names_of_reports_are_those_that_reports_have() -> None:
