@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance.core.edition import Edition
 from conformance.core.exits import CONFORMANT, FAILED, UNDECIDED
+from conformance.core.output_folder import OutputFolder, of_a_search
 from conformance.core.requirement import requirements
 from conformance.models.packed import Search
 from conformance.playable.declared import Playable, Scope, World
@@ -64,13 +65,15 @@ class Explored:
         return exploration.text(self._about, found, list(self._clauses()), self._again(out))
 
     def write(self, found: Mapping[str, Any], out: Path) -> None:
-        """The counter-example, as events and as a page; where there is none, what an earlier search left goes."""
+        """The counter-example, as events and as a page; where there is none, what an earlier search left goes.
+
+        Errors: ``output_folder.Unusable``; OSError.
+        """
         events, shown = self._files(out)
         if self.search.breach is None:
-            events.unlink(missing_ok=True)
-            shown.unlink(missing_ok=True)
+            OutputFolder(out).remove(of_a_search(self.model.name))
             return
-        out.mkdir(parents=True, exist_ok=True)
+        OutputFolder(out).claim(events.name, shown.name)
         events.write_text(jsonl(found["counter_example"]["events"]), "utf-8")
         told = self._about, found, self.search.breach.sentence, list(self._clauses()), self._rows(), self._again(out)
         shown.write_text(exploration.html(*told), "utf-8")

@@ -4,12 +4,14 @@
 """
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from conformance.core.ledger import Line, numbers, spans
+from conformance.core.output_folder import OutputFolder
 
 FOLDER = "failures"
 FLAKY = "flaky"
@@ -21,13 +23,14 @@ Members: TypeAlias = list[tuple[Line, Line | None]]
 def file(line: Line, filed: Line | None, out: Path, below: str = "") -> Line:
     """Write ``failures/ID.json`` under ``out``, as the line has it; gives the line with how to reproduce it.
 
-    Errors: OSError.
+    Errors: OSError; ``output_folder.Unusable`` where a file that kipcheck did not write is there.
     """
-    path = (out / FOLDER / below / f"{line['id']}.json").absolute()
+    entry = "/".join(filter(None, (FOLDER, below, f"{line['id']}.json")))
+    path = (out / entry).absolute()
     line = {**line, "reproduce": f"kipcheck replay {shlex.quote(str(path))}"}
     if filed is not None:
         told = {**filed, **{key: each for key, each in line.items() if key != "type"}}
-        path.parent.mkdir(parents=True, exist_ok=True)
+        OutputFolder(out).claim(entry)
         text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
         path.write_text(text, "utf-8", errors="backslashreplace")
     return line
@@ -40,6 +43,16 @@ def filed(folder: Path, id: str, below: str = "") -> Line | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def is_filed(path: Path) -> bool:
+    """Is it a file that kipcheck wrote for a failure, under the name that it gave it?"""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    named = re.fullmatch(r"([0-9a-f]{12})\.json", path.name)
+    return named is not None and not path.is_symlink() and isinstance(found, dict) and found.get("id") == named[1]
 
 
 def where_places(where: Mapping[str, str]) -> list[tuple[str, int | None]]:

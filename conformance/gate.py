@@ -1,5 +1,7 @@
 """A run: draw, converse, judge, shrink, write the ledger. The exit code says what came of it."""
 
+import os
+import stat
 import sys
 import time
 import traceback
@@ -8,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from types import TracebackType
+from typing import Any, Self, TextIO, TypeAlias
 
 import reports
 from conformance import evidence
@@ -16,6 +19,7 @@ from conformance.checks import CHECKS, Check
 from conformance.core import exits
 from conformance.core.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS, STALE, UNDECIDED, UNSTABLE, USAGE
 from conformance.core.ledger import NAME, Line, Writer
+from conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder, Unusable
 from conformance.core.verdict import Grade, Result
 from conformance.differences import Differences
 from conformance.expectations import Account, account
@@ -62,29 +66,84 @@ def run(options: Options) -> Outcome:
 
 def hold(options: Options, find: Find) -> Outcome:
     """As ``run``, with the targets that ``find`` gives, and no report but the ledger."""
-    with ExitStack() as stack:
+    folder = OutputFolder(options.out)
+    try:
+        folder.check(*OF_A_RUN)
+        with folder.tried(NAME), _Lines(folder, options.events) as lines:
+            return _Run(options, lines, find).outcome()
+    except Unusable as why:
+        return Outcome(USAGE, None, why=str(why))
+    except OSError as denied:
+        return Outcome(USAGE, None, why=f"{denied.filename or options.out} cannot be written: {denied.strerror}")
+
+
+class _Lines:
+    """The lines of a ledger, kept in memory until the run begins with its first unit.
+
+    So a run that does not start, because its options are wrong, leaves the results of the run before as they were.
+    """
+
+    def __init__(self, folder: OutputFolder, events: str | None) -> None:
+        """``events``: as ``Options`` has it. Errors: OSError where they cannot be written."""
+        self._folder, self._early, self._stack = folder, list[tuple[str, Mapping[str, Any]]](), ExitStack()
+        self._writer: Writer | None = None
+        self._made = events not in (None, "-") and not os.path.lexists(str(events))
+        self._events = None if events is None else self._opened(events)
+
+    def _opened(self, events: str) -> TextIO:
+        if events == "-":
+            return sys.stdout
+        return self._stack.enter_context(open(events, "a", encoding="utf-8", newline="\n"))
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path / NAME
+
+    @property
+    def begun(self) -> bool:
+        return self._writer is not None
+
+    def begin(self) -> None:
+        """Takes away what the run before left, and writes the lines so far. Errors: ``Unusable``."""
+        if self._writer is not None:
+            return
         try:
-            options.out.mkdir(parents=True, exist_ok=True)
-            reports.forget(options.out)
-            events = stack.enter_context(_events(options)) if options.events else None
-            writer = stack.enter_context(Writer(options.out / NAME, events))
-            for old in (options.out / "failures").glob("*.json"):
-                old.unlink()  # of an earlier run: what is fixed leaves
+            path = self._folder.claim(NAME)
+            self._folder.remove(REPORTS, FAILURES)  # what is fixed leaves
+            if self._events not in (None, sys.stdout) and stat.S_ISREG(os.fstat(self._events.fileno()).st_mode):
+                self._events.truncate(0)
+            self._writer = self._stack.enter_context(Writer(path, self._events))
         except OSError as denied:
-            return Outcome(USAGE, None, why=f"{denied.filename or options.out} cannot be written: {denied.strerror}")
-        return _Run(options, writer, find).outcome()
+            raise Unusable(f"{denied.filename or self.path} cannot be written: {denied.strerror}") from None
+        for kind, line in self._early:
+            self._writer.write(kind, line)
+        self._writer.flush()
 
+    def write(self, kind: str, line: Mapping[str, Any]) -> None:
+        if self._writer is None:
+            self._early.append((kind, dict(line)))
+        else:
+            self._writer.write(kind, line)
 
-def _events(options: Options) -> AbstractContextManager[TextIO]:
-    if options.events == "-":
-        return nullcontext(sys.stdout)
-    return open(str(options.events), "w", encoding="utf-8", newline="\n")
+    def flush(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        if self._made and self._events is not None and not self.begun:
+            Path(self._events.name).unlink(missing_ok=True)
+        self._stack.close()
 
 
 def _reported(outcome: Outcome) -> Outcome:
     assert outcome.ledger is not None
     try:
         return replace(outcome, text=reports.write(outcome.ledger))
+    except Unusable as why:
+        return replace(outcome, exit_code=USAGE, why=f"no report: {why}")
     except Exception as ours:  # noqa: BLE001 - the ledger stands, and what came of the run with it
         traceback.print_exc()
         return replace(outcome, exit_code=OURS, why=f"no report: {type(ours).__name__}: {ours}")
@@ -121,7 +180,7 @@ def _targets(options: Options, find: Find) -> dict[str, Target | Unavailable]:
 @dataclass(slots=True)
 class _Run:
     options: Options
-    writer: Writer
+    writer: _Lines
     find: Find
     exits: set[int] = field(default_factory=set)
     why: str = ""
@@ -141,12 +200,15 @@ class _Run:
         self.differences = Differences(tuple(dict.fromkeys(self.options.targets)))
 
     def outcome(self) -> Outcome:
+        """Errors: ``Unusable`` where the folder cannot be written when the run begins."""
         stopped = None
         self.writer.write("header", header(self.options))
-        self.writer.flush()
         try:
             self._all_targets(Selection.of(self.options))
-        except Misused as why:
+        except (Misused, Unusable) as why:
+            if not self.writer.begun:
+                self.progress.close()
+                return Outcome(USAGE, None, why=str(why))
             stopped = self._stop(USAGE, str(why))
         except KeyboardInterrupt:
             stopped = self._stop(UNDECIDED, "interrupted")
@@ -158,6 +220,7 @@ class _Run:
             traceback.print_exc()
             stopped = self._stop(OURS, f"{type(ours).__name__}: {ours}")
         self.progress.close()
+        self.writer.begin()
         for row in self.differences.rows():
             self.writer.write("difference", row)
         code = exits.first(self.exits)
@@ -231,6 +294,7 @@ class _Run:
         counts = self.counts.setdefault(info.name, {}).setdefault(check.id, Counter())
         about = {"target": info.name, "check": check.id, "units": len(mine)}
         begun = time.monotonic()
+        self.writer.begin()
         self.writer.write("begin", about)
         self.progress.begin(f"{info.name} {info.version}", check.id, len(mine))
         for done, result in enumerate(results(mine, self._left), 1):

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Protocol
 
+from conformance.core.output_folder import INPUTS, LINK, UNLISTED, OutputFolder, Unusable
+
 INDEX: Final = "index.tsv"
 
 
@@ -23,15 +25,28 @@ def named(folder: str, data: bytes, suffix: str = "") -> str:
 
 
 def write(out: Path, inputs: Iterable[Input]) -> int:
-    """All of them below ``out``, which may hold others already; how many there are. Errors: OSError."""
+    """All of them below ``out``, which may hold others already; how many there are.
+
+    Errors: OSError; ``output_folder.Unusable`` where a file that kipcheck did not write is in the place of one.
+    """
     origins: dict[str, str] = {}
+    OutputFolder(out).check(INPUTS)
     for each in inputs:
         if each.path not in origins:
             origins[each.path] = each.origin
-            file = out / each.path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(each.data)
-    out.mkdir(parents=True, exist_ok=True)
+            _put(out / each.path, each.data)
+    OutputFolder(out).claim(INDEX)
     rows = (f"{path}\t{origin}\n" for path, origin in sorted(origins.items()))
     (out / INDEX).write_text("".join(rows), "utf-8", newline="\n")
     return len(origins)
+
+
+def _put(file: Path, data: bytes) -> None:
+    """The name of an input says what is in it, so a file of that name either is this one or somebody else's."""
+    if file.is_symlink():
+        raise Unusable.by(file, LINK)
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    elif file.read_bytes() != data:
+        raise Unusable.by(file, UNLISTED)

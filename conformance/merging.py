@@ -11,10 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from conformance.core import exits
+from conformance.core import exits, output_folder
 from conformance.core.ledger import NAME, Ledger, Line, Place, Writer, missing, place_of, read, spans
+from conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder
 from conformance.core.part import Part
-from conformance.failures import FLAKY, FOLDER, Members, file, filed, gathered, united
+from conformance.failures import FLAKY, Members, file, filed, gathered, united
 
 ALIKE: Mapping[str, str] = {"seed": "--seed", "cases": "--cases"}
 """What has to be the same in all runs that are merged, and the option that says it."""
@@ -70,17 +71,18 @@ class Merged:
 
 
 def merge(folders: Sequence[Path], out: Path) -> Merged:
-    """Errors: ``Unlike``; OSError where ``out`` cannot be written."""
+    """Errors: ``Unlike``; OSError and ``Unusable`` where ``out`` cannot be written. Until then nothing is changed."""
     sources = [_source(folder) for folder in folders]
     if out.resolve() in {each.folder.resolve() for each in sources}:
         raise Unlike(f"--out {out} is one of what is merged: name a folder of its own")
     _alike(sources)
     missing = tuple(_missing(sources))
-    out.mkdir(parents=True, exist_ok=True)
-    for folder in (out / FOLDER, out / FOLDER / FLAKY):
-        for old in folder.glob("*.json"):
-            old.unlink()
-    with Writer(out / NAME) as writer:
+    folder = OutputFolder(out)
+    folder.check(*OF_A_RUN, output_folder.FLAKY)
+    with folder.tried(NAME):
+        path = folder.claim(NAME)
+        folder.remove(REPORTS, FAILURES, output_folder.FLAKY)
+    with Writer(path) as writer:
         code = _write(writer, sources, out, missing)
     return Merged(out / NAME, code, missing)
 

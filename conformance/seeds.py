@@ -9,6 +9,7 @@ from typing import NamedTuple
 from conformance import inputs
 from conformance.checks.codec import Subject, drawn
 from conformance.core.edition import edition
+from conformance.core.output_folder import OutputFolder
 from conformance.values import SYSTEMATIC
 from conformance.wire import Layout
 from conformance.wire.framing import encode_request
@@ -33,9 +34,10 @@ class Seed(NamedTuple):
 def write(out: Path, edition_name: str, globs: Sequence[str], seed: int, values: int) -> int:
     """All of them below ``out``, which may hold others already; how many there are.
 
-    Errors: LookupError where there is no such edition or message; OSError.
+    Errors: LookupError where there is no such edition or message; OSError; ``output_folder.Unusable``.
     """
     count = inputs.write(out, seeds(edition_name, globs, seed, values))
+    OutputFolder(out).claim(DICTIONARY)
     (out / DICTIONARY).write_text(dictionary(edition_name, globs), "utf-8", newline="\n")
     return count
 

@@ -27,11 +27,18 @@ def render(ledger: Path, form: str = "text") -> str:
 
 
 def write(ledger: Path) -> str:
-    """All forms that have a file, beside the ledger; gives the text. Errors: as ``render``; OSError."""
+    """All forms that have a file, beside the ledger; gives the text.
+
+    Errors: as ``render``; OSError; ``output_folder.Unusable`` where files that kipcheck did not write have their names.
+    """
     from conformance.core.ledger import read
+    from conformance.core.output_folder import REPORTS, OutputFolder
     from reports.summary import summary
 
     found = summary(read(ledger))
+    folder = OutputFolder(ledger.parent)
+    folder.check(REPORTS)
+    folder.claim(*FILES.values())
     for form, name in FILES.items():
         rendered: str = import_module(f"reports.{_module(form)}").render(found)
         # A reader never sees half a report: it is written aside and then put in its place.
@@ -40,13 +47,6 @@ def write(ledger: Path) -> str:
         aside.replace(aside.with_name(name))
     text: str = import_module("reports.text").render(found)
     return text
-
-
-def forget(out: Path) -> None:
-    """Take away what an earlier run left in ``out``: a run that is killed must not be shown by another's report."""
-    for name in FILES.values():
-        (out / name).unlink(missing_ok=True)
-        (out / _aside(name)).unlink(missing_ok=True)
 
 
 def _aside(name: str) -> str:

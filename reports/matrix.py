@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from conformance.core import exits
 from conformance.core.ledger import Line
+from conformance.core.output_folder import OF_A_MATRIX, OutputFolder
 from reports.results import dumped
 from reports.words import some
 
@@ -189,18 +190,22 @@ def render(path: Path, form: str = "text") -> str:
 def write(path: Path) -> str:
     """All files of it beside ``path``, the pages of its histories included; gives the text.
 
-    Errors: as ``read``; OSError.
+    Errors: as ``read``; OSError; ``output_folder.Unusable`` where files that kipcheck did not write have their names.
     """
     from reports.matrix_history import html as page
 
     found = read(path)
+    cases = dict.fromkeys(cell["case"] for cell in found.cells)
+    histories = [told for each in cases if (told := path.parent / HISTORIES / f"{each}.json").is_file()]
+    pages = [f"{HISTORIES}/{told.stem}.html" for told in histories]
+    folder = OutputFolder(path.parent)
+    folder.check(*OF_A_MATRIX)
+    folder.claim(*FILES.values(), *pages)
     for form, name in FILES.items():
         _put(path.with_name(name), rendered(found, form))
-    for each in dict.fromkeys(cell["case"] for cell in found.cells):
-        told = path.parent / HISTORIES / f"{each}.json"
-        if told.is_file():
-            history = json.loads(told.read_text("utf-8"))
-            _put(told.with_suffix(".html"), page(history, found.found["requirements"]))
+    for told in histories:
+        history = json.loads(told.read_text("utf-8"))
+        _put(told.with_suffix(".html"), page(history, found.found["requirements"]))
     return rendered(found, "text")
 
 

@@ -26,6 +26,8 @@ from conformance.campaign.rows import ENDED, Found, Group, Key, Row, hash_of
 from conformance.campaign.watching import Watch
 from conformance.checks import CHECKS
 from conformance.core import exits
+from conformance.core.ledger import NAME as LEDGER
+from conformance.core.output_folder import Unusable
 from conformance.expectations import account
 from conformance.selection import NOTHING, Misused, Options, Selection, subjects
 from conformance.targets.protocol import Broken, TargetInfo, Unavailable
@@ -89,16 +91,18 @@ Ready: TypeAlias = Callable[[ExecutorName, int, str | None, str | None], Abstrac
 def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
     """Raises nothing: what goes wrong is an exit code and a line."""
     try:
-        # A slip of the pen is told before a cluster is waited for.
-        given = _resumed(asked) if asked.resume else _Intent.of(asked)
+        folder = keeping.checked(asked.out)
         with ExitStack() as stack:
+            stack.enter_context(folder.tried(LEDGER))
+            # A slip of the pen is told before a cluster is waited for.
+            given = _resumed(asked) if asked.resume else _Intent.of(asked)
             chosen = stack.enter_context(ready(asked.executor, asked.workers, asked.master, asked.remote))
             watch = Watch()
             stack.callback(watch.close)
             watch.say(chosen.why)
             manifest = given if isinstance(given, Manifest) else _begun(asked, given, chosen, watch)
             return _Campaign(asked, manifest, chosen.executor, watch).outcome()
-    except (Misused, Unfit, Unready, ledger.Unread) as why:
+    except (Misused, Unfit, Unready, Unusable, ledger.Unread) as why:
         return Outcome(exits.USAGE, why=str(why))
     except OSError as denied:
         return Outcome(exits.USAGE, why=f"{denied.filename or asked.out} cannot be written: {denied.strerror}")
@@ -137,10 +141,7 @@ class _Intent:
 
 
 def _begun(asked: Asked, intent: _Intent, chosen: Chosen, watch: Watch) -> Manifest:
-    """Errors: OSError."""
-    keeping.cleared(asked.out)
-    if intent.corpus.digest:
-        keeping.save(asked.out, intent.corpus)
+    """Changes nothing before all is known that the manifest tells. Errors: ``Unusable``; OSError."""
     by_time = asked.cases is None and asked.budget is not None
     cases = None if by_time else asked.cases or USUAL_CASES
     rounds = asked.rounds if by_time else asked.rounds or min(USUAL_ROUNDS, cases or USUAL_ROUNDS)
@@ -156,6 +157,12 @@ def _begun(asked: Asked, intent: _Intent, chosen: Chosen, watch: Watch) -> Manif
         "executor": chosen.executor.name, "slots": chosen.executor.slots, "budget_s": asked.budget, **chosen.settings,
     }  # fmt: skip
     manifest = Manifest.of(named(plan), settings, asked.known, intent.skipped)
+    kept = keeping.earlier(asked.out)
+    keeping.cleared(asked.out)
+    if kept is not None and kept != snapshots.place(asked.out, intent.corpus.digest):
+        watch.say(f"the corpus of the campaign before stays in {kept}; to begin with it: --corpus {kept}")
+    if intent.corpus.digest:
+        keeping.save(asked.out, intent.corpus)
     manifest.write(asked.out)
     return manifest
 
@@ -239,7 +246,7 @@ class _Campaign:
             stopped = Stopped(f"{why}; go on with --resume {self.asked.out}", exits.UNDECIDED)
         except ledger.Unread:
             raise  # and so no report can be made either
-        except Unfit as why:
+        except (Unfit, Unusable) as why:
             stopped = Stopped(str(why), exits.USAGE)
         except Exception as ours:  # noqa: BLE001 - what was done is told on every path
             stopped = self._no_room(ours)
@@ -264,7 +271,7 @@ class _Campaign:
         try:
             self.manifest.write(self.asked.out)
             found = self._tell(why is None, why, exits.CONFORMANT if stopped is None else stopped.code)
-        except OSError as denied:
+        except (OSError, Unusable) as denied:
             lack = self._no_room(denied) or Stopped(f"no report: {denied}", exits.USAGE)
             return Outcome(exits.first({lack.code, stopped.code if stopped else lack.code}), why=why or str(lack))
         return Outcome(found.exit_code, found.text, why or "")

@@ -1,14 +1,12 @@
 """The folder of a campaign: room for a new one, and what its first round begins with."""
 
-import shutil
 from pathlib import Path
 
-import reports
-from conformance.campaign import ledger, snapshots
+from conformance.campaign import snapshots
 from conformance.campaign.corpus import Damaged, Snapshot
 from conformance.campaign.manifest import NAME, Manifest, Unfit
-from conformance.campaign.snapshots import Lost, save, shelf
-from conformance.core.ledger import NAME as TOLD
+from conformance.campaign.snapshots import Lost, Shelf, save, shelf
+from conformance.core.output_folder import CORPUS, OF_A_CAMPAIGN, OutputFolder
 
 
 def free(out: Path) -> None:
@@ -18,22 +16,40 @@ def free(out: Path) -> None:
         raise Unfit(f"{why}: --resume {out}, or another --out")
 
 
+def checked(out: Path) -> OutputFolder:
+    """Where the campaign will be. Errors: ``output_folder.Unusable`` where there are files of somebody else."""
+    folder = OutputFolder(out)
+    folder.check(*OF_A_CAMPAIGN)
+    return folder
+
+
 def cleared(out: Path) -> None:
-    """Room for a new campaign. Errors: OSError."""
-    (out / NAME).unlink(missing_ok=True)
-    for name in (ledger.NAME, snapshots.NAME, "failures"):
-        shutil.rmtree(out / name, ignore_errors=True)
-    out.mkdir(parents=True, exist_ok=True)
-    reports.forget(out)
-    (out / TOLD).unlink(missing_ok=True)
+    """Room for a new campaign: all that an earlier one left goes, but its corpus. Errors: ``Unusable``; OSError."""
+    folder = OutputFolder(out)
+    folder.claim(NAME)
+    folder.remove(*(kind for kind in OF_A_CAMPAIGN if kind is not CORPUS))
 
 
-def begun_with(folder: Path | None) -> Snapshot:
-    """The newest corpus of an earlier campaign. Errors: ``Unfit``; OSError."""
-    if folder is None:
+def earlier(out: Path) -> Path | None:
+    """The newest snapshot of the corpus that an earlier campaign left there."""
+    try:
+        name = (out / snapshots.NAME / snapshots.LATEST).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return next((each for each in Shelf(out).files() if each.name == name and each != snapshots.place(out, "")), None)
+
+
+def begun_with(place: Path | None) -> Snapshot:
+    """The newest corpus of an earlier campaign, by its folder, or one snapshot, by its file.
+
+    Errors: ``Unfit``; OSError.
+    """
+    if place is None:
         return Snapshot.empty()
     try:
-        return shelf(folder).latest()
+        return Snapshot.load(place.read_bytes()) if place.is_file() else shelf(place).latest()
+    except Damaged as wrong:
+        raise Unfit(f"no corpus to begin with: {place}: {wrong}") from None
     except (LookupError, Lost) as missing:
         raise Unfit(f"no corpus to begin with: {missing}") from None
 
@@ -49,4 +65,4 @@ def first(out: Path, digest: str) -> Snapshot:
         raise Unfit(f"what the campaign began with cannot be read: {path}: {wrong}") from None
 
 
-__all__ = ["begun_with", "cleared", "first", "free", "save"]
+__all__ = ["begun_with", "checked", "cleared", "earlier", "first", "free", "save"]

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from conformance.campaign.files import Full, SetAside, put, set_aside
 from conformance.campaign.rows import ENDED, Key, Row, digest_of, hash_over
+from conformance.core.output_folder import OutputFolder, Unusable
 
 __all__ = ["Clash", "Full", "Holdings", "SetAside", "Unread", "next_wave", "read", "rows_in", "storable", "write"]
 
@@ -67,15 +68,15 @@ class Holdings:
 def write(folder: Path, round_: int, wave: int, rows: Iterable[Row]) -> Path:
     """Nothing is written over: where there is such a wave, the next number that is free is taken.
 
-    Errors: ``Full``; OSError.
+    Errors: ``Full``; OSError; ``output_folder.Unusable``.
     """
     told = [storable(row) for row in rows]
     place = folder / NAME / f"round={round_}"
     number = next_wave(folder, round_) if _taken(place, wave) else wave
     arrow, _ = _arrow()
-    if arrow is None:
-        return put(place / f"wave-{number}.jsonl", _lines_of(told))
-    return put(place / f"wave-{number}.parquet", arrow.parquet_of(told))
+    name = f"wave-{number}.jsonl" if arrow is None else f"wave-{number}.parquet"
+    path = OutputFolder(folder).claim(f"{NAME}/round={round_}/{name}", durable=True)
+    return put(path, _lines_of(told) if arrow is None else arrow.parquet_of(told))
 
 
 def next_wave(folder: Path, round_: int) -> int:
@@ -238,7 +239,7 @@ def _mended(folder: Path, path: Path, rows: Sequence[Row], wrong: str) -> SetAsi
         round_ = int(path.parent.name.partition("=")[2])
         try:
             write(folder, round_, next_wave(folder, round_), rows)
-        except OSError:
+        except (OSError, Unusable):
             return SetAside(path, wrong, None, len(rows))
     return set_aside(path, wrong, len(rows))
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 from conformance.campaign.files import put
 from conformance.campaign.plan import Aim, Plan
 from conformance.campaign.rows import digest_of
+from conformance.core.output_folder import OutputFolder
 
 NAME: Final = "manifest.json"
 FORMAT: Final = 1
@@ -54,9 +55,9 @@ class Manifest:
         )  # fmt: skip
 
     def write(self, folder: Path) -> None:
-        """Whole or not at all. Errors: ``Full``; OSError."""
+        """Whole or not at all. Errors: ``Full``; OSError; ``output_folder.Unusable``."""
         text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
-        put(folder / NAME, text.encode())
+        put(OutputFolder(folder).claim(NAME, durable=True), text.encode())
 
     @classmethod
     def read(cls, folder: Path) -> Self:

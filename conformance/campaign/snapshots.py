@@ -4,6 +4,7 @@ The ledger can do without them: from the rows of a round follows the snapshot of
 or gone is made again, and is the same again.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,9 +15,12 @@ from conformance.campaign import ledger
 from conformance.campaign.corpus import Damaged, Snapshot, grown, united
 from conformance.campaign.files import SetAside, put, set_aside
 from conformance.campaign.rows import Row
+from conformance.core.output_folder import OutputFolder, Unusable
 
 NAME: Final = "corpus"
 SUFFIX: Final = ".jsonl.gz"
+EMPTY: Final = "empty"
+FILE: Final = re.compile(rf"([0-9a-f]{{16}}|{EMPTY}){re.escape(SUFFIX)}")
 LATEST: Final = "latest"
 """Holds the name of the newest of them."""
 
@@ -26,12 +30,14 @@ class Lost(LookupError):
 
 
 def place(folder: Path, digest: str) -> Path:
-    return folder / NAME / f"{digest or 'empty'}{SUFFIX}"
+    return folder / NAME / f"{digest or EMPTY}{SUFFIX}"
 
 
 def save(folder: Path, snapshot: Snapshot) -> Path:
-    """As the newest of them. Errors: ``Full``; OSError."""
-    path = put(place(folder, snapshot.digest), snapshot.dump())
+    """As the newest of them. Errors: ``Full``; OSError; ``Unusable``."""
+    path = place(folder, snapshot.digest)
+    OutputFolder(folder).claim(f"{NAME}/{path.name}", f"{NAME}/{LATEST}", durable=True)
+    put(path, snapshot.dump())
     put(path.with_name(LATEST), f"{path.name}\n".encode())
     return path
 
@@ -80,7 +86,8 @@ class Shelf:
         return None
 
     def files(self) -> list[Path]:
-        return sorted((self.folder / NAME).glob(f"*{SUFFIX}"))
+        """By their names: others that somebody put there are none, and are left alone."""
+        return sorted(each for each in (self.folder / NAME).glob(f"*{SUFFIX}") if FILE.fullmatch(each.name))
 
     def _begun(self, round_: int) -> str:
         """The digest that a round began with, as all of its rows say."""
@@ -93,8 +100,10 @@ class Shelf:
         found = grown(self.snapshot(self._begun(round_ - 1)), self.rows[round_ - 1])
         if found.digest != digest:
             raise Lost(f"{place(self.folder, digest)} is gone, and of the rows comes another, {found.digest}")
-        with suppress(OSError):
-            put(place(self.folder, digest), found.dump())  # for the next time
+        path = place(self.folder, digest)
+        with suppress(OSError, Unusable):
+            OutputFolder(self.folder).claim(f"{NAME}/{path.name}", durable=True)
+            put(path, found.dump())  # for the next time
         return found
 
     def read(self, path: Path) -> Snapshot | None:

@@ -16,8 +16,9 @@ from conformance.campaign.growth import RoundTold, rounds_of
 from conformance.campaign.ledger import Clash, SetAside
 from conformance.campaign.rows import Row, hash_over
 from conformance.checks import CHECKS
-from conformance.core import exits
+from conformance.core import exits, output_folder
 from conformance.core.ledger import NAME, Line, Place, Writer
+from conformance.core.output_folder import OutputFolder
 from conformance.core.verdict import Grade, Result
 from conformance.expectations import Account, account, told_of
 from conformance.failures import FLAKY, FOLDER, file, where_places
@@ -63,12 +64,12 @@ def tell(
     ``complete``: all that was planned was held, or the time that was given is over. Not ``complete``, and stopped by
     nothing: it goes on, and the ledger has no footer. ``code``: what that alone would be the exit code of.
 
-    Errors: OSError.
+    Errors: OSError; ``output_folder.Unusable``.
     """
     told = sorted(rows, key=lambda row: row.key)
     telling = _Telling(out, manifest, told, rounds, complete, stopped_by, known, clashes, set_aside)
     telling.exits |= {code} - {exits.CONFORMANT}
-    path = out / NAME
+    path = OutputFolder(out).claim(NAME)
     aside = out / f".{NAME}.part"
     try:
         with Writer(aside) as writer:  # a reader never sees half of it: this is done again after every round
@@ -226,8 +227,7 @@ class _Telling:
         line = file(line, failed.filed, self.out)
         writer.write("failure", line)
         if failed.filed is not None:
-            path = self.out / FOLDER / REGRESSIONS / f"{line['id']}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path = OutputFolder(self.out).claim(f"{FOLDER}/{REGRESSIONS}/{line['id']}.json")
             path.write_text(regression({**failed.filed, **line}), "utf-8")
 
     def _flaky(self, writer: Writer, failed: Failed, entry: Line | None, alone: str) -> None:
@@ -249,9 +249,7 @@ class _Telling:
 
     def _forget(self) -> None:
         """What was told after an earlier round: the least case of a failure may be another one now."""
-        for folder in ("", FLAKY, REGRESSIONS):
-            for old in (self.out / FOLDER / folder).glob("*.json"):
-                old.unlink()
+        OutputFolder(self.out).remove(output_folder.FAILURES, output_folder.FLAKY, output_folder.REGRESSIONS)
 
     # ---- what went wrong besides cases
 

@@ -47,7 +47,10 @@ def add(commands: Commands) -> None:
     cluster = made.add_mutually_exclusive_group()
     cluster.add_argument("--master", metavar="URL", help="of Spark: local[4], spark://HOST:7077, yarn, k8s://...")
     cluster.add_argument("--remote", metavar="sc://HOST:PORT", help="a Spark Connect server")
-    made.add_argument("--corpus", type=Path, metavar="DIR", help="begin with what an earlier campaign kept")
+    made.add_argument(
+        "--corpus", type=Path, metavar="DIR|FILE",
+        help="begin with what an earlier campaign kept: its newest snapshot, or the one in FILE",
+    )
     where = made.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, metavar="DIR", help="default kipcheck-out")
     where.add_argument("--resume", type=Path, metavar="DIR", help="go on with the campaign there")

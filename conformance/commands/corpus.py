@@ -78,12 +78,15 @@ def add(commands: Commands) -> None:
 
 def _told(call: Call) -> Call:
     """In one line what there is not, cannot be read, or cannot be written."""
+    from conformance.core.output_folder import Unusable
 
     def told(options: argparse.Namespace) -> int:
         try:
             return call(options)
         except LookupError as unknown:
             return complain(unknown.args[0], USAGE)
+        except Unusable as wrong:
+            return complain(wrong, USAGE)
         except BrokenPipeError:
             raise  # the reader of what we say went away
         except OSError as denied:
@@ -150,7 +153,9 @@ def _info(options: argparse.Namespace) -> int:
 
 def _merge(options: argparse.Namespace) -> int:
     from conformance.campaign import corpus, snapshots
+    from conformance.core.output_folder import CORPUS, OutputFolder
 
+    OutputFolder(options.out).check(CORPUS)
     found = [_opened(folder)[1] for folder in options.folders]
     union = corpus.united(found)
     path = snapshots.save(options.out, union)
@@ -179,12 +184,14 @@ def _minimise(options: argparse.Namespace) -> int:
     from conformance.campaign import corpus, ledger, snapshots
     from conformance.campaign.exported import readable
     from conformance.campaign.measured import measured
+    from conformance.core.output_folder import CORPUS, OutputFolder
     from conformance.targets.protocol import Broken, Unavailable, Unstable
 
     out = options.out or options.folder
     if (out / ledger.NAME).is_dir():
         return complain(f"the ledger of {out} speaks of its corpus as it is: name another folder with --out", USAGE)
-    shelf, latest = _opened(options.folder)
+    OutputFolder(out).check(CORPUS)  # before the target is asked, which takes its time
+    _, latest = _opened(options.folder)
     entries = [each for each in latest.entries if readable(each)]
     least = corpus.Snapshot(tuple(entries), latest.keys)
     if options.target is not None:
@@ -195,9 +202,8 @@ def _minimise(options: argparse.Namespace) -> int:
     least = corpus.united([least])
     path = snapshots.save(out, least)
     if out == options.folder:
-        for each in shelf.files():
-            if each != path:
-                each.unlink()
+        keep = (f"{snapshots.NAME}/{path.name}", f"{snapshots.NAME}/{snapshots.LATEST}")
+        OutputFolder(out).remove(CORPUS, but=keep)
     stale = len(latest.entries) - len(entries)
     if options.json:
         return say_json({**_written(path, least), "before": _size(latest.entries), "unreadable": stale})

@@ -39,6 +39,7 @@ def add(commands: Commands) -> None:
 
 def _explore(options: argparse.Namespace) -> int:
     from conformance.core.edition import edition
+    from conformance.core.output_folder import OutputFolder, Unusable, of_a_search
     from conformance.exploring import explored
     from conformance.playable import playable
 
@@ -49,13 +50,21 @@ def _explore(options: argparse.Namespace) -> int:
             return _dials(model, spoken)
         scope = model.scope(options.scope, spoken)
         world = model.world(spoken, scope)
+        OutputFolder(options.out).check(of_a_search(model.name))
     except LookupError as unknown:
         return complain(unknown.args[0], USAGE)
+    except Unusable as wrong:
+        return complain(wrong, USAGE)
     done = explored(model, spoken, scope, world, options.max_states, options.budget, _progress)
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     found = done.found(shutil.get_terminal_size((100, 24)).columns - 2)
-    done.write(found, options.out)
+    try:
+        done.write(found, options.out)
+    except Unusable as wrong:
+        return complain(wrong, USAGE)
+    except OSError as denied:
+        return complain(f"{denied.filename or options.out} cannot be written: {denied.strerror}", USAGE)
     if options.json:
         say_json(found)
     else:

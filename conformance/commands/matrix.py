@@ -98,6 +98,7 @@ def _none(options: argparse.Namespace, old: "Sequence[Version]", new: "Sequence[
 
 
 def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
+    from conformance.core.output_folder import OF_A_MATRIX, OutputFolder, Unusable
     from conformance.matrix.known import listed
     from conformance.matrix.results import plain, write
     from conformance.matrix.whole import Wanted, made
@@ -105,6 +106,13 @@ def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
 
     known = listed()
     wanted = Wanted(asked, known, options.full, options.out, options.budget, options.workers)
+    folder = OutputFolder(options.out)
+    try:
+        folder.check(*OF_A_MATRIX)
+        with folder.tried():
+            pass  # a folder that cannot be written is named before cells are played for hours
+    except (Unusable, OSError) as wrong:
+        return _not_written(options.out, wrong)
     progress = _progress()
     found = made(wanted, _tick(progress))
     progress.close()
@@ -112,8 +120,8 @@ def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
     try:
         path = write(found, told)
         text = matrix.write(path)
-    except OSError as wrong:
-        return complain(wrong, USAGE)
+    except (Unusable, OSError) as wrong:
+        return _not_written(options.out, wrong)
     if options.json:
         print(text, end="", file=sys.stderr)
         say_json(told)
@@ -122,14 +130,25 @@ def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
     return matrix.read(path).exit
 
 
+def _not_written(place: Path, wrong: Exception) -> int:
+    if isinstance(wrong, OSError):
+        wrong = OSError(f"{wrong.filename or place} cannot be written: {wrong.strerror}")
+    return complain(wrong, USAGE)
+
+
 def _predict(path: Path, asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
     from conformance.matrix.predictions import read, renewed, written
     from conformance.matrix.run import predict
 
+    try:
+        before = read(path)
+        path.open("a").close()
+    except (OSError, ValueError) as wrong:
+        return _not_written(path, wrong)
     progress = _progress()
     done = predict(asked, _tick(progress), options.budget, options.workers)
     progress.close()
-    path.write_text(written(renewed(done.found, read(path))), "utf-8")
+    path.write_text(written(renewed(done.found, before)), "utf-8")
     print(f"{len(done.found)} of {len(asked)} cells are foretold in {path}")
     return OK if done.complete else 6
 

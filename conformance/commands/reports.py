@@ -48,6 +48,7 @@ def _report(options: argparse.Namespace) -> int:
     import reports
     from conformance.core import exits
     from conformance.core.ledger import NAME, missing, read
+    from conformance.core.output_folder import Unusable
 
     if (matrix := _matrix(options.folder)) is not None:
         return _of_matrix(matrix, options.form)
@@ -60,7 +61,7 @@ def _report(options: argparse.Namespace) -> int:
         footer = read(path).footer
     except FileNotFoundError:
         return complain(missing(options.folder), USAGE)
-    except (OSError, ValueError) as wrong:
+    except (OSError, ValueError, Unusable) as wrong:
         return complain(wrong, USAGE)
     return exits.UNDECIDED if footer is None else int(footer["exit"])
 
@@ -80,12 +81,13 @@ def _matrix(folder: Path) -> Path | None:
 
 
 def _of_matrix(path: Path, form: str) -> int:
+    from conformance.core.output_folder import Unusable
     from reports import matrix
 
     try:
         print(matrix.write(path) if form == "all" else matrix.render(path, form), end="")
         return matrix.read(path).exit
-    except (LookupError, OSError, ValueError) as wrong:
+    except (LookupError, OSError, ValueError, Unusable) as wrong:
         return complain(wrong, USAGE)
 
 
@@ -111,13 +113,12 @@ def _asked_by_spark(options: argparse.Namespace) -> int:
 
 def _merge(options: argparse.Namespace) -> int:
     import reports
+    from conformance.core.output_folder import Unusable
     from conformance.merging import Unlike, merge
 
     try:
-        if options.out.resolve() not in {each.resolve() for each in options.folders}:
-            reports.forget(options.out)
         found = merge(options.folders, options.out)
         print(reports.write(found.ledger), end="")
-    except (Unlike, OSError) as wrong:
+    except (Unlike, Unusable, OSError) as wrong:
         return complain(wrong, USAGE)
     return found.exit_code

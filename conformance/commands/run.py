@@ -127,8 +127,18 @@ def _replay(options: argparse.Namespace) -> int:
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
         print(f"{several}{found.says}", file=sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr)
         if options.prune and found.exit_code == OK and options.target is None:
-            path.unlink()
+            _prune(path)
     return first(codes) if codes else complain(f"no failure is stored in {options.out}", USAGE)
+
+
+def _prune(path: Path) -> None:
+    """Deletes a file of a failure: one that has the failure's id as its name, and is no link to another file."""
+    from conformance.failures import is_filed
+
+    if is_filed(path):
+        path.unlink()
+    else:
+        complain(f"{path} stays: only a file that kipcheck wrote, named ID.json for its failure, is deleted", OK)
 
 
 def _failure(named: str, out: Path) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from conformance.apis.streams_blobs import latest
+from conformance.core.output_folder import OutputFolder
 from conformance.core.requirement import requirements
 from conformance.matrix.cells import Cell, Outcome
 from conformance.matrix.known import Deviation
@@ -144,9 +145,13 @@ def _stale(found: Found) -> list[Plain]:
 
 
 def write(found: Found, told: Plain) -> Path:
-    """``matrix.json`` and the worst history of each cell, under ``out``; gives the first. Errors: OSError."""
+    """``matrix.json`` and the worst history of each cell, under ``out``; gives the first.
+
+    Errors: OSError; ``output_folder.Unusable``.
+    """
     folder = found.out / HISTORIES
-    folder.mkdir(parents=True, exist_ok=True)
+    entries = (f"{HISTORIES}/{outcome['history']['case']}.json" for outcome in found.outcomes.values())
+    OutputFolder(found.out).claim(NAME, *entries)
     for cell, outcome in found.outcomes.items():
         history = outcome["history"] | _place(cell)
         case = history["case"]

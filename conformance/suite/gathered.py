@@ -1,6 +1,5 @@
 """All items together: one ledger and one set of reports, as a run of the gate leaves them."""
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +15,21 @@ def out_of(config: pytest.Config) -> Path:
 
 
 def forget(config: pytest.Config) -> None:
-    """The items of an earlier session."""
-    shutil.rmtree(out_of(config) / ITEMS, ignore_errors=True)
+    """The items of an earlier session. Errors: ``pytest.UsageError`` where files are that kipcheck did not write."""
+    from conformance.core.output_folder import FLAKY, LINK, OF_A_RUN, UNLISTED, OutputFolder, Unusable
+
+    out = out_of(config)
+    items = out / ITEMS
+    try:
+        OutputFolder(out).check(*OF_A_RUN, FLAKY)
+        if items.is_symlink():
+            raise Unusable.by(items, LINK)
+        for each in sorted(items.iterdir()) if items.is_dir() else ():
+            if each.is_symlink() or not each.is_dir():
+                raise Unusable.by(each, LINK if each.is_symlink() else UNLISTED)
+            OutputFolder(each).remove_all()
+    except (Unusable, OSError) as wrong:
+        raise pytest.UsageError(str(wrong).replace("--out", "--kipcheck-out")) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +43,7 @@ def gathered(config: pytest.Config) -> Told | None:
     import reports
     from conformance.core import exits
     from conformance.core.ledger import NAME
+    from conformance.core.output_folder import Unusable
     from conformance.merging import Unlike, merge
 
     out = out_of(config)
@@ -40,6 +53,6 @@ def gathered(config: pytest.Config) -> Told | None:
     try:
         found = merge(folders, out)
         reports.write(found.ledger)
-    except (Unlike, OSError) as wrong:
+    except (Unlike, Unusable, OSError) as wrong:
         return Told(exits.OURS, f"no report: {wrong}")
     return Told(found.exit_code, f"{exits.MEANINGS[found.exit_code]}; reports in {out}")

@@ -21,6 +21,7 @@ from conformance.campaign.rows import Kept, Row
 from conformance.campaign.values import loaded, plain_text, value_of
 from conformance.checks import CHECKS
 from conformance.core.case import Case
+from conformance.core.output_folder import LIST
 from conformance.inputs import INDEX
 from conformance.tests.looped import for_each
 from conformance.wire import layout
@@ -435,12 +436,18 @@ def test_minimise_leaves_alone_what_a_ledger_speaks_of(tmp_path: Path, capsys: p
     assert "name another folder with --out" in capsys.readouterr().err
 
 
+def inputs_in(out: Path) -> dict[str, bytes]:
+    """By their paths, with the index."""
+    files = (path for path in out.rglob("*") if path.is_file() and path.name != LIST)
+    return {str(path.relative_to(out)): path.read_bytes() for path in files}
+
+
 def test_export_has_one_file_for_each_input(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], entries: tuple[Kept, ...]
 ) -> None:
     out = tmp_path / "out"
     told = asked(capsys, "export", folder, "--out", out)
-    files = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    files = inputs_in(out)
     index = dict(line.split("\t") for line in files.pop(INDEX).decode().splitlines())
     assert index.keys() == files.keys() and len(files) == told["inputs"]
     assert (told["entries"], told["unreadable"]) == (5, 1)
@@ -459,7 +466,7 @@ def test_export_takes_some_checks_and_gives_the_same_files_each_time(folder: Pat
     found = []
     for out in (tmp_path / "two", tmp_path / "three"):
         assert cli.run(["corpus", "export", str(folder), "--out", str(out), "--check", "wire/*"]) == 0
-        found.append({str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()})
+        found.append(inputs_in(out))
     one, two = found
     assert one == two
     assert {path.partition("/")[0] for path in one} == {"HeartbeatRequest", "HeartbeatResponse", INDEX}

@@ -17,6 +17,7 @@ import pytest
 
 from conformance.campaign import arrow, files, ledger
 from conformance.campaign.rows import Count, Found, Kept, Key, Row
+from conformance.core.output_folder import LIST
 from conformance.tests.arrowless import without_arrow
 
 FORMS = ("parquet", "jsonl")
@@ -65,7 +66,7 @@ def test_rows_come_back_as_they_went(tmp_path: Path, form: str) -> None:
     held = ledger.read(tmp_path)
     assert held.rows == by_key(row(1), bare)
     assert (held.clashes, held.set_aside) == ([], [])
-    assert sorted(tmp_path.rglob("*.*")) == [path], "something is left beside it"
+    assert sorted(tmp_path.rglob("*.*")) == [tmp_path / LIST, path], "something is left beside it"
 
 
 def test_a_row_is_plain_data_and_its_digest_the_same_in_every_process() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.core.ledger import Ledger, read
+from conformance.core.output_folder import LIST
 from conformance.merging import Merged, Unlike, merge
 from conformance.tests.told import FAILURE, FOOTER, HEADER, REASON, TARGETS, verdicts, write
 
@@ -229,7 +230,7 @@ def test_merge_writes_all_reports_and_exits_as_what_it_merged(tmp_path: Path) ->
     done = kipcheck("merge", one, part(tmp_path / "2", 2), "--out", tmp_path / "all")
     assert done.returncode == 1
     assert "complete: 1 distinct failure, 0 warnings; exit 1" in done.stdout
-    told = {"ledger.jsonl", "report.html", "junit.xml", "results.json", "results.sarif", "summary.md", "failures"}
+    told = {"ledger.jsonl", "report.html", "junit.xml", "results.json", "results.sarif", "summary.md", "failures", LIST}
     assert {each.name for each in (tmp_path / "all").iterdir()} == told
 
 

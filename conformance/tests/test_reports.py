@@ -12,6 +12,7 @@ import pytest
 import reports
 from conformance.commands.reports import FORMS
 from conformance.core.ledger import read
+from conformance.core.output_folder import LIST, REPORTS, OutputFolder
 from conformance.tests.told import FAILURE, FOOTER, HEADER, REASON, SEEN, everything, verdicts, write
 
 FAILED = verdicts("FAIL", 12)
@@ -142,12 +143,12 @@ def test_lines_of_kinds_that_a_report_does_not_know_are_passed_over(tmp_path: Pa
 def test_all_files_are_written_and_what_an_earlier_run_left_can_be_taken_away(tmp_path: Path) -> None:
     text = reports.write(write(tmp_path, *everything()))
     assert text == reports.render(tmp_path / "ledger.jsonl")
-    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(["ledger.jsonl", *reports.FILES.values()])
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([LIST, "ledger.jsonl", *reports.FILES.values()])
     for form, name in reports.FILES.items():
         assert (tmp_path / name).read_text("utf-8") == reports.render(tmp_path / "ledger.jsonl", form)
     (tmp_path / ".report.html.part").write_text("of a run that was killed here")
-    reports.forget(tmp_path)
-    assert os.listdir(tmp_path) == ["ledger.jsonl"]
+    OutputFolder(tmp_path).remove(REPORTS)
+    assert sorted(os.listdir(tmp_path)) == [LIST, "ledger.jsonl"]
 
 
 def test_a_report_needs_no_more_than_core(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from conformance.cli import run as main
+from conformance.core.output_folder import LIST
 from conformance.tests.browser import NAMES, Browser, browser, installed
 from conformance.tests.matrices import BLOB, CELLS, cell, history, matrix, seen, written
 from conformance.tests.test_reports_page import CONTRAST
@@ -261,7 +262,7 @@ def test_report_renders_a_matrix_again_and_ends_as_it_did(tmp_path: Path, capsys
     assert main(["report", str(path), "--form", "json"]) == 1
     assert json.loads(capsys.readouterr().out) == matrix()
     assert main(["report", str(tmp_path), "--form", "all"]) == 1
-    assert {*os.listdir(tmp_path)} == {"matrix.json", "matrix.html", "matrix.md", "histories"}
+    assert {*os.listdir(tmp_path)} == {LIST, "matrix.json", "matrix.html", "matrix.md", "histories"}
     assert {*os.listdir(tmp_path / "histories")} == {"bounce-2x0-2x1.json", "bounce-2x0-2x1.html"}
     assert capsys.readouterr().out.splitlines()[-1].endswith(f"predicted; {tmp_path / 'matrix.html'}")
 

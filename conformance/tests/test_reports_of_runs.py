@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import reports
-from conformance import gate, heading
-from conformance.core.ledger import lines, read
+from conformance import gate
+from conformance.core.ledger import Writer, lines, read
+from conformance.core.output_folder import LIST
 from conformance.gate import Options, run
 from conformance.progress import Progress
 from reports import text as as_text
@@ -39,16 +40,14 @@ def held(*arguments: object) -> tuple[int, str, str]:
 
 
 def names(folder: Path) -> set[str]:
-    return {each.name for each in folder.iterdir()} - {"failures"}
+    return {each.name for each in folder.iterdir()} - {"failures", LIST}
 
 
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
         ({}, 0),
-        ({"checks": ("none/such",)}, 2),
-        ({"edition": "none"}, 2),
-        ({"targets": ("none",)}, 2),
+        ({"targets": ("cmd:false",)}, 3),
         ({"targets": ("miniature/refuses-unknown-tags",), "checks": ("wire/unknown-tags",)}, 1),
     ],
 )
@@ -78,17 +77,17 @@ def test_a_report_that_cannot_be_made_is_a_bug_of_ours_and_the_ledger_stands(
 
 
 def test_what_an_earlier_run_left_is_gone_when_a_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in reports.FILES.values():
-        (tmp_path / name).write_text("of yesterday")
+    options = Options(("reference",), messages=("HeartbeatRe*",), checks=("wire/repeat",), cases=1, out=tmp_path)
+    run(options)
+    assert names(tmp_path) == EVERY
     seen: list[set[str]] = []
-    real = heading.header
 
-    def header(options: Options) -> dict[str, Any]:
+    def writer(*arguments: Any) -> Writer:
         seen.append(names(tmp_path))
-        return real(options)
+        return Writer(*arguments)
 
-    monkeypatch.setattr(gate, "header", header)
-    run(Options(targets=(), out=tmp_path))
+    monkeypatch.setattr(gate, "Writer", writer)
+    run(options)
     assert seen == [{"ledger.jsonl"}]
     assert names(tmp_path) == EVERY
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance import cli
+from conformance.core.output_folder import LIST
 from conformance.inputs import INDEX
 from conformance.seeds import DICTIONARY, seeds
 from conformance.wire import layout
@@ -18,7 +19,8 @@ ARGUMENTS = ["corpus", "seeds", "--message", "Heartbeat*", "--message", "Subscri
 
 def written(out: Path, *more: str) -> dict[str, bytes]:
     assert cli.run([*ARGUMENTS, "--out", str(out), *more]) == 0
-    return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    files = (path for path in out.rglob("*") if path.is_file() and path.name != LIST)
+    return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 
 def test_one_file_for_each_input_named_by_its_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
