@@ -327,6 +327,7 @@ def test_the_names_of_reports_are_those_that_reports_have() -> None:
 # ---- commands in one folder
 
 
+@pytest.mark.integration
 def test_run_campaign_and_merge_take_turns_in_one_folder(
     tmp_path: Path, inline: Ready, capsys: pytest.CaptureFixture[str]
 ) -> None:
