@@ -7,6 +7,8 @@ import time
 from contextlib import suppress
 from typing import TextIO
 
+from conformance.core.foreign import harmless_line
+
 OFTEN = 0.1
 """Seconds between two states of the live line."""
 SELDOM = 5.0
@@ -31,7 +33,7 @@ class Progress:
 
     def begin(self, target: str, check: str, total: int) -> None:
         """``total``: how many units of work the check has."""
-        self._name, self._total = f"{target}  {check:<22}", total
+        self._name, self._total = f"{harmless_line(target)}  {check:<22}", total
         self._begun = self._told = time.monotonic()
 
     def step(self, done: int, cases: int, failed: int) -> None:
@@ -67,11 +69,11 @@ class Progress:
 
     def _show(self, line: str) -> None:
         width = shutil.get_terminal_size().columns - 1
-        self._write(f"\r\x1b[K{line[:width]}")
+        self._write(f"\r\x1b[K{harmless_line(line)[:width]}")
         self._shown = True
 
     def _print(self, line: str) -> None:
-        self._write(f"{line}\n")
+        self._write(f"{harmless_line(line)}\n")
 
     def _write(self, text: str) -> None:
         with suppress(BrokenPipeError, ValueError):

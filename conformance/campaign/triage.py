@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from conformance.core.foreign import clean
 from conformance.core.ledger import NAME, Ledger, Line, Place, missing, read
 from conformance.failures import FLAKY, FOLDER, goes_to, where_places
-from reports.markup import clean
 from reports.words import some
 
 Status: TypeAlias = Literal["new", "flaky", "known", "fixed"]
