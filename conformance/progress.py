@@ -4,10 +4,11 @@ import os
 import shutil
 import sys
 import time
+import traceback
 from contextlib import suppress
 from typing import TextIO
 
-from conformance.core.foreign import harmless_line
+from conformance.core.foreign import harmless, harmless_line, one_line
 
 OFTEN = 0.1
 """Seconds between two states of the live line."""
@@ -79,6 +80,12 @@ class Progress:
         with suppress(BrokenPipeError, ValueError):
             self._stream.write(text)
             self._stream.flush()
+
+
+def show_traceback() -> None:
+    """Of the exception that is handled, on stderr. What a target said may stand in it: no line is left as it was."""
+    lines = traceback.format_exc().splitlines()
+    print(harmless("\n".join(f"| {one_line(line)}" for line in lines)), file=sys.stderr)
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -22,6 +22,7 @@ from conformance.commands.declared import (
     say,
     say_json,
 )
+from conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
@@ -116,14 +117,13 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     for row in plan:
         spoken = row["versions"]
         versions = " v" + "-".join(map(str, sorted({min(spoken), max(spoken)}))) if spoken else ""
-        print(f"{row['target']}  {row['check']:<20} {row['grade']:<12} {row['subject']}{versions}: "
-              f"{row['cases']} cases  {' '.join(row['requirements'])}")
+        say(one_line(f"{row['target']}  {row['check']:<20} {row['grade']:<12} {row['subject']}{versions}: "
+                     f"{row['cases']} cases  {' '.join(row['requirements'])}"))
     print(f"{sum(row['cases'] for row in plan)} cases; nothing was run")
 
 
 def _replay(options: argparse.Namespace) -> int:
     from conformance.core.exits import first
-    from conformance.core.foreign import one_line
     from conformance.replaying import replay, stored
 
     codes = []

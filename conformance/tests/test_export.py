@@ -123,7 +123,8 @@ def _saying(folder: Path, line: str) -> str:
 def stored(*steps: Step, role: Role = Role.CODEC, invariant: str = "wire/decodes", edition: str = "apache") -> Stored:
     case = Case("wire/two-readings", edition, role, steps)
     line: Mapping[str, Any] = {
-        "format": 1, "id": "abcabcabcabc", "target": "reference", "version": "1", "invariant": invariant, "sentence": "A rule.",
+        "format": 1, "id": "abcabcabcabc", "target": "reference", "version": "1", "invariant": invariant,
+        "sentence": "A rule.",
         "why": 'It has """ and \\ in it.', "guilty_step": len(steps) - 1, "requirements": [], "case": case.plain,
     }  # fmt: skip
     return Stored(line, case)
