@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from conformance.core.foreign import COMMAND, clean, harmless
+from conformance.core.foreign import COMMAND, clean, harmless, one_line
 from conformance.core.ledger import Line
 from reports.campaigns import brief, stands, stopped, troubles
 from reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary
@@ -51,7 +51,7 @@ def plain(text: str) -> str:
 
 def fenced(lines: Iterable[str]) -> str:
     """Lines as they are, in a fence longer than any within."""
-    text = harmless("\n".join(lines))
+    text = harmless("\n".join(map(one_line, lines)))
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
