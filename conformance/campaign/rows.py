@@ -226,8 +226,8 @@ def _count(**told: Any) -> Count:
 
 
 def _found_of(plain: Mapping[str, Any]) -> Found:
-    if plain.get("line"):  # it becomes a file of that name
-        check_failure(json.loads(plain["line"]), "a failure of a row")
+    if plain.get("line") and "id" in (told := json.loads(plain["line"])):  # it becomes a file of that name
+        check_failure(told, "a failure of a row")
     where = tuple((str(subject), version) for subject, version in map(_pair, plain["where"]))
     place = _pair(plain["place"])
     return Found(**{**plain, "shape": tuple(plain["shape"]), "where": where, "place": place})
