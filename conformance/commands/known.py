@@ -48,6 +48,8 @@ def _update(options: argparse.Namespace) -> int:
         return _troubles(wrong.troubles, USAGE)
     except (OSError, ValueError) as error:
         return complain(error, USAGE)
+    except (LookupError, TypeError, AttributeError) as wrong:
+        return complain(f"the ledger of {options.out} is not as the schema has it: {wrong!r}", USAGE)
     for word, lines in (("added", made.added), ("removed", made.removed), ("narrowed", made.narrowed)):
         for line in lines:
             say(one_line(f"{word:<9} {line}"))

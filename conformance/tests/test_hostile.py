@@ -297,6 +297,22 @@ def test_a_ledger_forges_no_verdict(capsys: pytest.CaptureFixture[str], tmp_path
         assert live(reports.render(tmp_path / NAME, form), is_log=False) == []
 
 
+def test_a_ledger_of_other_keys_and_types_is_told_in_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "list.toml").write_text("")
+    for number, line in enumerate(({"id": FAILURE["id"]}, {**FAILURE, "grade": EVIL}, {**FAILURE, "where": 5})):
+        out = tmp_path / str(number)
+        write(out, ("failure", line))
+        for command in (
+            ("report", str(out)), ("triage", str(out)), ("merge", str(out), "--out", str(out / "both")),
+            ("known", "update", str(tmp_path / "list.toml"), "--from", str(out)),
+        ):  # fmt: skip
+            seen = kipcheck(capsys, *command)
+            assert seen.code in (0, 1, 2) and len(seen.err.splitlines()) == (seen.code == 2), (line, command, seen)
+    assert kipcheck(capsys, "report", str(tmp_path / "0")).code == 2
+
+
 def test_a_known_list_is_shown_in_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "list.toml"
     said = f"A reason of some words: {EVIL}".replace("\ud800", "")
@@ -321,6 +337,10 @@ def test_a_matrix_leads_nowhere(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     seen = kipcheck(capsys, "report", str(tmp_path), "--form", "all")
     assert (seen.code, seen.out) == (2, "")
     assert f"{tmp_path / 'matrix.json'} is no result of kipcheck matrix" in seen.err and "../../PWNED" in seen.err
+    cells = [{**each, "play": EVIL, "reason": EVIL} for each in whole["cells"]]
+    (tmp_path / "matrix.json").write_text(json.dumps({**whole, "cells": cells}))
+    for form in ("text", "markdown", "json"):
+        assert "evil.example" in kipcheck(capsys, "report", str(tmp_path), "--form", form).out
 
 
 def test_a_manifest_is_no_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
