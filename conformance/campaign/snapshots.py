@@ -4,6 +4,7 @@ The ledger can do without them: from the rows of a round follows the snapshot of
 or gone is made again, and is the same again.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from conformance.campaign.rows import Row
 
 NAME: Final = "corpus"
 SUFFIX: Final = ".jsonl.gz"
+DIGEST: Final = re.compile(r"[0-9A-Za-z]+")
 LATEST: Final = "latest"
 """Holds the name of the newest of them."""
 
@@ -57,6 +59,8 @@ class Shelf:
         """The one of that digest; of an empty one, that of nothing. Errors: ``Lost``."""
         if not digest:
             return Snapshot.empty()
+        if not DIGEST.fullmatch(digest):  # it came from a manifest or a row, and is the name of a file
+            raise Lost(f"{digest!r:.80} is the digest of no snapshot")
         found = self.read(place(self.folder, digest))
         return found if found is not None and found.digest == digest else self._made_again(digest)
 

@@ -7,6 +7,7 @@ import gzip
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -17,7 +18,10 @@ import reports
 from conformance import cli, gate
 from conformance.campaign import corpus, rows
 from conformance.campaign.corpus import Damaged, Snapshot
+from conformance.campaign.manifest import Manifest
+from conformance.campaign.plan import Aim, Plan
 from conformance.campaign.rows import Kept
+from conformance.campaign.snapshots import Lost, Shelf
 from conformance.core.foreign import TARGETS, harmless, harmless_json, harmless_line, is_data, one_line
 from conformance.core.ledger import NAME, read
 from conformance.progress import Progress, show_traceback
@@ -344,9 +348,20 @@ def test_a_matrix_leads_nowhere(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 
 def test_a_manifest_is_no_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for text in (json.dumps({"format": 1, "plan": EVIL}), json.dumps({"format": EVIL}), EVIL.replace("\ud800", "")):
-        (tmp_path / "manifest.json").write_text(text, "utf-8")
-        assert kipcheck(capsys, "campaign", "--resume", str(tmp_path)).code == 2
+    plan = Plan("c", (Aim("reference", EVIL),), "apache", ("wire/damage",), "mixed", 0, 5, 1, 5)
+    made = replace(Manifest.of(plan, {}, (), {}), kipcheck=EVIL, python=EVIL)
+    made.write(tmp_path)
+    seen = kipcheck(capsys, "campaign", "--resume", str(tmp_path), "--executor", "inline")
+    assert seen.code == 2 and "it was begun by kipcheck 1.0\\x1b[2J" in seen.err and len(seen.err.splitlines()) == 1
+
+
+def test_a_digest_is_no_path(tmp_path: Path) -> None:
+    (tmp_path / "campaign" / "corpus").mkdir(parents=True)
+    outside = tmp_path / "mine.jsonl.gz"
+    outside.write_bytes(b"mine")
+    with pytest.raises(Lost, match="is the digest of no snapshot"):
+        Shelf(tmp_path / "campaign").snapshot("../../mine")
+    assert [*tmp_path.glob("mine*")] == [outside]
 
 
 def test_a_row_names_no_file_elsewhere() -> None:
