@@ -32,7 +32,14 @@ def main() -> int:
     from conformance.cli import run  # only now: what it imports may be a stranger's
 
     _speak_utf8()
-    return run(sys.argv[1:])
+    try:
+        return run(sys.argv[1:])
+    except Exception as ours:  # noqa: BLE001 - whatever it is, it is told with an exit code that is no verdict
+        from conformance.commands.declared import OUR_BUG, complain
+        from conformance.progress import show_traceback
+
+        show_traceback()
+        return complain(f"a bug of kipcheck's own: {type(ours).__name__}: {ours}", OUR_BUG)
 
 
 def _speak_utf8() -> None:

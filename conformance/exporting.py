@@ -1,6 +1,7 @@
 """A stored failure in a form that needs no gate: a program, a test, a packet capture, bytes."""
 
 import json
+import re
 import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -10,8 +11,10 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Final, TypeAlias
 
+from conformance import failures
 from conformance.capture import Sent, pcap
 from conformance.core.case import Case, Role, Step
+from conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
 from conformance.invariants.readings import layout_of
 from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.protocol import operation
@@ -31,6 +34,8 @@ class Stored:
 
     line: Line
     case: Case
+    trusted: bool = False
+    """May a command that stands in the file become part of a program?"""
 
     @property
     def id(self) -> str:
@@ -40,18 +45,31 @@ class Stored:
     def guilty(self) -> int:
         return int(self.line["guilty_step"])
 
+    @property
+    def target(self) -> str:
+        """Which a program asks where nobody names another; empty where the file names a command that is not trusted."""
+        named = str(self.line["target"])
+        return named if self.trusted or is_data(named) else ""
 
-def load(path: Path) -> Stored:
-    """Errors: OSError; ValueError where it holds no failure."""
+
+def load(path: Path, trusted: bool = False) -> Stored:
+    """``trusted``: a command that stands in the file may become part of a program.
+
+    Errors: OSError; ValueError that names the file and what is wrong with it.
+    """
+    line, case = failures.load(path)
     try:
-        line = json.loads(path.read_text("utf-8"))
-        found = Stored(line, Case.of(line["case"]))
-        for key in ("id", "target", "invariant", "sentence", "why", "guilty_step", "requirements"):
-            line[key]
-        found.case.steps[found.guilty]
-    except (ValueError, KeyError, TypeError, IndexError) as wrong:
+        about = [line["sentence"], line["why"], *(each[key] for each in line["requirements"] for key in CLAUSE)]
+        if not all(isinstance(each, str) for each in about):
+            raise ValueError("sentence, why and requirements are texts")
+        if type(line["guilty_step"]) is not int or not 0 <= line["guilty_step"] < len(case.steps):
+            raise ValueError(f"guilty_step is {line['guilty_step']!r}, and there are {len(case.steps)} steps")
+    except (ValueError, KeyError, TypeError) as wrong:
         raise ValueError(f"{path} holds no failure: {wrong!r}") from None
-    return found
+    return Stored(line, case, trusted)
+
+
+CLAUSE: Final = ("id", "clause", "text")
 
 
 # ---- programs
@@ -78,23 +96,32 @@ def _program(stored: Stored, without: str) -> bytes:
     kept = told.partition(MARK)[2].replace('if __name__ == "__main__":\n    sys.exit(main())\n', "")
     parts = [part for part in kept.split("\n\n\n") if part.strip() and without not in part]
     constants = {
-        "COMMAND": _command(str(stored.line["target"])),
+        "COMMAND": _command(stored.target),
         "ROLE": stored.case.role.value,
         "EDITION": stored.case.edition,
         "STEPS": [operation(step) for step in stored.case.steps],
         "GUILTY": stored.guilty,
         "WANTED": wanted(stored),
     }
-    lines = [f"{name} = {pformat(value, width=110, sort_dicts=False)}" for name, value in constants.items()]
+    lines = [f"{name} = {_literal(pformat(value, width=110, sort_dicts=False))}" for name, value in constants.items()]
     imports = "import json\nimport os\nimport shlex\nimport subprocess\nimport sys"
+    if any(re.search(r"\b(inf|nan)\b", line) for line in lines):  # JSON may hold them; Python has no literal
+        imports += "\nfrom math import inf, nan"
     end = [] if without == "def main(" else ['if __name__ == "__main__":\n    sys.exit(main())']
-    head = f'"""{_about(stored)}\n\n{_how(without)}\n"""\n\n{imports}\n\n' + "\n".join(lines)
+    head = f'"""{_about(stored)}\n\n{_how(stored, without)}\n"""\n\n{imports}\n\n' + "\n".join(lines)
     return ("\n\n\n".join([head, *(part.strip("\n") for part in parts), *end]) + "\n").encode()
 
 
-def _how(without: str) -> str:
+def _literal(source: str) -> str:
+    """The same literal, in which a CI service that prints it sees no command: such signs stand in strings alone."""
+    return re.sub(r"##(?=[A-Za-z]*\[)", r"\\x23#", source)
+
+
+def _how(stored: Stored, without: str) -> str:
     says = "" if without == "def main(" else " It leaves with 1 while it fails, with 0 once it is gone."
     asks = "Stand-alone: it asks the testee that is started by COMMAND, or by KIPCHECK_TESTEE of the environment."
+    if not _command(stored.target):
+        asks = "Stand-alone: it asks the testee that KIPCHECK_TESTEE of the environment starts, which has to be given."
     return _wrapped(asks + says)
 
 
@@ -110,14 +137,14 @@ def _about(stored: Stored) -> str:
 
 
 def _wrapped(text: str) -> str:
-    safe = text.replace("\\", "\\\\").replace('"""', "'''")
-    return "\n".join(textwrap.wrap(safe, 110, break_long_words=False, break_on_hyphens=False))
+    safe = clean(text).replace("\\", "\\\\").replace('"""', "'''")
+    return harmless("\n".join(textwrap.wrap(safe, 110, break_long_words=False, break_on_hyphens=False)))
 
 
 def _command(target: str) -> list[str]:
-    """Of the testee; none for one that listens somewhere."""
+    """Of the testee; none for one that listens somewhere, and where there is none."""
     prefix, _, rest = target.partition(":")
-    if prefix == "tcp":
+    if prefix == "tcp" or not target:
         return []
     return shlex.split(rest) if prefix == "cmd" else ["python", "-m", "conformance", "testee", target]
 
@@ -155,10 +182,12 @@ def _reference(stored: Stored) -> dict[str, Any]:
 
 
 JUDGED = '''\
+import os
 from pathlib import Path
 
 from conformance.replaying import replay
 
+TARGET = {target}
 FAILURE = {failure}
 
 
@@ -166,15 +195,22 @@ def test_it_fails_no_more(tmp_path: Path) -> None:
     """What is right here is for kipcheck's judge to say: more than one answer may be."""
     path = tmp_path / "failure.json"
     path.write_text(FAILURE, "utf-8")
-    found = replay(path)
+    testee = os.environ.get("KIPCHECK_TESTEE")
+    target = f"cmd:{{testee}}" if testee else TARGET
+    assert target, "no testee: name its command in KIPCHECK_TESTEE"
+    found = replay(path, target)
     assert found.exit_code == 0, found.says
 '''
 
 
 def _judged(stored: Stored) -> bytes:
     kept = {key: stored.line[key] for key in ("format", "id", "target", "invariant", "case") if key in stored.line}
-    text = json.dumps({**kept, "case": stored.case.plain}, indent=1)
-    return f'"""{_about(stored)}\n"""\n\n{JUDGED.format(failure=_text(text))}'.encode()
+    text = harmless_json(json.dumps({**kept, "case": stored.case.plain}, indent=1))
+    how = "It asks TARGET, or the testee that KIPCHECK_TESTEE of the environment starts."
+    if not stored.target:
+        how = "It asks the testee that KIPCHECK_TESTEE of the environment starts, which has to be given."
+    body = JUDGED.format(target=_literal(repr(stored.target)), failure=_text(text))
+    return f'"""{_about(stored)}\n\n{_wrapped(how)}\n"""\n\n{body}'.encode()
 
 
 def _text(text: str) -> str:
@@ -191,7 +227,8 @@ def as_hex(stored: Stored) -> bytes:
         data = _data(stored.case, step)
         if data is not None:
             mark = ", the guilty one" if number == stored.guilty else ""
-            found += [f"# step {number + 1}: {step.verb} {step['message']} v{step['version']}{mark}", data.hex()]
+            about = one_line(f"{step.verb} {step['message']} v{step['version']}")
+            found += [f"# step {number + 1}: {about}{mark}", data.hex()]
     if not found:
         raise Impossible(f"no step of a {stored.case.role.value} carries bytes; --as script would do")
     return ("\n".join(found) + "\n").encode()

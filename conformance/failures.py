@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from conformance.core.ledger import Line, numbers, spans
+from conformance.core.case import Case
+from conformance.core.foreign import harmless_json, is_data
+from conformance.core.ledger import Line, check_failure, numbers, spans
 from conformance.core.output_folder import OutputFolder
 
 FOLDER = "failures"
@@ -23,17 +25,50 @@ Members: TypeAlias = list[tuple[Line, Line | None]]
 def file(line: Line, filed: Line | None, out: Path, below: str = "") -> Line:
     """Write ``failures/ID.json`` under ``out``, as the line has it; gives the line with how to reproduce it.
 
-    Errors: OSError; ``output_folder.Unusable`` where a file that kipcheck did not write is there.
+    Errors: OSError; ``output_folder.Unusable`` where a file that kipcheck did not write is there; ValueError where the
+    line came from a file, and its id is none.
     """
+    check_failure(line, "a failure")
     entry = "/".join(filter(None, (FOLDER, below, f"{line['id']}.json")))
     path = (out / entry).absolute()
-    line = {**line, "reproduce": f"kipcheck replay {shlex.quote(str(path))}"}
+    line = {**line, "reproduce": again(path, str(line["target"]))}
     if filed is not None:
         told = {**filed, **{key: each for key, each in line.items() if key != "type"}}
         OutputFolder(out).claim(entry)
-        text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+        text = harmless_json(json.dumps(told, indent=1, ensure_ascii=False)) + "\n"
         path.write_text(text, "utf-8", errors="backslashreplace")
     return line
+
+
+def again(path: Path, target: str) -> str:
+    """The command that replays a failure. A file names no command that is started, so the command line names it."""
+    named = () if is_data(target) else ("--target", target)
+    return shlex.join(("kipcheck", "replay", str(path), *named))
+
+
+def load(path: Path) -> tuple[Line, Case]:
+    """A file of a failure. What it holds is data: what becomes a path, a command or a conversation is checked.
+
+    Errors: OSError; ValueError that names the file and what is wrong with it.
+    """
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as wrong:
+        raise ValueError(f"{path} holds no failure: {wrong}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds no failure: it is no JSON object")  # noqa: TRY004
+    for key in ("target", "invariant"):
+        if not isinstance(found.get(key), str):
+            raise ValueError(f'{path} holds no failure: "{key}" is no text')  # noqa: TRY004
+    check_failure(found, str(path))
+    try:
+        case = Case.of(found["case"])
+        whole = all(isinstance(each.verb, str) and isinstance(each.body, Mapping) for each in case.steps)
+        if not case.steps or not whole or not isinstance(case.edition, str):
+            raise ValueError("a case has an edition, and steps with a verb and a body each")
+    except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+        raise ValueError(f'{path} holds no failure: "case": {wrong!r}') from None
+    return found, case
 
 
 def filed(folder: Path, id: str, below: str = "") -> Line | None:

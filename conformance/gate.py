@@ -4,7 +4,6 @@ import os
 import stat
 import sys
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -25,7 +24,7 @@ from conformance.differences import Differences
 from conformance.expectations import Account, account
 from conformance.heading import header
 from conformance.invariants.readings import Disagreement
-from conformance.progress import Progress
+from conformance.progress import Progress, show_traceback
 from conformance.selection import NOTHING, Misused, Options, Selection
 from conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import is_shared, target as target_of
@@ -145,7 +144,7 @@ def _reported(outcome: Outcome) -> Outcome:
     except Unusable as why:
         return replace(outcome, exit_code=USAGE, why=f"no report: {why}")
     except Exception as ours:  # noqa: BLE001 - the ledger stands, and what came of the run with it
-        traceback.print_exc()
+        show_traceback()
         return replace(outcome, exit_code=OURS, why=f"no report: {type(ours).__name__}: {ours}")
 
 
@@ -217,7 +216,7 @@ class _Run:
             stopped = self._stop(OURS, str(ours))
         except Exception as ours:  # noqa: BLE001 - a report is written on every path
             self.progress.close()
-            traceback.print_exc()
+            show_traceback()
             stopped = self._stop(OURS, f"{type(ours).__name__}: {ours}")
         self.progress.close()
         self.writer.begin()

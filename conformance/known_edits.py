@@ -82,7 +82,7 @@ def _target(ledger: Ledger, target: str | None) -> Line:
 
 def _draw(ledger: Ledger) -> Draw:
     options, held = ledger.header["options"], sum(each["held"] for each in ledger.campaigns)
-    return Draw(options["edition"], options["seed"], options["cases"] or held or None)
+    return Draw(options["edition"], int(options["seed"]), options["cases"] or held or None)
 
 
 def _told(draw: Draw) -> str:

@@ -4,8 +4,11 @@ import os
 import shutil
 import sys
 import time
+import traceback
 from contextlib import suppress
 from typing import TextIO
+
+from conformance.core.foreign import harmless, harmless_line, one_line
 
 OFTEN = 0.1
 """Seconds between two states of the live line."""
@@ -31,7 +34,7 @@ class Progress:
 
     def begin(self, target: str, check: str, total: int) -> None:
         """``total``: how many units of work the check has."""
-        self._name, self._total = f"{target}  {check:<22}", total
+        self._name, self._total = f"{harmless_line(target)}  {check:<22}", total
         self._begun = self._told = time.monotonic()
 
     def step(self, done: int, cases: int, failed: int) -> None:
@@ -67,16 +70,22 @@ class Progress:
 
     def _show(self, line: str) -> None:
         width = shutil.get_terminal_size().columns - 1
-        self._write(f"\r\x1b[K{line[:width]}")
+        self._write(f"\r\x1b[K{harmless_line(line)[:width]}")
         self._shown = True
 
     def _print(self, line: str) -> None:
-        self._write(f"{line}\n")
+        self._write(f"{harmless_line(line)}\n")
 
     def _write(self, text: str) -> None:
         with suppress(BrokenPipeError, ValueError):
             self._stream.write(text)
             self._stream.flush()
+
+
+def show_traceback() -> None:
+    """Of the exception that is handled, on stderr. What a target said may stand in it: no line is left as it was."""
+    lines = traceback.format_exc().splitlines()
+    print(harmless("\n".join(f"| {one_line(line)}" for line in lines)), file=sys.stderr)
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -1,15 +1,16 @@
 """A stored failure, held again."""
 
-import json
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.core.case import Case
 from conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
+from conformance.core.foreign import is_data, one_line
 from conformance.core.ledger import NAME
 from conformance.core.verdict import Result
-from conformance.failures import FOLDER
+from conformance.failures import FOLDER, load
 from conformance.invariants.readings import Disagreement
 from conformance.invariants.registry import Invariant, all_invariants
 from conformance.runner import converse, judge
@@ -37,15 +38,20 @@ def stored(places: Iterable[Path]) -> Iterator[Path]:
             yield within
 
 
-def replay(path: Path, instead: str | None = None) -> Replayed:
-    """Run the case of ``failures/ID.json`` again, with the target that it names, or ``instead``. Raises nothing."""
+def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Replayed:
+    """Run the case of ``failures/ID.json`` again, with the target that it names, or ``instead``. Raises nothing.
+
+    ``trusted``: a command that stands in the file may be started.
+    """
     try:
-        filed = json.loads(path.read_text("utf-8"))
-        case, target, wanted = Case.of(filed["case"]), str(filed["target"]), str(filed["invariant"])
+        filed, case = load(path)
     except OSError as missing:
         return Replayed(USAGE, f"{path} cannot be read: {missing.strerror}")
-    except (ValueError, KeyError, TypeError) as wrong:
-        return Replayed(USAGE, f"{path} holds no failure: {wrong!r}")
+    except ValueError as wrong:
+        return Replayed(USAGE, str(wrong))
+    target, wanted = str(filed["target"]), str(filed["invariant"])
+    if instead is None and not trusted and not is_data(target):
+        return Replayed(USAGE, untrusted(path, target))
     invariant = next((each for each in all_invariants(case.role) if each.id == wanted), None)
     if invariant is None:
         return Replayed(UNDECIDED, f"no invariant is called {wanted!r} any more")
@@ -58,6 +64,17 @@ def replay(path: Path, instead: str | None = None) -> Replayed:
         return Replayed(BROKEN, str(down))
     except Disagreement as ours:
         return Replayed(OURS, str(ours))
+    except (ValueError, TypeError, AttributeError, RecursionError) as wrong:
+        return Replayed(USAGE, f"{path} holds no case that can be judged: {wrong!r}")
+
+
+def untrusted(path: Path, target: str) -> str:
+    """What is said of a file that names a command."""
+    quoted = one_line(shlex.quote(target))
+    return (
+        f"{path} names the target {one_line(target)!r}, and kipcheck starts no command because a file names it: "
+        f"if you want that command to run, say so with --target {quoted}, or with --trust"
+    )
 
 
 def _replayed(session: Session, case: Case, invariant: Invariant) -> Replayed:

@@ -3,8 +3,9 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from conformance.core.foreign import clean
 from conformance.core.ledger import Line
-from reports.markup import Safe, clean, joined, tag
+from reports.markup import Safe, joined, tag
 
 APART = 210
 """Pixels from one actor's line to the next."""

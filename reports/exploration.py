@@ -4,9 +4,10 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conformance.core.foreign import harmless
 from conformance.core.ledger import Line
 from reports.diagram import sequence
-from reports.markup import Safe, clean, tag
+from reports.markup import Safe, tag
 from reports.page import page
 
 WIDTH = 110
@@ -18,14 +19,14 @@ def text(about: str, found: Mapping[str, Any], requirements: Sequence[Line], aga
     counter = found["counter_example"]
     if counter is None:
         lines.append("  no law is broken" + ("" if found["complete"] else " as far as was seen: this is a part"))
-        return clean("\n".join(lines)) + "\n"
+        return harmless("\n".join(lines)) + "\n"
     lines += ["", f"BROKEN {counter['invariant']}"]
     lines += _wrapped("what", counter["why"])
     for each in requirements:
         lines += _wrapped(each["id"], f"{each['clause']}: {each['text']}")
     lines += ["", *(f"  {line}" for line in counter["diagram"].splitlines()), ""]
     lines += [f"  {'again':<9} {again}"]
-    return clean("\n".join(lines)) + "\n"
+    return harmless("\n".join(lines)) + "\n"
 
 
 def counted(found: Mapping[str, Any]) -> str:

@@ -7,8 +7,9 @@ each suite; a decimal for each time) is kept everywhere.
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from conformance.core.foreign import clean
 from conformance.core.ledger import Line
-from reports.markup import Safe, clean, tag
+from reports.markup import Safe, tag
 from reports.summary import FLAKY, KNOWN, Cell, Summary
 from reports.text import block
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from conformance.core.foreign import COMMAND, clean, harmless, one_line
 from conformance.core.ledger import Line
 from reports.campaigns import brief, stands, stopped, troubles
-from reports.markup import clean
 from reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary
 from reports.text import block
 
@@ -45,12 +45,13 @@ def plain(text: str) -> str:
     """Text that stands as it is within a line: no mark-up of Markdown or HTML, no link, no mention, one line."""
     text = " ".join(clean(text).split()).translate(ENTITIES)
     text = SPECIAL.sub(r"\\\g<0>", text)
+    text = COMMAND.sub(lambda found: f"{found[0][:-1]}&#{ord(found[0][-1])};", text)
     return text.replace("://", ":&#47;&#47;").replace("www.", "www&#46;")
 
 
 def fenced(lines: Iterable[str]) -> str:
     """Lines as they are, in a fence longer than any within."""
-    text = clean("\n".join(lines))
+    text = harmless("\n".join(map(one_line, lines)))
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"

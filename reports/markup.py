@@ -1,14 +1,10 @@
-"""Elements of HTML and XML, in which every string is escaped unless it was made here; and what a string may hold."""
+"""Elements of HTML and XML, in which every string is escaped unless it was made here."""
 
-import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
-UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufdd0-\ufdef\ud800-\udfff\ufffe\uffff]"
-    "|[" + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0x110000, 0x10000)) + "]"
-)
-"""What XML and HTML refuse, what steers a terminal, what turns the direction of reading, halves of surrogate pairs."""
+from conformance.core.foreign import COMMAND, clean
+
 VOID = frozenset({"meta", "link", "br", "wbr"})
 
 
@@ -21,19 +17,11 @@ class Safe(str):
 Child: TypeAlias = "str | Iterable[Child] | None"
 
 
-def clean(text: str) -> str:
-    """What cannot be shown, or does harm where it is shown, as ``\\x1b`` or ``\\ud800``. Keeps tab and line feed."""
-    return UNSEEN.sub(lambda found: _escape(ord(found[0])), text)
-
-
-def _escape(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def escaped(text: str) -> Safe:
-    """As the text of an element or the value of an attribute in double quotes."""
+    """As the text of an element or the value of an attribute in double quotes; no command to a CI service in it."""
     text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return Safe(text.replace('"', "&quot;").replace("'", "&#39;"))
+    text = text.replace('"', "&quot;").replace("'", "&#39;")
+    return Safe(COMMAND.sub(lambda found: f"{found[0][:-1]}&#{ord(found[0][-1])};", text))
 
 
 def tag(name: str, /, *children: Child, **attributes: str | int | bool | None) -> Safe:

@@ -1,6 +1,7 @@
 """What ``kipcheck matrix`` found, rendered: ``render(Path("kipcheck-out/matrix.json"), "text")``."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +31,9 @@ BY: Final[Mapping[str | None, str]] = {
 """On whose word a cell is predicted."""
 
 
+CASE: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
+
+
 class Table(NamedTuple):
     """The cells of one scenario."""
 
@@ -49,6 +53,9 @@ class Matrix:
         self.cells: list[Line] = found["cells"]
         self.releases: dict[str, Line] = {each["name"]: each for each in found["releases"]}
         self._at = {_place(each): each for each in self.cells}
+        for each in self.cells:  # files are written by these names
+            if not CASE.fullmatch(each["case"]):
+                raise ValueError(f'"case" is {each["case"]!r:.80}: a history is named by letters, digits and hyphens')
         self._skipped = {_place(each): each["why"] for each in found["skipped"]}
 
     def cell(self, scenario: str, old: str, new: str) -> Line | None:
@@ -168,7 +175,7 @@ def read(path: Path) -> Matrix:
     try:
         found: Line = json.loads(path.read_text("utf-8"))
         return Matrix(found, path)
-    except (UnicodeDecodeError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as wrong:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as wrong:
         raise ValueError(f"{path} is no result of kipcheck matrix: {type(wrong).__name__}: {wrong}") from None
 
 

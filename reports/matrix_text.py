@@ -4,9 +4,9 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
+from conformance.core.foreign import harmless, one_line
 from conformance.core.ledger import Line
 from reports.markdown import fenced, plain
-from reports.markup import clean
 from reports.matrix import BY, DRAFT, Matrix, Table
 from reports.words import some
 
@@ -39,7 +39,7 @@ def text(found: Matrix) -> str:
         lines += _wrapped("stale", f"{each['from']} to {each['to']}, {each['scenario']}: {each['why']}")
     at = "" if found.page is None else f"; {found.page}"
     lines += ["", found.counted, found.predicted, f"{found.verdict}{at}"]
-    return clean("\n".join(lines)) + "\n"
+    return harmless("\n".join(map(one_line, lines))) + "\n"
 
 
 def sign(found: Matrix, scenario: str, old: str, new: str) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from conformance.core.foreign import harmless_json
 from conformance.core.ledger import spans
 from reports.summary import Cell, Reached, Summary
 
@@ -52,7 +53,7 @@ def render(found: Summary) -> str:
 def dumped(value: Any) -> str:
     """JSON that every reader takes: halves of surrogate pairs stand as text, ``\\ud800`` with its backslash."""
     text = json.dumps(value, ensure_ascii=False, indent=1)
-    return HALVES.sub(lambda half: f"\\\\u{ord(half[0]):04x}", text) + "\n"
+    return harmless_json(HALVES.sub(lambda half: f"\\\\u{ord(half[0]):04x}", text)) + "\n"
 
 
 def _untyped(line: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from conformance.core.foreign import clean
 from conformance.core.ledger import Line
-from reports.markup import clean
 from reports.results import dumped
 from reports.summary import Summary
 from reports.words import named, reason, where

@@ -1,20 +1,17 @@
 """For a terminal or a log: quiet about what passed, one block for each distinct failure."""
 
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from conformance.core.foreign import clean, harmless, one_line
 from conformance.core.ledger import Line
 from reports.campaigns import brief, first, stands, stopped, troubles
-from reports.markup import clean
 from reports.summary import RESULTS, WORDS, Summary, ways_to_differ
 from reports.words import asked, expected, named, reason, some, where
 
 WIDTH = 110
 DIFFERENCES = 40
 """At most so many rows tell where targets differ."""
-COMMAND = re.compile(r"(?m)(?:^[ \t]*:(?=:)|##(?=\[))")
-"""What a CI job takes for a command to itself, wherever it comes from."""
 AROUND = 6
 """So many rows are shown on each side of the guilty bytes of a long message."""
 
@@ -31,18 +28,26 @@ def render(found: Summary) -> str:
     lines += _differences(found)
     lines += _lists(found)
     lines += _skips(found)
-    lines += [f"{each['target']}: {each['why']}" for each in found.ledger.troubles]
+    for each in found.ledger.troubles:
+        lines += _trouble(each)
     lines += [f"{target}: {check}: {what}" for target, check, what in found.open_ends]
     if found.coverage_line:
         lines.append(found.coverage_line)
     lines += _campaigns(found)
     page = found.ledger.path.with_name("report.html")
     lines.append(f"{found.verdict}; {page if page.is_file() else found.ledger.path}")
-    return COMMAND.sub(r"\g<0> ", clean("\n".join(lines))) + "\n"
+    # Each is one line, whatever stands in it: no text of a target looks like the verdict.
+    return harmless("\n".join(map(one_line, lines))) + "\n"
 
 
 def block(failure: Line, told: set[str]) -> Iterator[str]:
-    """All that is known of a failure. ``told``: the requirements whose text stands in the report already."""
+    """All that is known of a failure, each line without a line feed in it. ``told``: the requirements whose text stands
+    in the report already.
+    """
+    return map(one_line, _block(failure, told))
+
+
+def _block(failure: Line, told: set[str]) -> Iterator[str]:
     word = WORDS[failure["grade"]]
     yield f"{word} {failure['id']}  {failure['target']} {failure['version']}  {failure['check']}  ({failure['grade']})"
     yield from _wrapped("broken", failure["sentence"])
@@ -68,6 +73,13 @@ def block(failure: Line, told: set[str]) -> Iterator[str]:
     if failure.get("tags"):
         yield from _wrapped("tags", ", ".join(failure["tags"]))
     yield f"  {'again':<9} {failure['reproduce']}"
+
+
+def _trouble(line: Line) -> Iterator[str]:
+    """What a target wrote before it went down stands below, marked so that it is no line of the report's own."""
+    first, *more = str(line["why"]).splitlines() or [""]
+    yield f"{line['target']}: {first}"
+    yield from (f"  | {each}" for each in more)
 
 
 def _wrapped(label: str, text: str) -> list[str]:

@@ -4,6 +4,7 @@ A snapshot is what all shards of a round begin with. What they bring back makes 
 """
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterable
@@ -18,6 +19,8 @@ from conformance.campaign.values import plain_text, value_of
 __all__ = ["Damaged", "Snapshot", "grown", "plain_text", "united", "value_of"]
 
 FORMAT: Final = 1
+LARGEST: Final = 256 << 20
+"""Bytes of a snapshot, unpacked, that are read: a campaign of days keeps some millions."""
 
 
 class Damaged(ValueError):
@@ -52,22 +55,36 @@ class Snapshot:
     def load(cls, data: bytes) -> Self:
         """What ``dump`` gave. Errors: ``Damaged`` that says in which way."""
         try:
-            header, *entries = map(json.loads, gzip.decompress(data).splitlines())
+            header, *entries = map(json.loads, _unpacked(data).splitlines())
             if header["format"] != FORMAT:
                 raise Damaged(f"format {FORMAT} of a corpus is read, not {header['format']}")
             found = cls(tuple(map(_entry, entries)), frozenset(header["keys"]))
             told = header["digest"]
         except Damaged:
             raise
-        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as wrong:
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, RecursionError) as wrong:
             raise Damaged(f"no corpus: {wrong}") from None
         if found.digest != told:
             raise Damaged(f"it has the digest {found.digest or 'of nothing'}, and says {told or 'nothing'}")
         return found
 
 
+def _unpacked(data: bytes) -> bytes:
+    """Errors: ``Damaged`` for more than a corpus has; what gzip raises."""
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        found = file.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise Damaged(f"unpacked it has more than {LARGEST >> 20} MiB")
+    return found
+
+
 def _entry(plain: dict[str, Any]) -> Kept:
-    return Kept(**{**plain, "keys": tuple(plain["keys"])})
+    found = Kept(**{**plain, "keys": tuple(plain["keys"])})
+    texts = found.check, found.edition, found.subject, found.value
+    numbers = (*found.keys, found.steps, *(() if found.version is None else (found.version,)))
+    if not all(isinstance(each, str) for each in texts) or not all(type(each) is int for each in numbers):
+        raise ValueError("an entry is of texts and numbers")
+    return found
 
 
 def grown(snapshot: Snapshot, rows: Iterable[Row]) -> Snapshot:

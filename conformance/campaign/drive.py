@@ -5,7 +5,6 @@ from there and comes to the same end.
 """
 
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
@@ -29,6 +28,7 @@ from conformance.core import exits
 from conformance.core.ledger import NAME as LEDGER
 from conformance.core.output_folder import Unusable
 from conformance.expectations import account
+from conformance.progress import show_traceback
 from conformance.selection import NOTHING, Misused, Options, Selection, subjects
 from conformance.targets.protocol import Broken, TargetInfo, Unavailable
 from conformance.targets.roll import is_steady, target as target_of
@@ -111,7 +111,7 @@ def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
     except KeyboardInterrupt:
         return Outcome(exits.UNDECIDED, why="interrupted before it began")
     except Exception as ours:  # noqa: BLE001 - what goes wrong is an exit code
-        traceback.print_exc()
+        show_traceback()
         return Outcome(exits.OURS, why=f"{type(ours).__name__}: {ours}")
 
 
@@ -252,7 +252,7 @@ class _Campaign:
             stopped = self._no_room(ours)
             if stopped is None:
                 self.watch.close()
-                traceback.print_exc()
+                show_traceback()
                 stopped = Stopped(f"{type(ours).__name__}: {ours}", exits.OURS)
         self.watch.close()
         return self._end(stopped)

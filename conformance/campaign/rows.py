@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
+from conformance.core.ledger import check_failure
+
 Status: TypeAlias = Literal["done", "timeout", "memory", "crashed", "garbled", "lost", "infra", "unlike"]
 """Of a shard.
 
@@ -224,6 +226,8 @@ def _count(**told: Any) -> Count:
 
 
 def _found_of(plain: Mapping[str, Any]) -> Found:
+    if plain.get("line") and "id" in (told := json.loads(plain["line"])):  # it becomes a file of that name
+        check_failure(told, "a failure of a row")
     where = tuple((str(subject), version) for subject, version in map(_pair, plain["where"]))
     place = _pair(plain["place"])
     return Found(**{**plain, "shape": tuple(plain["shape"]), "where": where, "place": place})

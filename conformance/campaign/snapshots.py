@@ -21,6 +21,7 @@ NAME: Final = "corpus"
 SUFFIX: Final = ".jsonl.gz"
 EMPTY: Final = "empty"
 FILE: Final = re.compile(rf"([0-9a-f]{{16}}|{EMPTY}){re.escape(SUFFIX)}")
+DIGEST: Final = re.compile(r"[0-9A-Za-z]+")
 LATEST: Final = "latest"
 """Holds the name of the newest of them."""
 
@@ -63,6 +64,8 @@ class Shelf:
         """The one of that digest; of an empty one, that of nothing. Errors: ``Lost``."""
         if not digest:
             return Snapshot.empty()
+        if not DIGEST.fullmatch(digest):  # it came from a manifest or a row, and is the name of a file
+            raise Lost(f"{digest!r:.80} is the digest of no snapshot")
         found = self.read(place(self.folder, digest))
         return found if found is not None and found.digest == digest else self._made_again(digest)
 

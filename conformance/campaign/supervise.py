@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from conformance.campaign.journal import Entry
 from conformance.campaign.plan import Bounds, Shard
 from conformance.campaign.rows import Row, Status
+from conformance.core.foreign import clean, one_line
 from conformance.targets.pipe import half_of_memory, way_out
 
 AGAIN: Final = 10.0
@@ -106,7 +107,7 @@ def row_of(shard: Shard, bounds: Bounds, end: End, entry: Entry | None) -> Row:
     if end.result == MEMORY:
         return went_down(shard, "memory", _with(f"more than {bounds.memory >> 20} MiB", end.noise), entry)
     if end.code == 1 and end.result.startswith(RAISED):
-        why = "raised " + end.result[len(RAISED) :][:500].decode("utf-8", "replace")
+        why = "raised " + one_line(end.result[len(RAISED) :][:500].decode("utf-8", "replace"))
         return went_down(shard, "crashed", _with(why, end.noise), entry)
     if end.result and end.code == 0:
         why = f"{len(end.result)} bytes that are no row: {end.result[:40]!r}"
@@ -134,5 +135,5 @@ def _given(shard: Shard, end: End, entry: Entry | None) -> Row:
 
 
 def _with(why: str, noise: bytes) -> str:
-    said = noise[-EVIDENCE:].decode("utf-8", "replace").strip()
+    said = clean(noise[-EVIDENCE:].decode("utf-8", "replace").strip())
     return f"{why}\n{said}" if said else why

@@ -1,6 +1,5 @@
 """What is new: the distinct failures of a run or a campaign, each beside what was known of it before."""
 
-import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from conformance.core.foreign import harmless_line
 from conformance.core.ledger import NAME, Ledger, Line, Place, missing, read
-from conformance.failures import FLAKY, FOLDER, goes_to, where_places
-from reports.markup import clean
+from conformance.failures import FLAKY, FOLDER, again, goes_to, where_places
 from reports.words import some
 
 Status: TypeAlias = Literal["new", "flaky", "known", "fixed"]
@@ -161,11 +160,11 @@ def lines(found: Triage) -> Iterator[str]:
     """For people: a few lines for each failure, then the sum."""
     for each in found.failures:
         broken = f"{each.grade} {', '.join(each.requirements)}".rstrip()
-        yield clean(f"{each.status:<5} {each.id}  {each.target}  {each.check}  ({broken})")
-        yield clean(f"      {textwrap.shorten(each.why, MOST)}")
+        yield harmless_line(f"{each.status:<5} {each.id}  {each.target}  {each.check}  ({broken})")
+        yield harmless_line(f"      {textwrap.shorten(each.why, MOST)}")
         if each.status != "fixed":
-            again = f"; kipcheck replay {shlex.quote(str(each.case))}" if each.case is not None else ""
-            yield f"      {some(each.count, 'case')}{again}"
+            command = f"; {again(each.case, each.target)}" if each.case is not None else ""
+            yield f"      {some(each.count, 'case')}{command}"
     told = ", ".join(f"{found.count(status)} {status}" for status in STATUSES)
     more = f"; {found.unseen} of those before were not looked for in all their places" if found.unseen else ""
     yield f"{told}{more}; {'complete' if found.complete else 'INCOMPLETE'}"

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from conformance.commands.declared import FAILED, NOT_STARTED, OK, USAGE, Commands, Parser, complain
+from conformance.core.foreign import harmless_json
 
 if TYPE_CHECKING:
     from conformance.targets.protocol import Target
@@ -107,6 +108,6 @@ def answering(options: argparse.Namespace, one: One, many: Many) -> int:
 def _print(results: Iterable[Line]) -> int:
     well = True
     for line, good in results:
-        print(line)
+        print(harmless_json(line))
         well = well and good
     return OK if well else FAILED

@@ -3,7 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from conformance.commands.declared import NOT_STARTED, OK, USAGE, Commands, complain, say_json
+from conformance.commands.declared import NOT_STARTED, OK, USAGE, Commands, complain, say, say_json
+from conformance.core.foreign import one_line
 
 if TYPE_CHECKING:
     from conformance.doctor import Line
@@ -47,6 +48,6 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _print(line: "Line") -> None:
-    print(f"{line.state:<8}{line.tried}: {line.found}", flush=True)
+    say(one_line(f"{line.state:<8}{line.tried}: {line.found}"))
     if line.fix:
-        print(f"        how to mend it: {line.fix}")
+        say(one_line(f"        how to mend it: {line.fix}"))

@@ -13,7 +13,8 @@ pytest  a test file          script  a program that leaves with 1 while it fails
 pcap    for Wireshark        hex     the bytes of each step
 
 The first two ask a testee: the one with which the failure was found, or the one that the environment's KIPCHECK_TESTEE
-starts. Where more than one answer is right, as of an assignment, the test needs kipcheck, and there is no script.
+starts. A command that stands in a failure file (cmd:...) is left out without --trust: then KIPCHECK_TESTEE has to be
+given. Where more than one answer is right, as of an assignment, the test needs kipcheck, and there is no script.
 
 exit codes: 0 done, 1 the form has no place for this failure, 2 usage"""
 
@@ -23,6 +24,9 @@ def add(commands: Commands) -> None:
     taken.add_argument("failure", metavar="ID|FILE", help="failures/ID.json of a run, or the ID in a run's --out")
     taken.add_argument("--as", dest="form", choices=FORMS, default="script", help="default script")
     taken.add_argument("--to", type=Path, metavar="PATH", help="a file, or a folder; default standard output")
+    taken.add_argument(
+        "--trust", action="store_true", help="write the command that the failure file names (cmd:...) into the program"
+    )
     taken.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
 
 
@@ -32,7 +36,8 @@ def _export(options: argparse.Namespace) -> int:
     named = Path(options.failure)
     by_id = options.out / "failures" / f"{options.failure}.json"
     try:
-        stored = exporting.load(by_id if by_id.is_file() and not named.is_file() else named)
+        path = by_id if by_id.is_file() and not named.is_file() else named
+        stored = exporting.load(path, options.trust)
     except OSError as missing:
         return complain(f"{missing.filename} cannot be read: {missing.strerror}", USAGE)
     except (ValueError, LookupError) as wrong:
@@ -42,13 +47,18 @@ def _export(options: argparse.Namespace) -> int:
         data = made(stored)
     except exporting.Impossible as why:
         return complain(f"{stored.id} as {options.form}: {why}", FAILED)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
+        return complain(f"{path} holds no case that can be exported as {options.form}: {wrong!r}", USAGE)
+    if options.form in ("pytest", "script") and not stored.target:
+        complain(f"the program asks the testee that KIPCHECK_TESTEE starts: {path} names the command "
+                 f"{str(stored.line['target'])!r}, which is left out without --trust", OK)
     if options.to is None:
         sys.stdout.buffer.write(data)
         return OK
-    path = options.to / name.format(stored.id) if options.to.is_dir() else options.to
+    to = options.to / name.format(stored.id) if options.to.is_dir() else options.to
     try:
-        path.write_bytes(data)
+        to.write_bytes(data)
     except OSError as denied:
-        return complain(f"{path} cannot be written: {denied.strerror}", USAGE)
-    print(path)
+        return complain(f"{to} cannot be written: {denied.strerror}", USAGE)
+    print(to)
     return OK

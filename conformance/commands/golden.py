@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from conformance.commands.declared import FAILED, OK, Commands
+from conformance.commands.declared import FAILED, OK, Commands, say
+from conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
@@ -29,10 +30,10 @@ def _golden_verify(options: argparse.Namespace) -> int:
 
     found = report()
     for line in found.lines():
-        print(line)
+        say(one_line(line))
     failed = list(regressions.verify())
     for line in failed:
-        print(line)
+        say(one_line(line))
     code = FAILED if found.troubles or failed else OK
     if options.target:
         import reports

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say_json
+from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say, say_json
+from conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
@@ -47,11 +48,13 @@ def _update(options: argparse.Namespace) -> int:
         return _troubles(wrong.troubles, USAGE)
     except (OSError, ValueError) as error:
         return complain(error, USAGE)
+    except (LookupError, TypeError, AttributeError) as wrong:
+        return complain(f"the ledger of {options.out} is not as the schema has it: {wrong!r}", USAGE)
     for word, lines in (("added", made.added), ("removed", made.removed), ("narrowed", made.narrowed)):
         for line in lines:
-            print(f"{word:<9} {line}")
+            say(one_line(f"{word:<9} {line}"))
     for line in made.left:
-        print(f"{'to do':<9} {line}")
+        say(one_line(f"{'to do':<9} {line}"))
     if made.added:
         print(f"{'to do':<9} write reason and link of what was added, in place of TODO")
     return FAILED if made.added or made.left else OK
@@ -87,8 +90,9 @@ def _list(options: argparse.Namespace) -> int:
         return say_json({"known": rows})
     for each in rows:
         until = f", until {each['expires']}" if each["expires"] else ""
-        print(f"{each['target']} {each['versions']}  {each['kind']}  {each['invariant']}  ({each['entry']}{until})")
-        print(f"    {each['reason']}\n    {each['link']}")
+        head = f"{each['target']} {each['versions']}  {each['kind']}  {each['invariant']}  ({each['entry']}{until})"
+        for line in (head, f"    {' '.join(each['reason'].split())}", f"    {each['link']}"):
+            say(one_line(line))
     print(f"{len(rows)} entries")
     return OK
 

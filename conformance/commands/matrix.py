@@ -15,6 +15,7 @@ from conformance.commands.declared import (
     complain,
     duration,
     positive,
+    say,
     say_json,
 )
 
@@ -158,9 +159,9 @@ def _again(path: Path) -> int:
 
     try:
         told, breaks = again(path)
-    except (OSError, ValueError, LookupError, TypeError) as wrong:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
         return complain(f"{path} holds no history of a matrix: {wrong}", USAGE)
-    print(told, end="")
+    say(told.rstrip("\n"))
     return FAILED if breaks else OK
 
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from conformance.commands.declared import OK, USAGE, Commands, complain, say_json
+from conformance.core.foreign import harmless_json
 
 if TYPE_CHECKING:
     from conformance.playable.declared import Playable, Scope, Verb
@@ -71,7 +72,7 @@ def _told(game: "Game", lines: Iterable[str]) -> int:
             except Unplayable as wrong:
                 sys.stdout.flush()
                 return complain(f"line {number}: {wrong}", USAGE)
-            print(json.dumps(found), flush=True)
+            print(harmless_json(json.dumps(found)), flush=True)
     return OK
 
 

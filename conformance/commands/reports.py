@@ -8,6 +8,9 @@ from conformance.commands.declared import EXIT_CODES, OK, USAGE, Commands, compl
 FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
 """As ``reports.FORMS``; a test holds them together. A matrix has fewer."""
 
+UNREAD = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+"""What comes of a file in which keys are missing, or of other types: it may be anybody's."""
+
 
 def add(commands: Commands) -> None:
     told = commands.add(
@@ -63,6 +66,8 @@ def _report(options: argparse.Namespace) -> int:
         return complain(missing(options.folder), USAGE)
     except (OSError, ValueError, Unusable) as wrong:
         return complain(wrong, USAGE)
+    except UNREAD as wrong:
+        return complain(f"{path} cannot be rendered, a line of it is not as the schema has it: {wrong!r}", USAGE)
     return exits.UNDECIDED if footer is None else int(footer["exit"])
 
 
@@ -89,6 +94,8 @@ def _of_matrix(path: Path, form: str) -> int:
         return matrix.read(path).exit
     except (LookupError, OSError, ValueError, Unusable) as wrong:
         return complain(wrong, USAGE)
+    except UNREAD as wrong:
+        return complain(f"{path} cannot be rendered, it is not as the schema has it: {wrong!r}", USAGE)
 
 
 def _asked_by_spark(options: argparse.Namespace) -> int:
@@ -121,4 +128,6 @@ def _merge(options: argparse.Namespace) -> int:
         print(reports.write(found.ledger), end="")
     except (Unlike, Unusable, OSError) as wrong:
         return complain(wrong, USAGE)
+    except UNREAD as wrong:
+        return complain(f"a ledger is not as the schema has it: {wrong!r}", USAGE)
     return found.exit_code

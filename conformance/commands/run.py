@@ -19,8 +19,10 @@ from conformance.commands.declared import (
     duration,
     part,
     positive,
+    say,
     say_json,
 )
+from conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
@@ -69,6 +71,10 @@ def add(commands: Commands) -> None:
     again.add_argument(
         "--target", metavar="T", help="another one than the failure names: tcp:127.0.0.1:9000, one in a debugger"
     )
+    again.add_argument(
+        "--trust", action="store_true",
+        help="start the command (cmd:...) that a failure file names; without it, --target has to name it",
+    )
     again.add_argument("--prune", action="store_true", help="delete the files of those that are gone")
     again.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
 
@@ -111,8 +117,8 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     for row in plan:
         spoken = row["versions"]
         versions = " v" + "-".join(map(str, sorted({min(spoken), max(spoken)}))) if spoken else ""
-        print(f"{row['target']}  {row['check']:<20} {row['grade']:<12} {row['subject']}{versions}: "
-              f"{row['cases']} cases  {' '.join(row['requirements'])}")
+        say(one_line(f"{row['target']}  {row['check']:<20} {row['grade']:<12} {row['subject']}{versions}: "
+                     f"{row['cases']} cases  {' '.join(row['requirements'])}"))
     print(f"{sum(row['cases'] for row in plan)} cases; nothing was run")
 
 
@@ -122,10 +128,11 @@ def _replay(options: argparse.Namespace) -> int:
 
     codes = []
     for path in stored([_failure(each, options.out) for each in options.failure] or [options.out]):
-        found = replay(path, options.target)
+        found = replay(path, options.target, options.trust)
         codes.append(found.exit_code)
         several = f"{path.stem}  " if len(options.failure) != 1 else ""
-        print(f"{several}{found.says}", file=sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr)
+        stream = sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr
+        say(one_line(f"{several}{found.says}".replace("\n", " ")), stream)
         if options.prune and found.exit_code == OK and options.target is None:
             _prune(path)
     return first(codes) if codes else complain(f"no failure is stored in {options.out}", USAGE)

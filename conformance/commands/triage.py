@@ -31,6 +31,8 @@ def _triage(options: argparse.Namespace) -> int:
         found = triage(options.folder, options.against)
     except Unread as wrong:
         return complain(wrong, USAGE)
+    except (LookupError, TypeError, AttributeError, ValueError) as wrong:
+        return complain(f"a ledger is not as the schema has it: {wrong!r}", USAGE)
     if options.json:
         say_json(found.plain)
     else:

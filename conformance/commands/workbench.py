@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain
+from conformance.core.foreign import harmless, harmless_json
 
 if TYPE_CHECKING:
     from conformance.wire import Layout
@@ -70,7 +71,7 @@ def _explain(options: argparse.Namespace) -> int:
         found = explain.explain(_layout(options), unhex(_hex(options.input)))
     except Unreadable as error:
         return complain(error, USAGE)
-    print(explain.as_json(found) if options.json else explain.text(found))
+    print(harmless_json(explain.as_json(found)) if options.json else harmless(explain.text(found)))
     return complain(found.damage, FAILED) if found.damage else OK
 
 
@@ -79,7 +80,7 @@ def _one(options: argparse.Namespace, work: Callable[[], str]) -> int:
     from conformance.wire.workbench import Unreadable
 
     try:
-        print(work())
+        print(harmless_json(work()))
         return OK
     except Refused as error:
         return complain(error, FAILED)
@@ -102,7 +103,7 @@ def _lines(results: Iterable[tuple[str, bool]]) -> int:
     well = True
     write = sys.stdout.write
     for text, good in results:
-        write(text + "\n")
+        write(harmless_json(text) + "\n")
         well = well and good
     return OK if well else FAILED
 

@@ -6,6 +6,8 @@ A ledger without a footer was cut off. Whatever a report shows stands in it, so 
 """
 
 import json
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TextIO, TypeAlias
 
+from conformance.core.foreign import harmless_json
+
 FORMAT = 2
 NAME = "ledger.jsonl"
+ID = re.compile(r"[0-9a-f]{12}")
+"""Of a failure: it is the name of a file, and a part of addresses."""
 Line: TypeAlias = dict[str, Any]
 Counts: TypeAlias = dict[str, dict[str, dict[str, int]]]
 """target -> check -> result -> cases"""
@@ -34,6 +40,8 @@ class Writer:
 
     def write(self, kind: str, line: Mapping[str, Any], /) -> None:
         text = json.dumps({"type": kind, **line}, ensure_ascii=False, separators=(",", ":")) + "\n"
+        if kind != "verdict" or "why" in line:  # there are many verdicts, and few with a text of a target's in them
+            text = harmless_json(text)
         self._file.write(text)
         if self._events is not None and kind != "verdict":
             self._events.write(text.encode("utf-8", "backslashreplace").decode())
@@ -183,16 +191,44 @@ def missing(folder: Path) -> str:
 def lines(path: Path) -> Iterator[Line]:
     """Errors: FileNotFoundError; ValueError where a line is none of a ledger. The last line may be cut off."""
     with path.open(encoding="utf-8", errors="replace") as file:
-        for text in file:
+        for number, text in enumerate(file, 1):
             if not text.endswith("\n"):
                 return  # the run died while it wrote this line
             try:
                 line = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise ValueError(f"{path} is no ledger: {text[:60]!r} is not JSON") from None
             if not isinstance(line, dict) or not isinstance(line.get("type"), str):
                 raise ValueError(f"{path} is no ledger: {text[:60]!r} is no object with a type")  # noqa: TRY004
+            if line["type"] == "failure" or (line["type"] == "flaky" and line.get("id")):
+                check_failure(line, f"{path}:{number}")
             yield line
+
+
+def check_failure(line: Mapping[str, Any], at: str) -> None:
+    """Of a failure in a file, what becomes a path or a command for the reader. ``at``: the file, for the error.
+
+    Errors: ValueError that names the key and what would do.
+    """
+    id, again = line.get("id"), line.get("reproduce", "")
+    if not isinstance(id, str) or not ID.fullmatch(id):
+        raise ValueError(f'{at}: "id" is {_brief(id)}: the id of a failure is 12 hex digits')
+    if not isinstance(again, str) or not _is_ours(again):
+        raise ValueError(f'{at}: "reproduce" is {_brief(again)}: that is no single command of kipcheck')
+
+
+def _brief(found: object) -> str:
+    text = repr(found)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def _is_ours(command: str) -> bool:
+    """Is it one command line of kipcheck, quoted as we quote it? Empty: it is not known yet."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    return not command or (words[:1] == ["kipcheck"] and shlex.join(words) == command)
 
 
 def spans(numbers: Iterable[int]) -> str:

@@ -1,6 +1,7 @@
 """What came of a matrix as plain data (``reports/matrix.schema.json``), and as files."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from conformance.apis.streams_blobs import latest
+from conformance.core.foreign import harmless_json
 from conformance.core.output_folder import OutputFolder
 from conformance.core.requirement import requirements
 from conformance.matrix.cells import Cell, Outcome
@@ -110,7 +112,7 @@ def _cell(found: Found, cell: Cell) -> Plain:
 
 
 def _again(out: Path, case: str) -> str:
-    return f"kipcheck matrix --case {out / HISTORIES / case}.json"
+    return shlex.join(("kipcheck", "matrix", "--case", f"{out / HISTORIES / case}.json"))
 
 
 def _release(each: Version) -> Plain:
@@ -162,5 +164,5 @@ def write(found: Found, told: Plain) -> Path:
 
 def _put(path: Path, told: Plain) -> None:
     aside = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    aside.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", "utf-8", errors="backslashreplace")
+    aside.write_text(harmless_json(json.dumps(told, ensure_ascii=False, indent=1)) + "\n", "utf-8")
     aside.replace(path)

@@ -11,6 +11,7 @@ import reports
 from conformance import gate
 from conformance.core import exits
 from conformance.core.case import Role
+from conformance.core.foreign import harmless_line
 from conformance.core.ledger import read
 from conformance.selection import NOTHING, Misused, Options, Selection
 from conformance.suite.gathered import ITEMS, out_of
@@ -42,15 +43,15 @@ class Item:
             (pytest.fail if self.kept.alone else pytest.skip)(self.missing)
         outcome = self.kept.run(self)
         if outcome.ledger is None:
-            pytest.fail(outcome.why, pytrace=False)
+            pytest.fail(harmless_line(outcome.why), pytrace=False)
         if outcome.exit_code:
-            pytest.fail(f"{outcome.why}\n{reports.render(outcome.ledger)}".strip(), pytrace=False)
+            pytest.fail(f"{harmless_line(outcome.why)}\n{reports.render(outcome.ledger)}".strip(), pytrace=False)
         ledger = read(outcome.ledger)
         if outcome.warnings:
             warnings.warn(KipcheckWarning(reports.render(outcome.ledger)), stacklevel=2)
         came = {result for counts in ledger.cases.values() for result in counts}
         if came <= {"SKIP"}:
-            skips = [str(line["why"]) for line in ledger.lines.get("skip", ())]
+            skips = [harmless_line(line["why"]) for line in ledger.lines.get("skip", ())]
             pytest.skip("; ".join(skips) or f"{self.target} does not support what {self.check} asks of {self.subject}")
 
 
@@ -111,7 +112,7 @@ class Kept:
         except LookupError as unknown:
             raise pytest.UsageError(str(unknown)) from None
         except (Unavailable, Broken) as gone:
-            yield Item(self, name, "", "", str(gone))
+            yield Item(self, name, "", "", harmless_line(gone))
             return
         for check in selection.checks:
             if check.role in info.roles:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, final
 from conformance.apis.group import EVENTS as GROUP_EVENTS, reply_of
 from conformance.apis.member import EVENTS as MEMBER_EVENTS, action_of
 from conformance.core.case import Role
+from conformance.core.foreign import one_line
 from conformance.targets.framing import Framing
 from conformance.targets.pipe import DUMPS
 from conformance.targets.protocol import PLAYED, VERSION, Claims
@@ -24,12 +25,15 @@ Found: TypeAlias = Mapping[str, Any]
 
 @final
 class Wrong(ValueError):
-    """An answer that breaks the protocol: says where, and what would do."""
+    """An answer that breaks the protocol: says where, and what would do, in one line."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(one_line(what))
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who answers, and what it can do."""
+    """Who answers, and what it can do. What people read of it is one line each, and steers no terminal."""
 
     name: str
     version: str
@@ -50,11 +54,12 @@ def hello(found: Found) -> Hello:
     _type(found, "hello")
     if "unavailable" in found:
         why = _text(found, "unavailable", "hello")
-        return Hello("", "", "", "", frozenset(), Claims(), Framing.LINES, None, why or "it does not say why")
+        why = one_line(why) or "it does not say why"
+        return Hello("", "", "", "", frozenset(), Claims(), Framing.LINES, None, why)
     if (protocol := _of(found, "protocol", "hello")) != VERSION or isinstance(protocol, bool):
         raise Wrong(f"hello.protocol: {_shown(protocol)}, where {VERSION} is spoken")
-    name, version, language = (_text(found, key, "hello") for key in ("name", "version", "language"))
-    issues = _text(found, "issues", "hello") if "issues" in found else ""
+    name, version, language = (one_line(_text(found, key, "hello")) for key in ("name", "version", "language"))
+    issues = one_line(_text(found, "issues", "hello")) if "issues" in found else ""
     claims, roles = _claims(found), _roles(found)
     for role, needed in NEEDS.items():
         if role in roles and role not in claims.roles:
@@ -91,6 +96,7 @@ def _claims(found: Found) -> Claims:
     for name, sentence in limits.items():
         if not isinstance(sentence, str):
             raise Wrong(f"hello.limits.{name}: {_shown(sentence)} is no text")
+    limits = {name: one_line(sentence) for name, sentence in limits.items()}
     assignors, machines = (_texts(found, key, "hello") for key in ("assignors", "machines"))
     return Claims(messages, missing, assignors, machines, limits)
 
@@ -121,7 +127,7 @@ def configured(found: Found) -> str | None:
     """Why it will not play that, None where it will. Errors: ``Wrong``."""
     _type(found, "configure")
     if "unsupported" in found:
-        return _text(found, "unsupported", "configure")
+        return one_line(_text(found, "unsupported", "configure"))
     if found.get("ok") is not True:
         raise Wrong(f"configure: neither ok, true, nor unsupported with a reason: {_shown(found)}")
     return None

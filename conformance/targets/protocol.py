@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from conformance.apis.group import REQUESTS
 from conformance.core.case import Case, Role, Step
+from conformance.core.foreign import clean, one_line
 from conformance.core.history import Died, Observation, Refused, Replied, Unsupported
 from conformance.models.streams.words import STREAM
 
@@ -169,19 +170,26 @@ PAYLOAD = ("hex", "value", "left", "assignment", "level", "epoch", "answers", "a
 
 
 def observed(result: Mapping[str, Any], limits: Mapping[str, str] = MappingProxyType({})) -> Observation:
-    """A result as an observation, of a target with such limits. Errors: ValueError for one that no protocol knows."""
+    """A result as an observation, of a target with such limits. Errors: ValueError for one that no protocol knows.
+
+    Classes, messages and evidence are for people, who read them in a terminal: they come clean. Values are data.
+    """
     match result:
         case {"status": "accepted"}:
             return Replied(tuple((key, value) for key, value in result.items() if key in PAYLOAD))
         case {"status": "rejected", "class": str(kind)}:
             offset = result.get("offset")
-            return Refused(kind, str(result.get("message", "")), offset if isinstance(offset, int) else None)
+            return Refused(one_line(kind), _message(result), offset if isinstance(offset, int) else None)
         case {"status": "unsupported"}:
             limit = result.get("capability", "")
-            return Unsupported(str(result.get("message", "")), limit if limit in limits else "")
+            return Unsupported(_message(result), limit if limit in limits else "")
         case {"status": "internal", "class": str(kind)}:
             cause = "memory" if kind == "MemoryError" else "crashed"
-            return Died(cause, f"{kind}: {result.get('message', '')}".rstrip(": "))
+            return Died(cause, f"{one_line(kind)}: {_message(result)}".rstrip(": "))
         case {"status": "died", "cause": "crashed" | "timeout" | "memory" as cause}:  # of a testee that watches itself
-            return Died(cause, str(result.get("message", "")), str(result.get("evidence", "")))
+            return Died(cause, _message(result), clean(str(result.get("evidence", ""))))
     raise ValueError(f"{str(result)[:80]} is no result")
+
+
+def _message(result: Mapping[str, Any]) -> str:
+    return clean(str(result.get("message", "")))

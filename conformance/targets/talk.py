@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
+from conformance.core.foreign import clean
 from conformance.targets.framing import Framing, Gathered, Unreadable, packed
 
 EVIDENCE: Final = 8 << 10
@@ -76,8 +77,8 @@ class Talk:
 
     @property
     def noise(self) -> str:
-        """The end of what it wrote to stderr."""
-        return self._noise.decode("utf-8", "replace")
+        """The end of what it wrote to stderr: lines, with nothing in them that steers a terminal."""
+        return clean(self._noise.decode("utf-8", "replace").replace("\r\n", "\n"))
 
     def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
         """Say one message, and hear one; None waits for ever. Errors: ``Ended``; the peer is gone then."""

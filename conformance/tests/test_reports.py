@@ -57,14 +57,14 @@ def test_an_assignment_is_a_table_and_a_conversation_a_list(tmp_path: Path) -> N
 
 
 def test_the_text_of_a_requirement_stands_there_once_and_what_fails_comes_first(tmp_path: Path) -> None:
-    warning = {**FAILURE, "id": "second", "grade": "SHOULD"}
+    warning = {**FAILURE, "id": "555555555555", "grade": "SHOULD"}
     text = reports.render(ledger(tmp_path, warning, FAILURE))
     assert text.count("What is written is read back.") == 1
-    assert text.index("FAIL 0123456789ab") < text.index("WARN second")
+    assert text.index("FAIL 0123456789ab") < text.index("WARN 555555555555")
 
 
 def test_what_is_known_stands_apart_in_a_line(tmp_path: Path) -> None:
-    text = reports.render(ledger(tmp_path, {**FAILURE, "known": REASON}, {**SEEN, "id": "new"}))
+    text = reports.render(ledger(tmp_path, {**FAILURE, "known": REASON}, {**SEEN, "id": "666666666666"}))
     assert "FAIL 0123456789ab" not in text
     assert "0123456789ab  somebody  wire/two-readings: it is old https://issues.example/1" in text
     assert "complete: 1 distinct failure, 0 warnings, 1 known deviation; exit 1" in text

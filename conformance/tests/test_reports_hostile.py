@@ -16,9 +16,10 @@ from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
 import reports
+from conformance.core.foreign import UNSEEN, clean
 from conformance.core.ledger import read
 from conformance.tests.told import FOOTER, HEADER, TARGETS, everything, write
-from reports.markup import UNSEEN, clean, escaped, link, tag
+from reports.markup import escaped, link, tag
 
 TRICKS = (
     "</script><script>alert(1)</script>",

@@ -2,6 +2,7 @@
 
 import json
 import re
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from zipfile import BadZipFile, ZipFile
 
 from conformance import artifacts
 from conformance.core.edition import Edition
+from conformance.core.foreign import one_line
 from conformance.core.release import Release
 from conformance.wire.schema import SCALARS, Raw, Versions
 
@@ -24,6 +26,12 @@ ARTIFACTS = (
 FOLDERS = ("common/message/", "common/metadata/")
 LARGEST = 4 << 20
 """Bytes of one definition that we are willing to read; the largest of Kafka has 20 thousand."""
+TOGETHER = 64 << 20
+"""Bytes of all definitions of a jar; those of Kafka have a million."""
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+"""Of a message, a struct or a field: they become names of files and of functions."""
+VERSIONS = 1 << 15
+"""A version is an int16."""
 
 
 def definitions(edition: Edition) -> Mapping[str, Raw]:
@@ -87,16 +95,18 @@ def in_jar(path: Path) -> dict[str, Raw]:
             named = (each for each in jar.infolist() if each.filename.startswith(FOLDERS))
             entries = [each for each in named if each.filename.endswith(".json")]
             if large := [each.filename for each in entries if each.file_size > LARGEST]:
-                raise LookupError(f"{path}: {large[0]} is too large for a definition")
+                raise LookupError(f"{path}: {one_line(large[0])} is too large for a definition")
+            if sum(each.file_size for each in entries) > TOGETHER:
+                raise LookupError(f"{path}: its definitions have more than {TOGETHER >> 20} MiB together")
             texts = {each.filename: jar.read(each).decode() for each in entries}
-    except (OSError, BadZipFile, UnicodeDecodeError) as wrong:
+    except (OSError, BadZipFile, UnicodeDecodeError, NotImplementedError, RuntimeError, zlib.error) as wrong:
         raise LookupError(f"{path} is no jar that we can read: {wrong}") from None
     found: list[Raw] = []
     for name, text in sorted(texts.items()):
         try:
             found.append(normal(parse(text)))
-        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-            raise LookupError(f"{path}: {name} is no definition that we understand: {wrong!r}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+            raise LookupError(f"{path}: {one_line(name)} is no definition that we understand: {wrong!r}") from None
     return _joined({raw["name"]: raw for raw in found if raw["validVersions"] != "none"})
 
 
@@ -116,7 +126,7 @@ def normal(raw: Raw) -> Raw:
     """One form for what releases write in several: our declarations' (see ``schema``)."""
     told: dict[str, Any] = {
         "type": raw["type"],
-        "name": raw["name"],
+        "name": _name(raw["name"]),
         "validVersions": raw["validVersions"],
         "flexibleVersions": raw.get("flexibleVersions") or "none",
         "fields": _fields(raw.get("fields", ())),
@@ -126,9 +136,14 @@ def normal(raw: Raw) -> Raw:
     if raw.get("latestVersionUnstable"):
         told["latestVersionUnstable"] = True
     if raw.get("commonStructs"):
-        told["commonStructs"] = [{"name": s["name"], "fields": _fields(s["fields"])} for s in raw["commonStructs"]]
-    if raw["validVersions"] != "none" and Versions.parse(raw["validVersions"]).high is None:
-        raise ValueError("its versions have no end")
+        structs = raw["commonStructs"]
+        told["commonStructs"] = [{"name": _name(s["name"]), "fields": _fields(s["fields"])} for s in structs]
+    if raw["validVersions"] != "none":
+        valid = Versions.parse(raw["validVersions"])
+        if valid.high is None:
+            raise ValueError("its versions have no end")
+        if not 0 <= valid.low <= valid.high < VERSIONS:
+            raise ValueError(f"validVersions {valid} are no versions")
     _check_structs(told["fields"], {each["name"]: each["fields"] for each in told.get("commonStructs", ())}, ())
     return _of_streams(_record(told, raw.get("apiKey")))
 
@@ -150,8 +165,15 @@ def _fields(fields: Any) -> list[dict[str, Any]]:
     return [_field(field) for field in fields]
 
 
+def _name(found: Any) -> str:
+    """Errors: ValueError for what is no name."""
+    if not isinstance(found, str) or not NAME.fullmatch(found):
+        raise ValueError(f"{found!r:.80} is no name of a message or a field")
+    return found
+
+
 def _field(field: Raw) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": field["name"], "type": field["type"]}
+    told: dict[str, Any] = {"name": _name(field["name"]), "type": field["type"]}
     # Kafka's generator takes the tagged versions for the versions where these are not told.
     told["versions"] = field.get("versions") or field["taggedVersions"]
     for key in ("nullableVersions", "taggedVersions", "flexibleVersions"):

@@ -1,0 +1,1 @@
+"""What somebody may send who means harm: see ``test_hostile``."""
