@@ -89,6 +89,8 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Outcome, Ledger
         target = made.get("target") or Odd(defects)
         monkeypatch.setattr(gate, "target_of", lambda name: InProcess(target))
         outcome = run(options)
+        if outcome.exit_code == 2:
+            return outcome, Ledger(options.out, {})
         assert outcome.ledger is not None, outcome.why
         return outcome, read(outcome.ledger)
 
@@ -424,9 +426,9 @@ def test_a_flaky_one_that_does_not_show_is_no_unexpected_pass_and_expires(
 
 def test_a_list_that_is_wrong_is_wrong_usage_and_nothing_is_run(options: Options, held: Held, listed: Path) -> None:
     listed.write_text(listed.read_text().replace(REASON, "TODO"))
-    outcome, ledger = held(options)
+    outcome, _ = held(options)
     assert (outcome.exit_code, f"{listed}:8: reason is still to be written" in outcome.why) == (2, True)
-    assert not list(ledger.verdicts())
+    assert not options.out.exists()
     assert held(replace(options, known=(str(listed.parent / "absent.toml"),)))[0].exit_code == 2
 
 

@@ -425,10 +425,10 @@ def test_a_corpus_fills_no_memory_and_holds_texts_and_numbers(
     assert Snapshot.load(good.dump()) == good
     monkeypatch.setattr(corpus, "LARGEST", 1 << 20)
     (tmp_path / "corpus").mkdir()
-    bomb = tmp_path / "corpus" / "0.jsonl.gz"
+    bomb = tmp_path / "corpus" / f"{'0' * 16}.jsonl.gz"
     bomb.write_bytes(gzip.compress(bytes(50 << 20)))
     seen = kipcheck(capsys, "corpus", "info", str(tmp_path))
-    assert f"{bomb} is damaged (unpacked it has more than 1 MiB): set aside as 0.jsonl.gz.damaged" in seen.err
+    assert f"{bomb} is damaged (unpacked it has more than 1 MiB): set aside as {bomb.name}.damaged" in seen.err
     for key, value in (("check", ["x"]), ("steps", "x"), ("version", EVIL), ("keys", [[1]]), ("subject", {"a": 1})):
         header, entry = (json.loads(line) for line in gzip.decompress(good.dump()).splitlines())
         lines = (header, {**entry, key: value})
