@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 import reports
-from conformance import evidence
+from conformance import evidence, interrupts
 from conformance.checks import CHECKS, Check
 from conformance.core import exits
 from conformance.core.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS, STALE, UNDECIDED, UNSTABLE, USAGE
@@ -142,13 +142,15 @@ class _Run:
 
     def outcome(self) -> Outcome:
         stopped = None
-        self.writer.write("header", header(self.options))
-        self.writer.flush()
         try:
+            with interrupts.deferred():  # a ledger with a footer has a header
+                self.writer.write("header", header(self.options))
+                self.writer.flush()
             self._all_targets(Selection.of(self.options))
         except Misused as why:
             stopped = self._stop(USAGE, str(why))
         except KeyboardInterrupt:
+            interrupts.finish()
             stopped = self._stop(UNDECIDED, "interrupted")
             self._report(None)
         except Disagreement as ours:
@@ -157,6 +159,7 @@ class _Run:
             self.progress.close()
             traceback.print_exc()
             stopped = self._stop(OURS, f"{type(ours).__name__}: {ours}")
+        interrupts.finish()
         self.progress.close()
         for row in self.differences.rows():
             self.writer.write("difference", row)

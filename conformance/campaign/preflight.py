@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from conformance import artifacts
+from conformance import artifacts, process_tree
 
 JAVA: Final = 17
 """The least that Spark 4 runs on."""
@@ -92,13 +92,10 @@ def _home_of(program: str) -> Path | None:
 
 def _said(*command: str) -> str:
     try:
-        ended = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            timeout=JAVA_SECONDS, check=True,
-        )  # fmt: skip
+        ended = process_tree.run(command, JAVA_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return ended.stderr.decode("utf-8", "replace")
+    return "" if ended.returncode else ended.stderr
 
 
 SHIM: Final = """\

@@ -15,8 +15,10 @@ from conformance.commands.declared import (
     complain,
     duration,
     positive,
+    say,
     say_json,
 )
+from conformance.interrupts import finish
 
 if TYPE_CHECKING:
     from conformance.matrix.cells import Cell
@@ -107,6 +109,7 @@ def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
     wanted = Wanted(asked, known, options.full, options.out, options.budget, options.workers)
     progress = _progress()
     found = made(wanted, _tick(progress))
+    finish()
     progress.close()
     told = plain(found)
     try:
@@ -118,7 +121,7 @@ def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
         print(text, end="", file=sys.stderr)
         say_json(told)
     else:
-        print(text, end="")
+        say(text)
     return matrix.read(path).exit
 
 
@@ -128,6 +131,7 @@ def _predict(path: Path, asked: "Sequence[Cell]", options: argparse.Namespace) -
 
     progress = _progress()
     done = predict(asked, _tick(progress), options.budget, options.workers)
+    finish()
     progress.close()
     path.write_text(written(renewed(done.found, read(path))), "utf-8")
     print(f"{len(done.found)} of {len(asked)} cells are foretold in {path}")
