@@ -27,7 +27,7 @@ BURIED_S: Final = 5.0
 """What it may take until killed processes are gone."""
 
 SHELL: Final = "/bin/sh"
-AT_THE_END: Final = 'read -r _; kill -9 -- "-$1"'
+AT_THE_END: Final = 'read -r _; kill -s KILL -- "-$1"'
 """What a guard does: nothing is ever written to its pipe, so it reads until the pipe ends."""
 
 _prctl: Callable[..., int] | None = ctypes.CDLL(None).prctl if LINUX else None
