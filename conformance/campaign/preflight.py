@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from conformance import artifacts, process_tree
+from conformance.core.install import advice
 
 JAVA: Final = 17
 """The least that Spark 4 runs on."""
@@ -40,7 +41,7 @@ def libraries(remote: bool) -> None:
     if missing := [name for name in (*ALWAYS, *(REMOTE if remote else ())) if not _found(name)]:
         raise Unready(
             f"Spark needs {' and '.join(missing)}, and this Python ({sys.executable}) has no such package: "
-            f'pip install "kipcheck[spark]", or run without Spark (--executor pool)'
+            f"{advice('spark')}, or run without Spark (--executor pool)"
         )
 
 

@@ -19,7 +19,9 @@ ANSWERING = f"cmd:sh -c 'sleep 600 & exec {sys.executable} -m conformance testee
 MESSAGES = ("--message", "HeartbeatRe*", "--cases", "500")
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "run-inline": (("run", "--target", ANSWERING, *MESSAGES, "--workers", "1"), ("sleep", "testee")),
-    "run-workers": (("run", "--target", ANSWERING, *MESSAGES, "--workers", "2"), ("run", "run", "sleep", "sleep", "sleep")),
+    "run-workers": (
+        ("run", "--target", ANSWERING, *MESSAGES, "--workers", "2"), ("run", "run", "sleep", "sleep", "sleep")
+    ),
     "run-dry": (("run", "--target", SILENT, "--dry-run"), ("sleep", "sleep")),
     "vices": (("vices", "--check", "wire/*", "--workers", "2"), ("vices", "vices")),
     "campaign": (
@@ -32,7 +34,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """With words that the command lines of its processes hold, one each at least."""
 WITH_JARS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "run": (("run", "--target", "java:kafka-clients:3.9.2", "--workers", "2", *MESSAGES), ("java", "java", "run")),
-    "matrix": (("matrix", "--scenario", "failure", "--full", "--out", "out"), ("java", "java")),
+    "matrix": (("matrix", "--scenario", "join", "--out", "out"), ("java", "java")),
     "assign": (("assign", "--target", "java:kafka-clients:3.9.2", "--assignor", "range", "group.json"), ("java",)),
     "testee": (("testee", "java:kafka-clients:3.9.2", "--listen", "0"), ()),
 }  # fmt: skip
