@@ -97,6 +97,16 @@ def test_a_testee_does_not_inherit_that_interrupts_are_ignored(tmp_path: Path) -
         assert not int(ignored.split()[1], 16) & (1 << (signal.SIGINT - 1))
 
 
+@pytest.mark.spark
+@pytest.mark.faults
+def test_no_spark_outlives_a_campaign_that_is_killed(tmp_path: Path) -> None:
+    asked = ("--check", "wire/round-trip", "--cases", "200000", "--executor", "spark", "--workers", "2")
+    for words in (("SparkSubmit",), ("zygote",) * 4):  # while it starts, and while it holds shards
+        with started("campaign", "--target", "reference", *asked, "--out", "out", cwd=tmp_path) as kipcheck:
+            kipcheck.wait_for(lambda: has(kipcheck.below(), words), "campaign")  # noqa: B023
+            assert not killed(kipcheck)
+
+
 @pytest.mark.jars
 @pytest.mark.faults
 @pytest.mark.parametrize("name", WITH_JARS)
