@@ -24,6 +24,8 @@ from typing import Final
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from conformance import process_tree
+
 CACHE: Final = "KIPCHECK_CACHE"
 """Names the cache directory; without it ``~/.cache/kipcheck`` (or ``$XDG_CACHE_HOME/kipcheck``)."""
 REPOSITORY: Final = "KIPCHECK_MAVEN_REPOSITORY"
@@ -206,9 +208,7 @@ def _ask_maven(mvn: str, missing: list[Coordinate]) -> str:
         (root / "pom.xml").write_text(_pom("all", f"<packaging>pom</packaging><modules>{modules}</modules>"))
         command = [mvn, "-B", "-q", "-C", "--fail-at-end", "-Dstyle.color=never", "-f", f"{root}/pom.xml", "validate"]
         try:
-            done = subprocess.run(
-                command, check=False, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
-            )
+            done = process_tree.run(command, SECONDS)
         except subprocess.TimeoutExpired:
             return f"mvn did not finish within {SECONDS} s: is the network reachable?"
         for at, coordinate in enumerate(missing):

@@ -25,6 +25,7 @@ from conformance.commands import (
     workbench,
 )
 from conformance.commands.declared import EXIT_CODES, OK, Commands
+from conformance.interrupts import handled
 
 GROUPS = (
     running, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden, looking,
@@ -36,9 +37,10 @@ GROUPS = (
 def run(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     try:
-        code: int = options.call(options)
-        sys.stdout.flush()
-        return code
+        with handled():
+            code: int = options.call(options)
+            sys.stdout.flush()
+            return code
     except BrokenPipeError:  # the reader went away: ``kipcheck ... | head``
         sys.stderr.close()
         return OK

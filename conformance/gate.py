@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO, TypeAlias
 
 import reports
-from conformance import evidence
+from conformance import evidence, interrupts
 from conformance.checks import CHECKS, Check
 from conformance.core import exits
 from conformance.core.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS, STALE, UNDECIDED, UNSTABLE, USAGE
@@ -201,8 +201,10 @@ class _Run:
     def outcome(self) -> Outcome:
         """Errors: ``Unusable`` where the folder cannot be written when the run begins."""
         stopped = None
-        self.writer.write("header", header(self.options))
         try:
+            with interrupts.deferred():  # a ledger with a footer has a header
+                self.writer.write("header", header(self.options))
+                self.writer.flush()
             self._all_targets(Selection.of(self.options))
         except (Misused, Unusable) as why:
             if not self.writer.begun:
@@ -210,6 +212,7 @@ class _Run:
                 return Outcome(USAGE, None, why=str(why))
             stopped = self._stop(USAGE, str(why))
         except KeyboardInterrupt:
+            interrupts.finish()
             stopped = self._stop(UNDECIDED, "interrupted")
             self._report(None)
         except Disagreement as ours:
@@ -218,6 +221,7 @@ class _Run:
             self.progress.close()
             show_traceback()
             stopped = self._stop(OURS, f"{type(ours).__name__}: {ours}")
+        interrupts.finish()
         self.progress.close()
         self.writer.begin()
         for row in self.differences.rows():

@@ -3,18 +3,17 @@
 import resource
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
-from multiprocessing import get_context
 from typing import Any
 
 from conformance.checks import CHECKS, Check
 from conformance.checks.declared import Subject
 from conformance.core.edition import EDITIONS
 from conformance.invariants.registry import all_invariants
+from conformance.pool import pool
 from conformance.targets.inprocess import Afresh
 from conformance.targets.miniatures import VICES, Vice
 from conformance.targets.protocol import Target
@@ -61,8 +60,10 @@ def hold_all(names: Iterable[str], globs: Sequence[str] = ("*",), seed: int = 0,
     if workers == 1:
         yield from (hold(name, globs, seed) for name in names)
         return
-    with ProcessPoolExecutor(workers, get_context("fork")) as pool:
-        yield from pool.map(partial(hold, globs=tuple(globs), seed=seed), names)
+    with pool(workers, partial(hold, globs=tuple(globs), seed=seed)) as processes:
+        for _, found in processes.map(names):
+            assert found is not None
+            yield found
 
 
 def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:

@@ -1,12 +1,9 @@
 """The share of a run that one process does: one check on one subject, and the shrinking of a failure."""
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from multiprocessing import get_context
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -17,6 +14,7 @@ from conformance.core.history import History
 from conformance.core.verdict import Grade, Result, Verdict, Violation, worst
 from conformance.gist import gist
 from conformance.invariants.registry import Invariant, all_invariants
+from conformance.pool import pool
 from conformance.runner import converse, judge
 from conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
 from conformance.targets.roll import target as target_of
@@ -306,20 +304,10 @@ def shared(workers: int) -> Iterator[Results]:
 
     It asks, before it hands out a unit, whether there is time left.
     """
-    # Forked, so that a script that calls the gate needs no guard around its main module: nothing here has threads.
-    with ProcessPoolExecutor(workers, get_context("fork")) as pool:
+    with pool(workers, _hold) as processes:
 
         def results(units: Iterable[Unit], left: Callable[[], bool]) -> Iterator[UnitResult]:
-            waiting: deque[tuple[Unit, Future[UnitResult] | None]] = deque()
-            for unit in units:
-                waiting.append((unit, pool.submit(_hold, unit) if left() else None))
-                if len(waiting) > 4 * workers:
-                    yield _taken(*waiting.popleft())
-            while waiting:
-                yield _taken(*waiting.popleft())
+            for unit, found in processes.map(units, left):
+                yield UnitResult(unit, unreached=LATE) if found is None else found
 
         yield results
-
-
-def _taken(unit: Unit, future: "Future[UnitResult] | None") -> UnitResult:
-    return UnitResult(unit, unreached=LATE) if future is None else future.result()

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from conformance import process_tree
 from conformance.campaign.local import Executor, inline, pool
 from conformance.campaign.plan import Shard
 from conformance.campaign.spark import spark
-from conformance.targets import kin
 
 LENGTHS: Final = {1: 8, 10: 4}
 """Seconds of processor time of a shard, and how many of them."""
@@ -114,7 +114,7 @@ def processor_time() -> float:
     parents, taken = {}, {}
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
-            parents[pid] = kin.parent_of(pid)
+            parents[pid] = process_tree.parent_of(pid)
             # Its own and that of the children that it waited for, each in user and in system mode: proc(5).
             taken[pid] = sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
         except OSError:

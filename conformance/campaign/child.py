@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
+from conformance import process_tree
 from conformance.campaign.corpus import Snapshot
 from conformance.campaign.journal import Entry, Journal
 from conformance.campaign.plan import Bounds
@@ -19,7 +20,6 @@ from conformance.campaign.rows import Row
 from conformance.campaign.supervise import MEMORY, RAISED, Order, packed
 from conformance.core.case import Case, Role
 from conformance.core.history import Observation
-from conformance.targets import kin
 from conformance.targets.drill import SHARD
 from conformance.targets.inprocess import InProcess
 from conformance.targets.passing import Passing
@@ -48,11 +48,11 @@ def live(order: Order, snapshot: Snapshot, run: Run, journal: Journal, ties: Tie
     code = 1
     try:
         os.setsid()
-        if kin.LINUX:
-            kin.die_with(ties.zygote)
+        if process_tree.LINUX:
+            process_tree.die_with(ties.zygote)
             os.close(ties.ends)
         else:
-            kin.die_at_the_end_of(ties.ends)
+            process_tree.die_at_the_end_of(ties.ends)
         os.environ[SHARD] = str(order.shard.shard)
         for fd in (1, 2):
             os.dup2(spoken, fd)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
+from conformance import interrupts
 from conformance.campaign import keeping, ledger, sizing, snapshots, telling
 from conformance.campaign.corpus import Snapshot, grown
 from conformance.campaign.executors import Chosen, ExecutorName, ready
@@ -241,6 +242,7 @@ class _Campaign:
         except Stopped as why:
             stopped = why
         except KeyboardInterrupt:
+            interrupts.finish()
             stopped = Stopped("interrupted", exits.UNDECIDED)
         except (Unready, Barren) as why:  # what runs shards is no more
             stopped = Stopped(f"{why}; go on with --resume {self.asked.out}", exits.UNDECIDED)
@@ -254,6 +256,7 @@ class _Campaign:
                 self.watch.close()
                 show_traceback()
                 stopped = Stopped(f"{type(ours).__name__}: {ours}", exits.OURS)
+        interrupts.finish()
         self.watch.close()
         return self._end(stopped)
 
@@ -313,10 +316,11 @@ class _Campaign:
                 self._reduce_loose(round_, wanted, rows)
             raise
         finally:  # what a part of a round brought is kept too: the next campaign may begin with it
-            after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
-            keeping.save(self.asked.out, after)
-            self.watch.keys = len(after.keys)
-            self._told(round_, after, rows, begun)
+            with interrupts.deferred():
+                after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
+                keeping.save(self.asked.out, after)
+                self.watch.keys = len(after.keys)
+                self._told(round_, after, rows, begun)
         return after
 
     def _kept(self, round_: int) -> dict[Key, Row]:
@@ -362,8 +366,9 @@ class _Campaign:
             ended = {row.key: row for row in came if row.status in ENDED}
             rows.update(ended)
             if keep and ended:
-                ledger.write(self.asked.out, round_, ledger.next_wave(self.asked.out, round_), ended.values())
-                self._note(ended.values())
+                with interrupts.deferred():
+                    ledger.write(self.asked.out, round_, ledger.next_wave(self.asked.out, round_), ended.values())
+                    self._note(ended.values())
 
     def _note(self, rows: Iterable[Row]) -> None:
         for row in rows:

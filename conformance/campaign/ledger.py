@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from conformance.campaign.files import Full, SetAside, put, set_aside
 from conformance.campaign.rows import ENDED, Key, Row, digest_of, hash_over
+from conformance.core.install import advice
 from conformance.core.output_folder import OutputFolder, Unusable
 
 __all__ = ["Clash", "Full", "Holdings", "SetAside", "Unread", "next_wave", "read", "rows_in", "storable", "write"]
@@ -199,7 +200,7 @@ def _read(path: Path) -> _Read:
     else:
         arrow, missing = _arrow()
         if arrow is None:
-            raise Unread(f'{path} is Parquet: to read it, pip install "kipcheck[spark]" ({missing})')
+            raise Unread(f'{path} is Parquet: to read it, {advice("spark", "pyarrow")} ({missing})')
         parts = arrow.parts_in(data)
     rows: list[Row] = []
     wrong: list[str] = []

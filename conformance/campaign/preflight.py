@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from conformance import artifacts
+from conformance import artifacts, process_tree
+from conformance.core.install import advice
 
 JAVA: Final = 17
 """The least that Spark 4 runs on."""
@@ -40,7 +41,7 @@ def libraries(remote: bool) -> None:
     if missing := [name for name in (*ALWAYS, *(REMOTE if remote else ())) if not _found(name)]:
         raise Unready(
             f"Spark needs {' and '.join(missing)}, and this Python ({sys.executable}) has no such package: "
-            f'pip install "kipcheck[spark]", or run without Spark (--executor pool)'
+            f"{advice('spark')}, or run without Spark (--executor pool)"
         )
 
 
@@ -92,13 +93,10 @@ def _home_of(program: str) -> Path | None:
 
 def _said(*command: str) -> str:
     try:
-        ended = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            timeout=JAVA_SECONDS, check=True,
-        )  # fmt: skip
+        ended = process_tree.run(command, JAVA_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return ended.stderr.decode("utf-8", "replace")
+    return "" if ended.returncode else ended.stderr
 
 
 SHIM: Final = """\

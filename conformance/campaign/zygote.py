@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Final
 
+from conformance import process_tree
 from conformance.campaign.child import Run, Ties, live
 from conformance.campaign.corpus import Damaged, Snapshot
 from conformance.campaign.journal import Journal
@@ -28,7 +29,6 @@ from conformance.campaign.plan import Shard
 from conformance.campaign.supervise import EVIDENCE, End, Order
 from conformance.core.case import Case, Role
 from conformance.invariants.registry import all_invariants
-from conformance.targets import kin
 from conformance.targets.inprocess import InProcess, Reference
 
 LENGTH: Final = struct.Struct(">Q")
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
     entry, journal = arguments
     module, _, name = entry.partition(":")
     run: Run = getattr(import_module(module), name)
-    kin.adopt_orphans()
+    process_tree.adopt_orphans()
     heard, said = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -154,7 +154,7 @@ class _Zygote:
         try:
             code, stopped, cpu = watch.to_its_end(self._heard, self._wakes, begun + order.bounds.wall_s)
         finally:
-            kin.end_children()  # its testees too, each of which has a session of its own
+            process_tree.end_children()  # its testees too, each of which has a session of its own
             watch.close()
             os.close(alive)
         wall = time.monotonic() - begun

@@ -1,12 +1,10 @@
 """Long fuzzing: campaign."""
 
 import argparse
-import signal
-import threading
 from pathlib import Path
 from typing import Any
 
-from conformance.commands.declared import EXIT_CODES, USAGE, Commands, complain, duration, positive
+from conformance.commands.declared import EXIT_CODES, USAGE, Commands, complain, duration, positive, say
 
 ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
@@ -61,8 +59,6 @@ def _campaign(options: argparse.Namespace) -> int:
 
     if options.resume is not None and (given := [name for name in FIXED if getattr(options, name) is not None]):
         return complain(f"--{given[0]} is in the manifest of {options.resume}: leave it out", USAGE)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a report on every path
     asked: dict[str, Any] = {
         "targets": options.target and tuple(options.target),
         "edition": options.edition,
@@ -82,5 +78,5 @@ def _campaign(options: argparse.Namespace) -> int:
         "resume": options.resume is not None,
     }
     outcome = campaign(Asked(**{name: value for name, value in asked.items() if value is not None}))
-    print(outcome.text, end="")
+    say(outcome.text)
     return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code

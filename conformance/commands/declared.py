@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO, TypeAlias
@@ -81,8 +82,17 @@ def say_json(found: Mapping[str, Any]) -> int:
 
 
 def say(what: object, file: TextIO | None = None) -> None:
-    """Lines on stdout, or on another stream, with nothing in them that a terminal or a CI service acts on."""
-    print(harmless(str(what)), file=file, flush=True)
+    """Lines on stdout, or on another stream, with nothing in them that a terminal or a CI service acts on.
+
+    The exit code of a command counts also where nothing reads its output: ``kipcheck run | head``.
+    """
+    text = harmless(str(what))
+    try:
+        print(text, end="" if text.endswith("\n") or not text else "\n", file=file, flush=True)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, (file or sys.stdout).fileno())  # so that the flush at the end does not complain
+        os.close(nowhere)
 
 
 def complain(what: object, code: int) -> int:

@@ -18,6 +18,7 @@ from conformance.commands.declared import (
     say,
     say_json,
 )
+from conformance.interrupts import finish
 
 if TYPE_CHECKING:
     from conformance.matrix.cells import Cell
@@ -116,6 +117,7 @@ def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
         return _not_written(options.out, wrong)
     progress = _progress()
     found = made(wanted, _tick(progress))
+    finish()
     progress.close()
     told = plain(found)
     try:
@@ -127,7 +129,7 @@ def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
         print(text, end="", file=sys.stderr)
         say_json(told)
     else:
-        print(text, end="")
+        say(text)
     return matrix.read(path).exit
 
 
@@ -148,6 +150,7 @@ def _predict(path: Path, asked: "Sequence[Cell]", options: argparse.Namespace) -
         return _not_written(path, wrong)
     progress = _progress()
     done = predict(asked, _tick(progress), options.budget, options.workers)
+    finish()
     progress.close()
     path.write_text(written(renewed(done.found, before)), "utf-8")
     print(f"{len(done.found)} of {len(asked)} cells are foretold in {path}")

@@ -2,9 +2,7 @@
 
 import argparse
 import os
-import signal
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,9 +80,6 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from conformance import gate, selection
 
-    if threading.current_thread() is threading.main_thread():
-        # A job that is cancelled gets its report too: what was found till then.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
     outcome = gate.run(
         gate.Options(
             targets=tuple(options.target or ("kafka-python",)),
@@ -106,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.dry_run and not outcome.why:
         _print_plan(outcome.plan, options.json)
     elif options.events != "-":
-        print(outcome.text, end="")
+        say(outcome.text)
     return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
 
 

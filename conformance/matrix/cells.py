@@ -1,6 +1,6 @@
 """Cells of the matrix: played, and folded into a verdict."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product, starmap
 from typing import Any, Final, NamedTuple, final
@@ -101,9 +101,8 @@ Outcome = dict[str, Any]
 on predictions and names."""
 
 
-def outcome(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: None) -> Outcome:
-    """``before_each``: of its scripts; what it raises ends all."""
-    found = [*_told(cell, made, before_each)]
+def outcome(cell: Cell, made: Made) -> Outcome:
+    found = [*_told(cell, made)]
     bad = worst(found)
     reason = bad.blame
     folded = {
@@ -120,18 +119,17 @@ def outcome(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: No
     return {"cell": folded, "history": history}
 
 
-def verdict(cell: Cell, made: Made, before_each: Callable[[], None] = lambda: None, outcomes: bool = False) -> str:
+def verdict(cell: Cell, made: Made, outcomes: bool = False) -> str:
     """Only that, as soon as it is known. ``outcomes``: see ``judged``."""
     bad = OK
-    for each in _told(cell, made, before_each, outcomes):
+    for each in _told(cell, made, outcomes):
         bad = max(bad, each.verdict, key=WORST.__getitem__)
         if bad == BREAKS:
             break
     return bad
 
 
-def _told(cell: Cell, made: Made, before_each: Callable[[], None], outcomes: bool = False) -> Iterator[Told]:
+def _told(cell: Cell, made: Made, outcomes: bool = False) -> Iterator[Told]:
     for script, seen in played(Mixed(made), scripts(cell.scenario, cell.pair)):
-        before_each()
         found = judged(script, seen, f"matrix/{cell.scenario}", cell.target, cell.edition, outcomes)
         yield verdict_of(found, cell.scenario)

@@ -5,7 +5,7 @@ that is known of releases; ``observed`` where the rules were mended after a cell
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -59,11 +59,11 @@ def read(path: Path) -> dict[str, Any]:
     return found
 
 
-def predicted(cell: Cell, before_each: Callable[[], None] = lambda: None) -> Told:
-    """By our machines. Takes as long as it takes to play the cell twice; ``before_each`` of its scripts."""
+def predicted(cell: Cell) -> Told:
+    """By our machines. Takes as long as it takes to play the cell twice."""
     # Whose rules are not those of any release is held only to what becomes of the group.
-    foreseen = verdict(cell, foretold(False, cell.edition), before_each, outcomes=True)
-    fitted = verdict(cell, foretold(True, cell.edition), before_each)
+    foreseen = verdict(cell, foretold(False, cell.edition), outcomes=True)
+    fitted = verdict(cell, foretold(True, cell.edition))
     return foreseen if foreseen == fitted else [foreseen, fitted]
 
 

@@ -2,18 +2,15 @@
 
 import hashlib
 import json
-import multiprocessing
-import multiprocessing.util
-import os
-import signal
+import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from threading import Thread
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from conformance import artifacts
@@ -22,6 +19,7 @@ from conformance.matrix.cells import Cell, Outcome, outcome
 from conformance.matrix.fleets import released
 from conformance.matrix.predictions import Told, predicted
 from conformance.models.streams.words import FUTURE
+from conformance.pool import Result, pool
 from conformance.targets import java
 from conformance.targets.java_streams import Unanswerable, open_jars
 
@@ -181,75 +179,49 @@ def spread(todo: Sequence[Cell], work: Work[T], done: Done[T], tick: Tick, budge
     done.complete = done.complete and not (todo and budget == 0)
     if not todo or budget == 0:
         return
-    until = None if budget is None else time.monotonic() + budget
-    context = multiprocessing.get_context("spawn")
-    stop = context.Event()
-    with ProcessPoolExecutor(min(workers, len(todo)), context, _begin, (work.releases, stop)) as pool:
-        waiting: dict[Future[T], Cell] = {}
-        try:
-            waiting.update((pool.submit(work.does, cell), cell) for cell in todo)
-            while waiting:
-                over, _ = wait(waiting, WAIT_SECONDS, FIRST_COMPLETED)
-                for each in over:
-                    cell = waiting.pop(each)
-                    _take(each, cell, done, work)
-                    tick(work.name, len(todo) - len(waiting), len(todo), " ".join(cell.key))
-                if until is not None and time.monotonic() > until:
-                    break
-        except KeyboardInterrupt:
-            pass
-        if waiting:
-            done.complete = False
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _take(each: Future[T], cell: Cell, done: Done[T], work: Work[T]) -> None:
+    until = math.inf if budget is None else time.monotonic() + budget
+    left, playing = deque(todo), dict[int, Cell]()
     try:
-        done.found[cell] = each.result()
+        with pool(min(workers, len(todo)), work.does, partial(_within, work.releases)) as processes:
+            while (left or playing) and time.monotonic() <= until:
+                while left and processes.takes_more:
+                    cell = left.popleft()
+                    playing[processes.give(cell)] = cell
+                for number, result in processes.take(WAIT_SECONDS).items():
+                    cell = playing.pop(number)
+                    _take(result, cell, done, work)
+                    tick(work.name, len(todo) - len(left) - len(playing), len(todo), " ".join(cell.key))
+    except KeyboardInterrupt:
+        done.complete = False
+    done.complete = done.complete and not (left or playing)
+
+
+def _take(result: Result[T], cell: Cell, done: Done[T], work: Work[T]) -> None:
+    try:
+        done.found[cell] = result.get()
     except Unanswerable as why:
         done.failed[cell] = str(why)
     else:
         work.ended(cell, done.found[cell])
 
 
-class Stopped(Exception):
-    """Somebody waits for the process to end."""
-
-
-_held = ExitStack()
-"""Of a process that plays: its JVM."""
 _given: dict[str, Any] = {}
+"""Of a process that plays: its JVM."""
 
 
-def _begin(releases: tuple[str, ...], stop: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent is asked to stop, and asks us.
-    Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
-    _given["stop"] = stop
-    if releases:
-        opened = _held.enter_context(open_jars(releases))
+@contextmanager
+def _within(releases: tuple[str, ...]) -> Iterator[None]:
+    if not releases:
+        yield
+        return
+    with open_jars(releases) as opened:
         _given["jars"] = opened.binary
-        multiprocessing.util.Finalize(None, _held.close, exitpriority=10)
-
-
-def _end_with(parent: Any) -> None:
-    """Who is left alone would wait for work for ever."""
-    parent.join()
-    os._exit(1)
-
-
-def _stopped() -> bool:
-    return bool(_given["stop"].is_set())
+        yield
 
 
 def _outcome(cell: Cell) -> Outcome:
-    return outcome(cell, released(_given["jars"], cell.edition), _checked)
+    return outcome(cell, released(_given["jars"], cell.edition))
 
 
 def _prediction(cell: Cell) -> Told:
-    return predicted(cell, _checked)
-
-
-def _checked() -> None:
-    if _stopped():
-        raise Stopped
+    return predicted(cell)

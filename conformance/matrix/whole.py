@@ -27,7 +27,11 @@ class Wanted:
 def made(wanted: Wanted, tick: Tick) -> Found:
     """Errors: ``Unavailable`` without a JDK, or where there is no jar at all."""
     begun, started = datetime.now(UTC), time.monotonic()
-    there = jars(wanted.cells)
+    try:
+        there = jars(wanted.cells)
+    except KeyboardInterrupt:  # while they were fetched: nothing is known yet
+        return Found({}, {}, {}, False, wanted.known, full=wanted.full, out=wanted.out, begun=begun,
+                     seconds=time.monotonic() - started)  # fmt: skip
     skipped = {cell: why for cell in wanted.cells if (why := there.why_not(cell)) is not None}
     playable = [cell for cell in wanted.cells if cell not in skipped]
     predictions, foretold = _predictions(playable, wanted, tick)

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from conformance import process_tree
 from conformance.core.case import Case, Role
 from conformance.core.history import Observation
-from conformance.targets import kin
 from conformance.targets.inprocess import InProcess, Reference
 from conformance.targets.protocol import Broken, Session, Target, TargetInfo
 from conformance.targets.session import Limits
@@ -76,7 +76,7 @@ def _parent() -> None:
 
 
 def _worker() -> None:
-    os.kill(kin.parent_of(os.getppid()), signal.SIGKILL)
+    os.kill(process_tree.parent_of(os.getppid()), signal.SIGKILL)
     _sleep()
 
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from conformance import process_tree
 from conformance.artifacts import cache
 from conformance.targets.protocol import Unavailable
 
@@ -89,9 +90,7 @@ def _make(place: Path, wanted: str) -> None:
 
 def _run(wanted: str, argv: Sequence[str]) -> None:
     try:
-        done = subprocess.run(
-            argv, env=_unguided(), capture_output=True, timeout=SECONDS, text=True, errors="replace", check=False
-        )
+        done = process_tree.run(argv, SECONDS, env=_unguided())
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{wanted} was not installed within {SECONDS} s") from None
     if done.returncode:

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from conformance import artifacts
+from conformance import artifacts, process_tree
 from conformance.artifacts import Unavailable
 from conformance.core.release import Release, releases
 from conformance.targets.pipe import Command, Ended, Pipe
@@ -248,13 +247,13 @@ def _compile(javac: str, texts: Mapping[str, str], home: Path) -> None:
         root = Path(name)
         for file, text in texts.items():
             (root / file).write_text(text, "utf-8")
-        done = subprocess.run(
+        done = process_tree.run(
             [
                 javac, *QUICK, "-proc:none", "-encoding", "UTF-8", "-d", str(root / "classes"),
                 *(str(root / file) for file in sorted(texts)),
             ],
-            check=False, capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
+            300,
+        )
         if done.returncode:
             raise Unavailable(f"{javac} does not compile our program: {(done.stderr.strip() or 'no reason')[:300]}")
         try:
@@ -277,7 +276,7 @@ def tool(name: str) -> str:
 
 @cache
 def _version(javac: str) -> str:
-    done = subprocess.run([javac, "-version"], check=False, capture_output=True, text=True, timeout=60)
+    done = process_tree.run([javac, "-version"], 60)
     told = (done.stdout + done.stderr).strip()
     number = re.search(r"javac (\d+)", told)
     if done.returncode or not number or int(number[1]) < 17:

@@ -2,10 +2,10 @@
 
 import os
 import socket
-import subprocess
 import sys
 from typing import NoReturn, cast
 
+from conformance import process_tree
 from conformance.targets import child, roll
 from conformance.targets.child import Here
 from conformance.targets.entries import Entry, roll as entries
@@ -35,7 +35,7 @@ def listen(name: str, port: int) -> int:
 def _answer(player: Adapter | Testee, connection: socket.socket) -> None:
     if isinstance(player, Testee):
         command, both = player.command, connection.fileno()
-        subprocess.run(command.argv, env=command.env, cwd=command.cwd, stdin=both, stdout=both, check=False)
+        process_tree.run(command.argv, env=command.env, cwd=command.cwd, stdin=both, stdout=both, stderr=None)
         return
     try:
         with connection.makefile("rb") as heard, connection.makefile("wb") as said:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.targets import kin
+from conformance import process_tree
 from conformance.targets.framing import Framing
 from conformance.targets.talk import Ended, Ends, Life
 
@@ -59,6 +59,7 @@ class Pipe(Life):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             preexec_fn=self._confine,  # noqa: PLW1509 - no threads here: workers are processes
         )  # fmt: skip
+        self._guard = process_tree.Guard(self._process.pid)
         streams = self._process.stdin, self._process.stdout, self._process.stderr
         ends = Ends(*(each.fileno() for each in streams if each is not None))
         for fd in (ends.hears, ends.speaks, ends.noise):
@@ -69,7 +70,9 @@ class Pipe(Life):
         self._killed = False
 
     def _confine(self) -> None:
-        kin.die_with(self._parent)
+        process_tree.die_with(self._parent)
+        for number in (signal.SIGINT, signal.SIGTERM):  # a program keeps what its parent ignored, handlers it does not
+            signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for each in (resource.RLIMIT_AS, resource.RLIMIT_CPU):  # soft ones are of the process that starts it, and ours
             hard = resource.getrlimit(each)[1]
@@ -155,9 +158,9 @@ class Pipe(Life):
         if self._killed:
             return
         self._killed = self.talk.over = True
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # its own session: whatever it started goes with it
+        process_tree.kill_group(self._process.pid)  # its own session: whatever it started goes with it
         self._process.wait()
+        self._guard.dismiss()
         with suppress(OSError):
             self.talk.hush()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module, metadata
 from typing import Any, cast
 
+from conformance.core.install import advice
 from conformance.targets import environments
 from conformance.targets.entries import Entry, roll
 from conformance.targets.pipe import Command, own_python
@@ -94,7 +95,7 @@ def installed(distribution: str) -> str:
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
-        raise Unavailable(f"{distribution} is not installed (pip install {distribution})") from None
+        raise Unavailable(f"{distribution} is not installed ({advice('targets', distribution)})") from None
 
 
 def targets_table() -> list[dict[str, Any]]:

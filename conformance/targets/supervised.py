@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final, NoReturn
 
+from conformance import process_tree
+
 Answer = Callable[[Mapping[str, Any], float], dict[str, Any]]
 """An operation and its budget of processor time, in seconds, to its result."""
 
@@ -66,8 +68,10 @@ class Supervised:
         self._noise.truncate(0)
         asked, ask = os.pipe()
         tell, told = os.pipe()
+        here = os.getpid()
         self._process = os.fork()
         if self._process == 0:
+            process_tree.die_with(here)  # an operation that sleeps would not notice the end of what it reads
             os.close(ask)
             os.close(tell)
             self._serve(os.fdopen(asked, "rb"), os.fdopen(told, "wb"))

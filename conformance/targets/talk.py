@@ -90,6 +90,14 @@ class Talk:
         if self.over:
             raise Ended("crashed", "it has ended already", self.noise)
         self._unsent = memoryview(text)
+        try:
+            return self._exchanged(seconds)
+        except KeyboardInterrupt:  # it is in the middle of this, and would not answer anything else for a while
+            self.over = True
+            self._peer.end("interrupted", "")
+            raise
+
+    def _exchanged(self, seconds: float | None) -> dict[str, Any]:
         deadline = None if seconds is None else time.monotonic() + seconds
         with selectors.DefaultSelector() as wait:
             wait.register(self._ends.speaks, selectors.EVENT_READ, self._listen)

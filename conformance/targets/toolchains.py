@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from conformance import artifacts
+from conformance import artifacts, process_tree
 from conformance.targets.entries import Entry
 from conformance.targets.protocol import Unavailable
 
@@ -49,7 +49,7 @@ def tool(name: str, package: str) -> Path:
 def told(argv: tuple[str, ...]) -> str:
     """What a tool says of its own version. Errors: ``Unavailable``."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=60, check=False)
+        done = process_tree.run(argv, 60)
     except (OSError, subprocess.TimeoutExpired) as wrong:
         raise Unavailable(f"{argv[0]} cannot be run: {wrong}") from None
     if done.returncode or not done.stdout.strip():
@@ -129,10 +129,7 @@ def _make(place: Path, release: str, make: Callable[[Path], None]) -> None:
 def run(wanted: str, argv: Sequence[str], folder: Path, more: Mapping[str, str], reason: Callable[[str], str]) -> None:
     """A step of a build. Errors: ``Unavailable``, with the one line that ``reason`` finds in what was said."""
     try:
-        done = subprocess.run(
-            argv, cwd=folder, env=environment(more), capture_output=True, text=True, errors="replace",
-            timeout=SECONDS, check=False,
-        )  # fmt: skip
+        done = process_tree.run(argv, SECONDS, cwd=folder, env=environment(more))
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{wanted} was not built within {SECONDS} s") from None
     if done.returncode:

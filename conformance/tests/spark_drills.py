@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from conformance import process_tree
 from conformance.campaign import afar
 from conformance.campaign.plan import Bounds, Shard
-from conformance.targets import kin
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Brief:
 
 PIDS: Final[Mapping[str, Callable[[], int]]] = {
     "worker": os.getpid,
-    "executor": lambda: kin.parent_of(os.getppid()),  # the parent is the daemon that forks workers
+    "executor": lambda: process_tree.parent_of(os.getppid()),  # the parent is the daemon that forks workers
 }
 
 

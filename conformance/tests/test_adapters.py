@@ -21,7 +21,7 @@ APACHE = edition("apache")
 @pytest.fixture(scope="module", params=MODULES)
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     if find_spec(MODULES[request.param]) is None:
-        pytest.skip(f"{request.param} is not installed (pip install kipcheck[targets])")
+        pytest.skip(f"{request.param} is not installed (pip install '.[targets]')")
     with target(request.param).open("apache", Role.CODEC) as opened:
         yield opened
 
@@ -124,7 +124,7 @@ def test_an_edition_that_no_client_knows_is_unavailable(session: Session) -> Non
 
 @pytest.fixture(scope="module")
 def kio() -> Iterator[Session]:
-    pytest.importorskip("kio", reason="kio is not installed (pip install kipcheck[targets])")
+    pytest.importorskip("kio", reason="kio is not installed (pip install '.[targets]')")
     with target("kio").open("apache", Role.CODEC) as opened:
         yield opened
 
@@ -160,7 +160,7 @@ def test_kio_shows_ids_in_lists_and_leading_versions(kio: Session) -> None:
 
 
 def test_aiokafka_is_asked_as_its_users_ask_for_what_a_version_lacks() -> None:
-    pytest.importorskip("aiokafka", reason="aiokafka is not installed (pip install kipcheck[targets])")
+    pytest.importorskip("aiokafka", reason="aiokafka is not installed (pip install '.[targets]')")
     layout = spec(APACHE, "JoinGroupRequest").at(1)
     plain = layout.defaults()
     asked = layout.codec.to_json(plain) | {"groupInstanceId": "i"}

@@ -338,4 +338,4 @@ def test_what_only_pyarrow_can_read_is_told_in_one_line(whole: Path, inline: Rea
     with without_arrow():
         outcome = campaign(replace(SMALL, out=whole, resume=True), inline)
     assert outcome.exit_code == exits.USAGE
-    assert 'is Parquet: to read it, pip install "kipcheck[spark]"' in outcome.why
+    assert 'is Parquet: to read it, pip install pyarrow ' in outcome.why

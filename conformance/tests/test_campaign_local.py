@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from conformance import process_tree
 from conformance.campaign.local import Executor, Progress, inline, pool
 from conformance.campaign.plan import Shard
 from conformance.campaign.rows import Row
 from conformance.campaign.supervise import AGAIN
-from conformance.targets import kin
 from conformance.tests.sharded import little, shard, undisturbed
 
 CHECKS = ("group/generations",)
@@ -89,7 +89,7 @@ def processes(below: int) -> set[int]:
     parents = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            parents[int(name)] = kin.parent_of(int(name))
+            parents[int(name)] = process_tree.parent_of(int(name))
         except OSError:
             continue
     found: set[int] = set()
@@ -103,7 +103,7 @@ SLEEPING: list[Shard] = [
 ]  # fmt: skip
 
 
-@pytest.mark.skipif(not kin.LINUX, reason="there is no /proc")
+@pytest.mark.skipif(not process_tree.LINUX, reason="there is no /proc")
 def test_ctrl_c_leaves_the_rows_so_far_and_no_process(two: Executor) -> None:
     before = processes(os.getpid())
     rows: list[Row] = []
@@ -138,7 +138,7 @@ with pool(2, bounds=little) as executor:
 
 
 @pytest.mark.faults
-@pytest.mark.skipif(not kin.LINUX, reason="there is no /proc")
+@pytest.mark.skipif(not process_tree.LINUX, reason="there is no /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_outlives_a_driver_however_it_ends(number: signal.Signals) -> None:
     driver = subprocess.Popen([sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance import process_tree
 from conformance.campaign import afar, hushed, preflight
 from conformance.campaign.local import Executor, Progress, inline
 from conformance.campaign.plan import Shard
@@ -18,7 +19,6 @@ from conformance.campaign.preflight import Unready
 from conformance.campaign.rows import Key, Row, hash_of
 from conformance.campaign.supervise import went_down
 from conformance.cli import run
-from conformance.targets import kin
 from conformance.targets.protocol import Unavailable
 from conformance.tests.spark_drills import Answer, Brief, Kill
 
@@ -297,7 +297,7 @@ def holding() -> list[int]:
     zygotes = set()
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         with suppress(OSError):
-            parents[pid] = kin.parent_of(pid)
+            parents[pid] = process_tree.parent_of(pid)
             if b"conformance.campaign.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 zygotes.add(pid)
     return [pid for pid in zygotes if parents[pid] in zygotes and os.getpid() in ancestors(pid, parents)]

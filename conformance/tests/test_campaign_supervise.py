@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from conformance import process_tree
 from conformance.campaign.corpus import Snapshot, grown
 from conformance.campaign.journal import ROOM, Entry, Journal
 from conformance.campaign.nursery import LEAVES_S, Barren, Nursery
@@ -20,7 +21,6 @@ from conformance.campaign.plan import Bounds, Shard
 from conformance.campaign.rows import Row
 from conformance.campaign.supervise import EVIDENCE, ROW, End, is_doubtful, packed, row_of, stretched
 from conformance.core.case import Case, Role
-from conformance.targets import kin
 from conformance.targets.drill import KINDS
 from conformance.targets.inprocess import Reference
 from conformance.targets.pipe import Command, Pipe, half_of_memory
@@ -172,7 +172,7 @@ def eventually(file: Path) -> list[int]:
     return list(map(int, file.read_text().split()))
 
 
-@pytest.mark.skipif(not kin.LINUX, reason="orphans are handed to an ancestor on Linux only")
+@pytest.mark.skipif(not process_tree.LINUX, reason="orphans are handed to an ancestor on Linux only")
 def test_what_a_child_started_goes_with_it(stubs: Nursery, tmp_path: Path) -> None:
     held, pids = stubbed("killed", tmp_path)
     row = stubs.once(held, b"")
@@ -187,12 +187,12 @@ def test_what_a_child_started_goes_with_it(stubs: Nursery, tmp_path: Path) -> No
 
 
 @pytest.mark.faults
-@pytest.mark.skipif(not kin.LINUX, reason="a signal at the death of a parent is there on Linux only")
+@pytest.mark.skipif(not process_tree.LINUX, reason="a signal at the death of a parent is there on Linux only")
 def test_a_child_goes_with_its_zygote_and_a_testee_with_its_child(stubs: Nursery, tmp_path: Path) -> None:
     held, pids = stubbed("conversing", tmp_path)
     stubs.begin(held, b"")
     testee, child = eventually(pids)
-    os.kill(kin.parent_of(child), signal.SIGKILL)
+    os.kill(process_tree.parent_of(child), signal.SIGKILL)
     assert gone([testee, child])
     stubs.stop()
 
@@ -211,7 +211,8 @@ def test_a_zygote_does_not_finish_its_warming_for_nobody() -> None:
 
 def test_where_no_signal_tells_of_it_the_end_of_a_pipe_does() -> None:
     code = (
-        "import time; from conformance.targets import kin; kin.die_at_the_end_of(0); print(flush=True); time.sleep(600)"
+        "import time; from conformance import process_tree; "
+        "process_tree.die_at_the_end_of(0); print(flush=True); time.sleep(600)"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True

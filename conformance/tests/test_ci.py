@@ -46,6 +46,10 @@ class Runner:
                 f'exec "{sys.executable}" "$@"'
             ))  # fmt: skip
 
+    def script(self, name: str, text: str) -> None:
+        """Another program of that name."""
+        self._script(self.temp.parent / "tools" / name, text)
+
     def _script(self, path: Path, text: str) -> None:
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -212,7 +216,7 @@ def test_gitlab_shares_the_work_and_merges_it(runner: Runner) -> None:
     assert done.returncode == 0, done.stderr
     assert (runner.work / tell["artifacts"]["reports"]["junit"]).is_file()
     assert read(runner.work / "kipcheck-out" / "ledger.jsonl").complete
-    assert "kipcheck" in runner.installed.read_text().splitlines()
+    assert variables["KIPCHECK_INSTALL"] in runner.installed.read_text().splitlines()
     # A failure in a part is one of the whole, and the reports are there all the same.
     shutil.rmtree(runner.work / "parts")
     variables["KIPCHECK_TARGET"] = "miniature/forgets-the-sign"
@@ -245,20 +249,88 @@ def test_the_page_names_every_file_and_no_command_that_there_is_not() -> None:
         assert re.search(rf"^    {command} ", told, re.MULTILINE), command
 
 
+class Night:
+    """The nightly workflow, with a campaign of a test's own in the place of kipcheck's where it is given."""
+
+    def __init__(self, runner: Runner, **environment: str) -> None:
+        workflow = loaded("nightly.yml")
+        (job,) = workflow["jobs"].values()
+        self.runner, self.steps = runner, job["steps"]
+        for step in self.steps:
+            if "run" in step:
+                step["env"] = {**workflow["env"], **environment, **step.get("env", {})}
+
+    def passes(self) -> tuple[int, GitHub]:
+        """The exit code of one night."""
+        shutil.rmtree(self.runner.work / "kipcheck-out", ignore_errors=True)  # a runner begins with the checkout alone
+        job = GitHub(self.runner, {})
+        job.known |= {"github.run_id": "1", "github.run_attempt": "1", "github.run_number": "7"}
+        job.known["steps.night.outputs.exit-code"] = ""
+        return job.steps(self.steps), job
+
+    def kept(self) -> dict[str, str]:
+        last = self.runner.work / "kipcheck-last"
+        return {str(each.relative_to(last)): each.read_text() for each in sorted(last.rglob("*")) if each.is_file()}
+
+
 def test_a_night_begins_with_what_the_last_one_kept_and_says_what_is_new(runner: Runner) -> None:
-    workflow = loaded("nightly.yml")
-    job = GitHub(runner, {})
-    job.known |= {"github.run_id": "1", "github.run_number": "7"}
-    (steps,) = (each["steps"] for each in workflow["jobs"].values())
-    asked = {
-        **workflow["env"], "BUDGET": "1h",
-        "TARGETS": "--target miniature/stuck-epoch --check features/epochs --executor inline --cases 30 --rounds 1",
-    }  # fmt: skip
-    for step in steps:
-        if "run" in step:
-            step["env"] = {**asked, **step.get("env", {})}
-    codes = [job.steps(steps), job.steps(steps)]
-    assert codes == [1, 1], job.said
+    targets = "--target miniature/stuck-epoch --check features/epochs --executor inline --cases 30 --rounds 1"
+    night = Night(runner, BUDGET="1h", TARGETS=targets)
+    codes = [night.passes()[0], night.passes()[0]]
+    assert codes == [1, 1]
     last = json.loads((runner.work / "kipcheck-out" / "manifest.json").read_text())
     assert last["plan"]["corpus"], "the second night begins with a corpus"
     assert (runner.work / "kipcheck-last" / "ledger.jsonl").is_file()
+
+
+PLAYED = """
+echo "$@" >> "$HOME/asked"
+case "$1 $NIGHT" in
+  "campaign refused") exit 2;;
+  "campaign failing") mkdir -p kipcheck-out/corpus kipcheck-out/failures; echo a > kipcheck-out/failures/a.json;;
+  campaign*) mkdir -p kipcheck-out/corpus;;
+  "triage unread") exit 2;;
+  triage*) echo "new since the last night"; exit 1;;
+esac
+echo "corpus of $NIGHT" > kipcheck-out/corpus/latest
+[ "$NIGHT" != cut ] || exit 6
+echo "ledger of $NIGHT" > kipcheck-out/ledger.jsonl
+[ "$NIGHT" != failing ]
+"""
+
+
+def test_the_corpus_survives_whatever_comes_of_a_night(runner: Runner) -> None:
+    runner.script("kipcheck", PLAYED)
+
+    def night(name: str) -> tuple[int, dict[str, str], str]:
+        code, job = Night(runner, NIGHT=name).passes()
+        asked = (runner.temp / "asked").read_text().splitlines()
+        (runner.temp / "asked").unlink()
+        assert ("--corpus kipcheck-last" in asked[0]) == (begun != {}), asked
+        return code, Night(runner).kept(), job.summary.read_text()
+
+    begun: dict[str, str] = {}
+    assert night("refused")[:2] == (2, {}), "it did not start, and nothing is kept"
+    code, begun, told = night("failing")
+    assert code == 1 and begun == {
+        "corpus/latest": "corpus of failing\n", "failures/a.json": "a\n", "ledger.jsonl": "ledger of failing\n"
+    }  # fmt: skip
+    assert "new since the last night" in told
+    code, kept, told = night("refused")
+    assert (code, kept) == (2, begun) and "left no ledger" in told
+    code, kept, _ = night("clean")
+    assert code == 0 and kept == {"corpus/latest": "corpus of clean\n", "ledger.jsonl": "ledger of clean\n"}
+    code, cut, _ = night("cut")
+    assert code == 6 and cut == kept | {"corpus/latest": "corpus of cut\n"}, "before there was a ledger"
+    code, kept, _ = night("clean")
+    assert code == 0 and kept["corpus/latest"] == "corpus of clean\n"
+
+
+def test_a_night_that_was_not_held_does_not_pass_and_one_that_cannot_be_compared_says_so(runner: Runner) -> None:
+    runner.script("kipcheck", PLAYED)
+    assert Night(runner, NIGHT="unread").passes()[0] == 2, "the ledgers cannot be compared"
+    assert Night(runner).kept()["ledger.jsonl"] == "ledger of unread\n", "and this one is kept all the same"
+    steps = Night(runner).steps
+    job = GitHub(runner, {})
+    job.known["steps.night.outputs.exit-code"] = ""  # the step was cut off, or its turn never came
+    assert job.steps(steps[-1:]) == 6

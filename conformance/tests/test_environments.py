@@ -120,7 +120,7 @@ def test_a_target_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch)
         raise metadata.PackageNotFoundError(distribution)
 
     monkeypatch.setattr(metadata, "version", missing)
-    with pytest.raises(Unavailable, match=r"kio is not installed \(pip install kio\)"):
+    with pytest.raises(Unavailable, match=r"kio is not installed \(pip install kio==\S+\)"):
         target("kio")
 
 

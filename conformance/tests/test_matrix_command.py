@@ -21,6 +21,7 @@ from conformance.matrix.lines import named
 from conformance.matrix.predictions import Predictions
 from conformance.matrix.run import Done, Jars, Kept, Tick
 from conformance.models.streams.words import Binary, Heard, Memory, Settings, Share
+from conformance.pool import Result
 from conformance.targets.java_streams import Unanswerable
 
 Ran = Callable[..., tuple[int, str, str]]
@@ -263,11 +264,6 @@ def test_other_processes_play_and_tell_what_they_cannot_ask(monkeypatch: pytest.
 
 def test_unanswerable_questions_skip_a_cell() -> None:
     done: Done[str] = Done()
-
-    class Failed:
-        def result(self) -> str:
-            raise Unanswerable("kafka-streams 2.8.2: no")
-
-    cell, failed = cells(["join"], [named("2.8")], [named("3.9")])[0], Failed()
-    run._take(failed, cell, done, run.Work("played", lambda cell: ""))  # type: ignore[arg-type]
+    cell, failed = cells(["join"], [named("2.8")], [named("3.9")])[0], Unanswerable("kafka-streams 2.8.2: no")
+    run._take(Result(raised=failed), cell, done, run.Work("played", lambda cell: ""))
     assert done.failed == {cell: "kafka-streams 2.8.2: no"} and not done.found

@@ -163,7 +163,7 @@ def one(name: str, *steps: Step) -> list[Observation]:
 
 
 def test_a_length_of_256_gib_is_answered_or_seen_as_a_death_and_costs_its_neighbours_nothing() -> None:
-    pytest.importorskip("kio", reason="kio is not installed (pip install kipcheck[targets])")
+    pytest.importorskip("kio", reason="kio is not installed (pip install '.[targets]')")
     whole = layout("apache", "ApiVersionsResponse", 3)
     good = step("codec", "decode", message="ApiVersionsResponse", version=3, hex=whole.encode(whole.defaults()).hex())
     huge = step("codec", "decode", message="ApiVersionsResponse", version=3, hex="0000ffffffff7f")
