@@ -238,6 +238,7 @@ def test_what_comes_late_is_laid_to_nobody_and_loses_nothing(
     assert re.search(breach, "\n".join(breaches))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("seed", range(3))
 def test_many_vices_at_once_are_told_apart(seed: int, tmp_path: Path) -> None:
     choose = random.Random(seed)
@@ -279,6 +280,7 @@ def test_a_budget_of_time_that_is_spent_in_waiting_ends_the_session(tmp_path: Pa
             session.hold([decode(2)])
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", ["prints", "crashes-in-company", "spares-itself"])
 def test_the_number_of_workers_changes_no_verdict(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -223,6 +223,7 @@ def test_what_cannot_be_begun_is_said_in_a_line(tmp_path: Path, change: Any, cod
     assert "\n" not in outcome.why
 
 
+@pytest.mark.integration
 def test_the_next_campaign_begins_with_the_corpus_of_the_last(tmp_path: Path, whole: Path, inline: Ready) -> None:
     campaign(replace(SMALL, out=tmp_path, corpus=whole, cases=20, rounds=1, seed=1), inline)
     (first, *_) = ledger.read(tmp_path).rows.values()
@@ -246,6 +247,7 @@ def copied(whole: Path, to: Path) -> Path:
     return to
 
 
+@pytest.mark.integration
 def test_a_damaged_file_costs_its_shards_which_are_held_again(tmp_path: Path, whole: Path, inline: Ready) -> None:
     out = copied(whole, tmp_path)
     (wave,) = (out / "ledger" / "round=1").iterdir()
@@ -259,6 +261,7 @@ def test_a_damaged_file_costs_its_shards_which_are_held_again(tmp_path: Path, wh
     assert failures(out) == failures(whole)
 
 
+@pytest.mark.integration
 def test_where_the_disk_is_full_it_ends_and_goes_on_when_there_is_room(
     tmp_path: Path, whole: Path, inline: Ready, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,7 +99,7 @@ def test_a_java_without_the_module_of_vectors_is_started_without_it(
 
 def test_missing_libraries_are_named_with_what_brings_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "find_spec", lambda name: None if name in ("pandas", "grpc") else object())
-    with pytest.raises(Unready, match=r"needs pandas, and .*kipcheck\[spark\]"):
+    with pytest.raises(Unready, match=r"needs pandas, and .*pip install "):
         preflight.libraries(remote=False)
     with pytest.raises(Unready, match="needs pandas and grpc, and"):
         preflight.libraries(remote=True)

@@ -64,6 +64,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[Role, dict[str, A
 Schema = Callable[[str], jsonschema.Draft202012Validator]
 
 
+@pytest.mark.integration
 def test_what_a_run_files_belongs_to_the_schema_in_every_role(
     schema: Schema, failures: dict[Role, dict[str, Any]]
 ) -> None:

@@ -39,7 +39,13 @@ def test_what_keeps_the_protocol_is_in_good_health(name: str, tmp_path: Path) ->
     assert lines["speed"].state == "told"
 
 
-@pytest.mark.parametrize("name", ["reference", "kafka-python", "miniature/forgets-the-sign"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "reference",
+        *(pytest.param(each, marks=pytest.mark.integration) for each in ("kafka-python", "miniature/forgets-the-sign")),
+    ],
+)
 def test_our_own_testees_are_in_good_health(name: str) -> None:
     assert wrong({line.id: line for line in examine(target(name), 60)}) == {}
 

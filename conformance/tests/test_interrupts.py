@@ -68,8 +68,16 @@ CASES: dict[str, Case] = {
 """Command, program, processes at least, has it begun, and what it leaves."""
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize(("ignored", "number"), [(False, signal.SIGTERM), (True, signal.SIGINT)])
+QUICK = {("run-workers", False), ("campaign-pool", True), ("matrix", False)}
+"""One of each command, and of each way to start and end it, for the default tier."""
+STARTS = [
+    pytest.param(name, ignored, number, marks=() if (name, ignored) in QUICK else pytest.mark.integration)
+    for name in CASES
+    for ignored, number in ((False, signal.SIGTERM), (True, signal.SIGINT))
+]
+
+
+@pytest.mark.parametrize(("name", "ignored", "number"), STARTS)
 def test_a_signal_ends_a_command_with_reports_and_leaves_no_process(
     name: str, ignored: bool, number: signal.Signals, tmp_path: Path
 ) -> None:

@@ -471,6 +471,7 @@ def test_the_folder_of_a_matrix_is_tried_before_a_cell_is_played(
     assert f"{denied}/{LIST}.part cannot be written" in refused(capsys, tmp_path, *asked, "--out", denied)
 
 
+@pytest.mark.integration
 def test_items_of_pytest_are_forgotten_and_nothing_else(tmp_path: Path) -> None:
     config: Any = SimpleNamespace(getoption=lambda name: tmp_path)
     assert cli.run([*RUN, "--out", str(tmp_path / gathered.ITEMS / "one")]) == 0

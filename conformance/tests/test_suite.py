@@ -187,6 +187,7 @@ def test_nothing_to_hold_is_wrong_usage(inside: pytest.Pytester, arguments: tupl
     assert why in result.stdout.str() + result.stderr.str()
 
 
+@pytest.mark.integration
 def test_with_workers_of_xdist_and_targets_in_processes(pytester: pytest.Pytester) -> None:
     names = ("--kipcheck-target", "miniature/forgets-the-sign", "--kipcheck-target", "reference")
     result = pytester.runpytest_subprocess(*SUITE, *names, *SMALL, "-n", "2", timeout=120)

@@ -17,7 +17,9 @@ from conformance.vices import Caught, hold, hold_all, selected
         ("forgets-the-sign", ("wire/two-readings", "wire/vectors"), 1),
         ("forgets-on-the-way", ("wire/round-trip",), 1),
         ("forgets-gate", ("features/gating",), 3),
-        ("leaves-quietly", ("wire/vectors", "wire/damage"), 1),  # in a child, which goes down
+        pytest.param(  # in a child, which goes down
+            "leaves-quietly", ("wire/vectors", "wire/damage"), 1, marks=pytest.mark.integration
+        ),
     ],
 )
 def test_what_caught_it_is_told(name: str, by: tuple[str, ...], steps: int) -> None:
