@@ -24,7 +24,7 @@ from conformance.commands import (
     vices,
     workbench,
 )
-from conformance.commands.declared import EXIT_CODES, OK, Commands
+from conformance.commands.declared import EXIT_CODES, OK, UNDECIDED, Commands, complain
 from conformance.interrupts import handled
 
 GROUPS = (
@@ -44,8 +44,10 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader went away: ``kipcheck ... | head``
         sys.stderr.close()
         return OK
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt:  # a command with reports handles it itself, once there is something to report
+        if options.interrupted == UNDECIDED:
+            complain("interrupted before it began", UNDECIDED)
+        return int(options.interrupted)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from conformance.commands.declared import EXIT_CODES, USAGE, Commands, complain, duration, positive, say
+from conformance.commands.declared import EXIT_CODES, UNDECIDED, USAGE, Commands, complain, duration, positive, say
 
 ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
@@ -16,6 +16,7 @@ FIXED = ("target", "edition", "check", "cases", "rounds", "seed", "known", "engi
 def add(commands: Commands) -> None:
     about = "hold conversations for minutes or days, on all processors or on Spark, and say what is new"
     made = commands.add("campaign", _campaign, about, EXIT_CODES)
+    made.set_defaults(interrupted=UNDECIDED)
     made.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
     made.add_argument("--edition", metavar="E", help="default apache")
     made.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")

@@ -10,7 +10,7 @@ from typing import Any, TextIO, TypeAlias
 from conformance.core.foreign import harmless, harmless_json, harmless_line
 from conformance.core.part import Part
 
-OK, FAILED, USAGE, NOT_STARTED, STALE, OUR_BUG = 0, 1, 2, 3, 5, 70
+OK, FAILED, USAGE, NOT_STARTED, STALE, UNDECIDED, OUR_BUG = 0, 1, 2, 3, 5, 6, 70
 EXIT_CODES = """\
 exit codes:
   0  conformant, or done       4  unstable target
@@ -38,6 +38,10 @@ class Parser(argparse.ArgumentParser):
             self.mixed = True
 
 
+INTERRUPTED = 130
+"""What shells expect of a command that Ctrl-C ended. Commands with reports end with 6 instead, undecided."""
+
+
 class Commands:
     """Where commands are declared."""
 
@@ -51,7 +55,7 @@ class Commands:
             name, help=about, description=about, epilog=epilog, parents=parents,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
-        made.set_defaults(call=call)
+        made.set_defaults(call=call, interrupted=INTERRUPTED)
         return made
 
 

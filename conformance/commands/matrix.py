@@ -10,6 +10,7 @@ from conformance.commands.declared import (
     FAILED,
     NOT_STARTED,
     OK,
+    UNDECIDED,
     USAGE,
     Commands,
     complain,
@@ -46,6 +47,7 @@ def add(commands: Commands) -> None:
     from conformance.matrix.scenarios import SCENARIOS
 
     made = commands.add("matrix", _matrix, ABOUT, EPILOG)
+    made.set_defaults(interrupted=UNDECIDED)
     made.add_argument("--from", dest="old", action="append", default=[], metavar="R", help="again for several")
     made.add_argument("--to", dest="new", action="append", default=[], metavar="R", help="again for several")
     made.add_argument("--scenario", action="append", default=[], choices=SCENARIOS, help="again for several")
@@ -154,7 +156,7 @@ def _predict(path: Path, asked: "Sequence[Cell]", options: argparse.Namespace) -
     progress.close()
     path.write_text(written(renewed(done.found, before)), "utf-8")
     print(f"{len(done.found)} of {len(asked)} cells are foretold in {path}")
-    return OK if done.complete else 6
+    return OK if done.complete else UNDECIDED
 
 
 def _again(path: Path) -> int:

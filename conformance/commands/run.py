@@ -11,6 +11,7 @@ from conformance.commands.declared import (
     EXIT_CODES,
     FAILED,
     OK,
+    UNDECIDED,
     USAGE,
     Commands,
     complain,
@@ -25,6 +26,7 @@ from conformance.core.foreign import one_line
 
 def add(commands: Commands) -> None:
     gate = commands.add("run", _run, "hold conversations with targets and judge them", EXIT_CODES)
+    gate.set_defaults(interrupted=UNDECIDED)
     gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
     gate.add_argument("--edition", default="apache", metavar="E")
     gate.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conformance import interrupts, process_tree
+from conformance import cli, interrupts, process_tree
 from conformance.core.ledger import read
 from conformance.tests.descendants import started
 
@@ -136,3 +136,20 @@ def test_the_exit_code_counts_where_nobody_reads_the_report(tmp_path: Path) -> N
         assert kipcheck.process.stdout is not None
         kipcheck.process.stdout.close()
         assert kipcheck.process.wait(60) == 1
+
+
+@pytest.mark.parametrize(("command", "code"), [("run", 6), ("campaign", 6), ("matrix", 6), ("explore group", 130)])
+def test_before_there_is_anything_to_report_the_exit_code_says_so(
+    command: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = cli.parser()
+
+    def interrupted(options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "parser", lambda: made)
+    options = made.parse_args(command.split())
+    options.call = interrupted
+    monkeypatch.setattr(made, "parse_args", lambda arguments: options)
+    assert cli.run(command.split()) == code
+    assert capsys.readouterr().err == ("kipcheck: interrupted before it began\n" if code == 6 else "")
