@@ -197,7 +197,7 @@ PARTS: Final[dict[str, Part]] = {
 def golden(session: nox.Session) -> None:
     """Make the golden vectors anew from the jars, and show what changed."""
     session.install("-e", ".")
-    session.run("python", "-m", "golden.make", *session.posargs)
+    session.run("python", "-m", "kipcheck.golden.make", *session.posargs)
 
 
 @nox.session
@@ -206,7 +206,7 @@ def bench(session: nox.Session) -> None:
     session.install("-e", ".[dev]")
     name, *arguments = session.posargs or [""]
     for each in [name] if name else ("codec", "draws", "group", "explore", "detection", "campaign", "spark"):
-        session.run("python", "-m", f"conformance.benchmarks.{each}", *arguments)
+        session.run("python", "-m", f"kipcheck.conformance.benchmarks.{each}", *arguments)
 
 
 @nox.session

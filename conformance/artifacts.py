@@ -24,7 +24,7 @@ from typing import Final
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from conformance import process_tree
+from kipcheck.conformance import process_tree
 
 CACHE: Final = "KIPCHECK_CACHE"
 """Names the cache directory; without it ``~/.cache/kipcheck`` (or ``$XDG_CACHE_HOME/kipcheck``)."""

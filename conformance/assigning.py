@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from conformance.apis.files import (
+from kipcheck.conformance.apis.files import (
     LARGEST,
     Path,
     each_once,
@@ -20,10 +20,10 @@ from conformance.apis.files import (
     shown,
     text_at,
 )
-from conformance.core.case import Case, Role, step
-from conformance.core.history import Died, Lost, Observation, Refused, Replied, Silent, Unsupported
-from conformance.targets.protocol import BATCH, NotPlayed, Session, Target, Unstable
-from conformance.wire.workbench import Unreadable, object_of
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Silent, Unsupported
+from kipcheck.conformance.targets.protocol import BATCH, NotPlayed, Session, Target, Unstable
+from kipcheck.conformance.wire.workbench import Unreadable, object_of
 
 ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 CLASSES: Final = {

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from conformance.checks import CHECKS, Check
-from conformance.core.remedy import remedies
-from conformance.core.requirement import Requirement, requirements
-from conformance.core.tags import Tags, vocabulary
-from conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.core.remedy import remedies
+from kipcheck.conformance.core.requirement import Requirement, requirements
+from kipcheck.conformance.core.tags import Tags, vocabulary
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 
 
 def checks_table() -> list[dict[str, Any]]:

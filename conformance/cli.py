@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from conformance.commands import (
+from kipcheck.conformance.commands import (
     assign,
     campaign,
     corpus,
@@ -24,8 +24,8 @@ from conformance.commands import (
     vices,
     workbench,
 )
-from conformance.commands.declared import EXIT_CODES, OK, UNDECIDED, Commands, complain
-from conformance.interrupts import handled
+from kipcheck.conformance.commands.declared import EXIT_CODES, OK, UNDECIDED, Commands, complain
+from kipcheck.conformance.interrupts import handled
 
 GROUPS = (
     running, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden, looking,

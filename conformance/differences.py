@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from conformance.core.ledger import spans
-from conformance.gist import REFUSED
-from conformance.work import UnitResult
+from kipcheck.conformance.core.ledger import spans
+from kipcheck.conformance.gist import REFUSED
+from kipcheck.conformance.work import UnitResult
 
 JUDGED = ("PASS", "FAIL", "WARN", "NOTE")
 """What says something of a target; the rest says that nothing is known."""

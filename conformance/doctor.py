@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, cast
 
-from conformance.core.case import Role
-from conformance.questions import EDITION
-from conformance.targets import answers
-from conformance.targets.answers import Hello, Wrong
-from conformance.targets.framing import Framing
-from conformance.targets.protocol import VERSION, Target
-from conformance.targets.session import Link
-from conformance.targets.talk import Ended
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.questions import EDITION
+from kipcheck.conformance.targets import answers
+from kipcheck.conformance.targets.answers import Hello, Wrong
+from kipcheck.conformance.targets.framing import Framing
+from kipcheck.conformance.targets.protocol import VERSION, Target
+from kipcheck.conformance.targets.session import Link
+from kipcheck.conformance.targets.talk import Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Examination:
 
 def examine(target: Target, seconds: float) -> Iterator[Line]:
     """Each line as soon as it is known. Errors: LookupError for a target that is not started behind the protocol."""
-    from conformance.examinations import EXAMINATIONS
+    from kipcheck.conformance.examinations import EXAMINATIONS
 
     if not hasattr(target, "begin"):
         raise LookupError(f"{target.name} is no testee: a doctor sees cmd:, tcp: and what kipcheck starts as such")

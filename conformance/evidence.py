@@ -6,18 +6,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.checks import CHECKS
-from conformance.core.case import Case, Step
-from conformance.core.history import Died
-from conformance.core.ledger import Line, spans
-from conformance.core.requirement import requirements
-from conformance.core.tags import tags_of
-from conformance.failures import file
-from conformance.invariants.registry import all_invariants
-from conformance.targets.protocol import TargetInfo
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Step
+from kipcheck.conformance.core.history import Died
+from kipcheck.conformance.core.ledger import Line, spans
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.tags import tags_of
+from kipcheck.conformance.failures import file
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.protocol import TargetInfo
 
 if TYPE_CHECKING:
-    from conformance.work import Finding
+    from kipcheck.conformance.work import Finding
 
 SHORT = 4096
 """Cases of more hex digits than this stand in their file and not in the ledger."""

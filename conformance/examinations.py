@@ -9,17 +9,17 @@ from importlib.resources import files
 from itertools import cycle, islice
 from typing import Any, Final
 
-from conformance.core.case import Role
-from conformance.core.edition import edition
-from conformance.doctor import Examination, Ill, Patient, Told, Tried, Unfit, offered
-from conformance.models.mixed_group import DRAFT
-from conformance.models.streams.words import STREAM
-from conformance.questions import ASSIGNORS, EDITION, Op, asked_of, assign, layouts, named, plain
-from conformance.targets import answers
-from conformance.targets.framing import Framing
-from conformance.targets.pipe import Pipe
-from conformance.targets.protocol import BATCH, GROUP, MACHINES, Claims
-from conformance.wire.schema import Layout, messages, spec
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.doctor import Examination, Ill, Patient, Told, Tried, Unfit, offered
+from kipcheck.conformance.models.mixed_group import DRAFT
+from kipcheck.conformance.models.streams.words import STREAM
+from kipcheck.conformance.questions import ASSIGNORS, EDITION, Op, asked_of, assign, layouts, named, plain
+from kipcheck.conformance.targets import answers
+from kipcheck.conformance.targets.framing import Framing
+from kipcheck.conformance.targets.pipe import Pipe
+from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, Claims
+from kipcheck.conformance.wire.schema import Layout, messages, spec
 
 SILENCE: Final = 0.2
 """Seconds in which it must not speak of its own accord."""
@@ -81,7 +81,7 @@ def schema(patient: Patient) -> str:
         validator = import_module("jsonschema").Draft202012Validator
     except ImportError:
         raise Unfit("jsonschema is not installed here") from None
-    whole = json.loads((files("conformance.targets") / "testee.schema.json").read_text("utf-8"))
+    whole = json.loads((files("kipcheck.conformance.targets") / "testee.schema.json").read_text("utf-8"))
     asked = {"$ref": "#/$defs/helloAnswer", "$defs": whole["$defs"]}
     for wrong in validator(asked).iter_errors(patient.said):
         raise Ill(f"hello{wrong.json_path.removeprefix('$')}: {wrong.message}")

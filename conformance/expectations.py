@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
-from conformance import profile
-from conformance.checks import CHECKS
-from conformance.core.edition import edition
-from conformance.core.known import Draw, Entry, Failure, Known, Place, base, fits
-from conformance.core.known_files import Wrong
-from conformance.core.ledger import Line, spans
-from conformance.known_lists import load, stranger
-from conformance.profile import Profile
-from conformance.selection import Misused, Options, subjects
-from conformance.targets.protocol import Broken, TargetInfo, Unstable
-from conformance.work import Finding, UnitResult, Worker, invariants_of
+from kipcheck.conformance import profile
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.known import Draw, Entry, Failure, Known, Place, base, fits
+from kipcheck.conformance.core.known_files import Wrong
+from kipcheck.conformance.core.ledger import Line, spans
+from kipcheck.conformance.known_lists import load, stranger
+from kipcheck.conformance.profile import Profile
+from kipcheck.conformance.selection import Misused, Options, subjects
+from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
+from kipcheck.conformance.work import Finding, UnitResult, Worker, invariants_of
 
 MOST_FAILURES = 4
 """One entry stands for at most so many distinct failures: what it says of them is one reason."""

@@ -7,15 +7,15 @@ from pathlib import Path
 from time import monotonic, process_time
 from typing import Any
 
-from conformance.core.edition import Edition
-from conformance.core.exits import CONFORMANT, FAILED, UNDECIDED
-from conformance.core.output_folder import OutputFolder, of_a_search
-from conformance.core.requirement import requirements
-from conformance.models.packed import Search
-from conformance.playable.declared import Playable, Scope, World
-from conformance.playable.telling import history, jsonl, rows
-from reports import exploration
-from reports.ladder import ladder
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.exits import CONFORMANT, FAILED, UNDECIDED
+from kipcheck.conformance.core.output_folder import OutputFolder, of_a_search
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.models.packed import Search
+from kipcheck.conformance.playable.declared import Playable, Scope, World
+from kipcheck.conformance.playable.telling import history, jsonl, rows
+from kipcheck.reports import exploration
+from kipcheck.reports.ladder import ladder
 
 AT_ONCE = 20_000
 """States that are left between two looks at the clock."""

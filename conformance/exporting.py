@@ -11,15 +11,15 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Final, TypeAlias
 
-from conformance import failures
-from conformance.capture import Sent, pcap
-from conformance.core.case import Case, Role, Step
-from conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
-from conformance.invariants.readings import layout_of
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.protocol import operation
-from conformance.wire.errors import Refused
-from conformance.wire.framing import encode_request, frame, header_version
+from kipcheck.conformance import failures
+from kipcheck.conformance.capture import Sent, pcap
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
+from kipcheck.conformance.invariants.readings import layout_of
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.protocol import operation
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.framing import encode_request, frame, header_version
 
 Line: TypeAlias = Mapping[str, Any]
 
@@ -92,7 +92,7 @@ def as_pytest(stored: Stored) -> bytes:
 
 
 def _program(stored: Stored, without: str) -> bytes:
-    told = (files("conformance") / STANDALONE).read_text("utf-8")
+    told = (files("kipcheck.conformance") / STANDALONE).read_text("utf-8")
     kept = told.partition(MARK)[2].replace('if __name__ == "__main__":\n    sys.exit(main())\n', "")
     parts = [part for part in kept.split("\n\n\n") if part.strip() and without not in part]
     constants = {
@@ -146,7 +146,7 @@ def _command(target: str) -> list[str]:
     prefix, _, rest = target.partition(":")
     if prefix == "tcp" or not target:
         return []
-    return shlex.split(rest) if prefix == "cmd" else ["python", "-m", "conformance", "testee", target]
+    return shlex.split(rest) if prefix == "cmd" else ["python", "-m", "kipcheck", "testee", target]
 
 
 ANY: Final = {"any": True}
@@ -185,7 +185,7 @@ JUDGED = '''\
 import os
 from pathlib import Path
 
-from conformance.replaying import replay
+from kipcheck.conformance.replaying import replay
 
 TARGET = {target}
 FAILURE = {failure}

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from conformance.core.case import Case
-from conformance.core.foreign import harmless_json, is_data
-from conformance.core.ledger import Line, check_failure, numbers, spans
-from conformance.core.output_folder import OutputFolder
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.foreign import harmless_json, is_data
+from kipcheck.conformance.core.ledger import Line, check_failure, numbers, spans
+from kipcheck.conformance.core.output_folder import OutputFolder
 
 FOLDER = "failures"
 FLAKY = "flaky"

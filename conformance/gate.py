@@ -12,23 +12,33 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeAlias
 
-import reports
-from conformance import evidence, interrupts
-from conformance.checks import CHECKS, Check
-from conformance.core import exits
-from conformance.core.exits import BROKEN, CONFORMANT, FAILED, MEANINGS, OURS, STALE, UNDECIDED, UNSTABLE, USAGE
-from conformance.core.ledger import NAME, Line, Writer
-from conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder, Unusable
-from conformance.core.verdict import Grade, Result
-from conformance.differences import Differences
-from conformance.expectations import Account, account
-from conformance.heading import header
-from conformance.invariants.readings import Disagreement
-from conformance.progress import Progress, show_traceback
-from conformance.selection import NOTHING, Misused, Options, Selection
-from conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
-from conformance.targets.roll import is_shared, target as target_of
-from conformance.work import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
+from kipcheck import reports
+from kipcheck.conformance import evidence, interrupts
+from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.exits import (
+    BROKEN,
+    CONFORMANT,
+    FAILED,
+    MEANINGS,
+    OURS,
+    STALE,
+    UNDECIDED,
+    UNSTABLE,
+    USAGE,
+)
+from kipcheck.conformance.core.ledger import NAME, Line, Writer
+from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder, Unusable
+from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.differences import Differences
+from kipcheck.conformance.expectations import Account, account
+from kipcheck.conformance.heading import header
+from kipcheck.conformance.invariants.readings import Disagreement
+from kipcheck.conformance.progress import Progress, show_traceback
+from kipcheck.conformance.selection import NOTHING, Misused, Options, Selection
+from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
+from kipcheck.conformance.targets.roll import is_shared, target as target_of
+from kipcheck.conformance.work import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
 
 __all__ = ["MEANINGS", "Options", "Outcome", "run"]
 

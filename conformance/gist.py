@@ -5,8 +5,8 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from conformance.apis.assignment import shares
-from conformance.core.history import Died, History, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.apis.assignment import shares
+from kipcheck.conformance.core.history import Died, History, Observation, Refused, Replied, Unsupported
 
 REFUSED = "refused"
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
-from conformance.checks import CHECKS
-from conformance.core.ledger import FORMAT
-from conformance.core.remedy import remedies
-from conformance.core.requirement import Requirement, requirements
-from conformance.invariants.registry import Invariant
-from conformance.selection import Misused, Options, Selection
-from conformance.work import invariants_of
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.ledger import FORMAT
+from kipcheck.conformance.core.remedy import remedies
+from kipcheck.conformance.core.requirement import Requirement, requirements
+from kipcheck.conformance.invariants.registry import Invariant
+from kipcheck.conformance.selection import Misused, Options, Selection
+from kipcheck.conformance.work import invariants_of
 
 
 def header(options: Options) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from conformance import profile
-from conformance.core.known import Draw, Entry, Known, Place, base
-from conformance.core.known_files import Wrong, headings, parse
-from conformance.core.ledger import Ledger, Line
-from conformance.core.verdict import Grade
-from conformance.expectations import Account, There, where_of
-from conformance.targets.protocol import TargetInfo
+from kipcheck.conformance import profile
+from kipcheck.conformance.core.known import Draw, Entry, Known, Place, base
+from kipcheck.conformance.core.known_files import Wrong, headings, parse
+from kipcheck.conformance.core.ledger import Ledger, Line
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.expectations import Account, There, where_of
+from kipcheck.conformance.targets.protocol import TargetInfo
 
 TODO = "TODO"
 """Stands for a reason and a link that a person has to write: no run takes a file with it."""

@@ -5,14 +5,14 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from conformance import profile
-from conformance.checks import CHECKS
-from conformance.core.edition import edition
-from conformance.core.known import Entry, Known, Place, fits, versions_in
-from conformance.core.known_files import Wrong, overlaps, parse
-from conformance.targets.entries import roll
-from conformance.targets.roll import MINIATURE, PREFIXES
-from conformance.work import invariants_of
+from kipcheck.conformance import profile
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.known import Entry, Known, Place, fits, versions_in
+from kipcheck.conformance.core.known_files import Wrong, overlaps, parse
+from kipcheck.conformance.targets.entries import roll
+from kipcheck.conformance.targets.roll import MINIATURE, PREFIXES
+from kipcheck.conformance.work import invariants_of
 
 DEFAULT = "default"
 """In the place of a file: what comes with kipcheck for each target."""
@@ -39,7 +39,7 @@ def everything(names: Sequence[str]) -> tuple[Known, ...]:
 
 
 def _shipped() -> list[str]:
-    folder = files("conformance.targets") / "known"
+    folder = files("kipcheck.conformance.targets") / "known"
     with as_file(folder) as path:
         return sorted(_brief(each) for each in path.glob("*.toml"))
 
@@ -66,7 +66,7 @@ def _read(path: Path) -> str:
 
 
 def _of_targets(targets: Sequence[str]) -> Iterator[tuple[str, str]]:
-    folder = files("conformance.targets") / "known"
+    folder = files("kipcheck.conformance.targets") / "known"
     for name in dict.fromkeys(slug for target in targets for slug in slugs(target)):
         if (file := folder / f"{name}.toml").is_file():
             with as_file(file) as path:
@@ -98,7 +98,7 @@ def _dead_links(known: Known) -> Iterator[str]:
     """Links to pages: beside the file, below the folder where one stands, or among kipcheck's own."""
     for entry in known.entries:
         if "://" not in entry.link:
-            at = [Path(known.path).parent, Path(), Path(str(files("conformance"))).parent]
+            at = [Path(known.path).parent, Path(), Path(str(files("kipcheck.conformance"))).parent]
             if not any((folder / entry.link).is_file() for folder in at):
                 yield f"{entry.at}: link: there is no page {entry.link!r}"
 

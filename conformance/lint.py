@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from conformance.checks import CHECKS, LISTED, Check
-from conformance.core.case import Role
-from conformance.core.edition import edition
-from conformance.core.remedy import Remedy, remedies
-from conformance.core.requirement import Requirement, requirements
-from conformance.core.tags import Vocabulary, vocabulary
-from conformance.core.verdict import Grade
-from conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.checks import CHECKS, LISTED, Check
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.remedy import Remedy, remedies
+from kipcheck.conformance.core.requirement import Requirement, requirements
+from kipcheck.conformance.core.tags import Vocabulary, vocabulary
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 
 CHECK = re.compile(r"[a-z]+(-[a-z]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 INVARIANT = re.compile(r"([a-z]+(-[a-z]+)*/)?[a-z0-9]+(-[a-z0-9]+)*")
@@ -71,7 +71,7 @@ def _twice(what: str, ids: Iterable[str]) -> Iterator[str]:
 
 def _ids() -> Iterator[str]:
     """As the file has them, before a mapping makes one of two."""
-    text = (files("conformance") / "requirements.toml").read_text("utf-8")
+    text = (files("kipcheck.conformance") / "requirements.toml").read_text("utf-8")
     return (each["id"] for each in tomllib.loads(text)["requirement"])
 
 

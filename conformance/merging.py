@@ -11,11 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from conformance.core import exits, output_folder
-from conformance.core.ledger import NAME, Ledger, Line, Place, Writer, missing, place_of, read, spans
-from conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder
-from conformance.core.part import Part
-from conformance.failures import FLAKY, Members, file, filed, gathered, united
+from kipcheck.conformance.core import exits, output_folder
+from kipcheck.conformance.core.ledger import NAME, Ledger, Line, Place, Writer, missing, place_of, read, spans
+from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder
+from kipcheck.conformance.core.part import Part
+from kipcheck.conformance.failures import FLAKY, Members, file, filed, gathered, united
 
 ALIKE: Mapping[str, str] = {"seed": "--seed", "cases": "--cases"}
 """What has to be the same in all runs that are merged, and the option that says it."""

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Any, Final, Generic, TypeVar
 
-from conformance import process_tree
+from kipcheck.conformance import process_tree
 
 AHEAD: Final = 4
 """Items that are handed out beyond one for each worker, so that no worker waits while results are looked at."""

@@ -11,12 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from conformance.core.case import Role
-from conformance.core.known import Place, numbers, places_in
-from conformance.core.ledger import Line, spans
-from conformance.core.requirement import requirements
-from conformance.core.verdict import Grade
-from conformance.targets.protocol import TargetInfo
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.known import Place, numbers, places_in
+from kipcheck.conformance.core.ledger import Line, spans
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.targets.protocol import TargetInfo
 
 CHECK = "profile"
 """What stands in the place of a check, in the ledger and in lists of known deviations."""
@@ -74,7 +74,7 @@ class Ask:
 
 def shipped() -> list[str]:
     """The names of those that come with kipcheck."""
-    folder = files("conformance") / "profiles"
+    folder = files("kipcheck.conformance") / "profiles"
     return sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
 
 
@@ -82,7 +82,7 @@ def load(named: str) -> Profile:
     """A file, or the name of one that comes with kipcheck. Errors: ``Wrong``."""
     try:
         if named in shipped():
-            text = (files("conformance") / "profiles" / f"{named}.toml").read_text("utf-8")
+            text = (files("kipcheck.conformance") / "profiles" / f"{named}.toml").read_text("utf-8")
         else:
             text = Path(named).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

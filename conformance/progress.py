@@ -8,7 +8,7 @@ import traceback
 from contextlib import suppress
 from typing import TextIO
 
-from conformance.core.foreign import harmless, harmless_line, one_line
+from kipcheck.conformance.core.foreign import harmless, harmless_line, one_line
 
 OFTEN = 0.1
 """Seconds between two states of the live line."""

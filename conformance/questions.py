@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from conformance.apis.streams_blobs import write_assignment, write_subscription
-from conformance.apis.streams_orders import plain_memory, plain_settings
-from conformance.core.case import Role
-from conformance.core.edition import edition
-from conformance.models.streams.operations import STATELESS
-from conformance.models.streams.words import STREAM, AssignmentInfo, Memory, Settings, SubscriptionInfo, TaskId
-from conformance.targets.protocol import GROUP, Claims
-from conformance.wire.schema import ZERO_UUID, Layout, messages, spec
+from kipcheck.conformance.apis.streams_blobs import write_assignment, write_subscription
+from kipcheck.conformance.apis.streams_orders import plain_memory, plain_settings
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.streams.operations import STATELESS
+from kipcheck.conformance.models.streams.words import STREAM, AssignmentInfo, Memory, Settings, SubscriptionInfo, TaskId
+from kipcheck.conformance.targets.protocol import GROUP, Claims
+from kipcheck.conformance.wire.schema import ZERO_UUID, Layout, messages, spec
 
 EDITION: Final = "apache"
 ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")

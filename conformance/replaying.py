@@ -5,17 +5,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.core.case import Case
-from conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
-from conformance.core.foreign import is_data, one_line
-from conformance.core.ledger import NAME
-from conformance.core.verdict import Result
-from conformance.failures import FOLDER, load
-from conformance.invariants.readings import Disagreement
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.runner import converse, judge
-from conformance.targets.protocol import Broken, Session, Unavailable, Unstable
-from conformance.targets.roll import target as target_of
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
+from kipcheck.conformance.core.foreign import is_data, one_line
+from kipcheck.conformance.core.ledger import NAME
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.failures import FOLDER, load
+from kipcheck.conformance.invariants.readings import Disagreement
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
+from kipcheck.conformance.targets.roll import target as target_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from conformance.apis.assignment import is_rejoin, rejoined
-from conformance.core.case import Case, Step
-from conformance.core.history import Died, History, Lost, Observation, Op, Unsupported
-from conformance.core.verdict import Result, Verdict
-from conformance.invariants.registry import Invariant
-from conformance.targets.protocol import Session
+from kipcheck.conformance.apis.assignment import is_rejoin, rejoined
+from kipcheck.conformance.core.case import Case, Step
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Unsupported
+from kipcheck.conformance.core.verdict import Result, Verdict
+from kipcheck.conformance.invariants.registry import Invariant
+from kipcheck.conformance.targets.protocol import Session
 
 NO_ROUND_BEFORE = Lost("the round before it has no answer to go on from")
 

@@ -6,16 +6,16 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from conformance import inputs
-from conformance.checks.codec import Subject, drawn
-from conformance.core.edition import edition
-from conformance.core.output_folder import OutputFolder
-from conformance.values import SYSTEMATIC
-from conformance.wire import Layout
-from conformance.wire.framing import encode_request
-from conformance.wire.schema import messages, spec
-from golden.vectors import vectors
-from strategies.damage import USUAL, damages
+from kipcheck.conformance import inputs
+from kipcheck.conformance.checks.codec import Subject, drawn
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.output_folder import OutputFolder
+from kipcheck.conformance.values import SYSTEMATIC
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.framing import encode_request
+from kipcheck.conformance.wire.schema import messages, spec
+from kipcheck.golden.vectors import vectors
+from kipcheck.strategies.damage import USUAL, damages
 
 DICTIONARY = "kipcheck.dict"
 

@@ -7,14 +7,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from conformance.checks import CHECKS, FAMILIES, Check
-from conformance.checks.declared import Subject
-from conformance.core.edition import Edition, edition
-from conformance.core.part import Part
-from conformance.core.requirement import requirements
-from conformance.invariants.registry import all_invariants
-from conformance.targets.protocol import TargetInfo
-from conformance.work import Unit
+from kipcheck.conformance.checks import CHECKS, FAMILIES, Check
+from kipcheck.conformance.checks.declared import Subject
+from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.part import Part
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.protocol import TargetInfo
+from kipcheck.conformance.work import Unit
 
 WORKERS = min(2, os.cpu_count() or 1)
 """Processes, where none are asked for: the verdicts are the same whatever their number."""

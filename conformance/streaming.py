@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
-from conformance import artifacts
-from conformance.apis.files import failed
-from conformance.apis.streams_blobs import InBytes
-from conformance.apis.streams_files import Application, Member, application
-from conformance.core.edition import KIP_268, Standing, edition as edition_named
-from conformance.models.streams.words import Binary, Endless, Fatal, Memory, Misconfigured
-from conformance.targets.java_streams import Unanswerable, open_jars
-from conformance.targets.protocol import Target, Unavailable
-from conformance.wire.workbench import Unreadable
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.apis.files import failed
+from kipcheck.conformance.apis.streams_blobs import InBytes
+from kipcheck.conformance.apis.streams_files import Application, Member, application
+from kipcheck.conformance.core.edition import KIP_268, Standing, edition as edition_named
+from kipcheck.conformance.models.streams.words import Binary, Endless, Fatal, Memory, Misconfigured
+from kipcheck.conformance.targets.java_streams import Unanswerable, open_jars
+from kipcheck.conformance.targets.protocol import Target, Unavailable
+from kipcheck.conformance.wire.workbench import Unreadable
 
 REFERENCE: Final = "reference"
 JAR: Final = "java:kafka-streams:"
@@ -140,7 +140,7 @@ def binaries(target: str, edition: str) -> Iterator[Made]:
     if form != KIP_268 and form.standing is not Standing.RELEASED:
         raise Strange(f"{edition} says nothing of Streams groups; apache@RELEASE and {KIP_268} do")
     if target == REFERENCE:
-        from conformance.models.streams.binaries import binary
+        from kipcheck.conformance.models.streams.binaries import binary
 
         release = form.name if form.standing is Standing.DRAFT else form.release
         yield lambda member, asked: InBytes(binary(asked.settings(member, release), form))

@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from conformance.wire import Layout
-from conformance.wire.schema import INTEGERS, Slot
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.schema import INTEGERS, Slot
 
 TAGS = "_unknownTaggedFields"
 Value: TypeAlias = dict[str, Any]

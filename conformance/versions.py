@@ -5,11 +5,11 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from conformance.core.edition import edition
-from conformance.values import present, utmost
-from conformance.wire import Layout
-from conformance.wire.complete import is_default
-from conformance.wire.schema import Absent, Slot, spec
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.values import present, utmost
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.complete import is_default
+from kipcheck.conformance.wire.schema import Absent, Slot, spec
 
 Value = dict[str, Any]
 

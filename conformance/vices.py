@@ -9,17 +9,17 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from conformance.checks import CHECKS, Check
-from conformance.checks.declared import Subject
-from conformance.core.edition import EDITIONS
-from conformance.invariants.registry import all_invariants
-from conformance.pool import pool
-from conformance.targets.inprocess import Afresh
-from conformance.targets.miniatures import VICES, Vice
-from conformance.targets.protocol import Target
-from conformance.targets.roll import target
-from conformance.targets.testee import Limits
-from conformance.work import Finding, Unit, Worker, shrunk
+from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.checks.declared import Subject
+from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.pool import pool
+from kipcheck.conformance.targets.inprocess import Afresh
+from kipcheck.conformance.targets.miniatures import VICES, Vice
+from kipcheck.conformance.targets.protocol import Target
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.targets.testee import Limits
+from kipcheck.conformance.work import Finding, Unit, Worker, shrunk
 
 QUICK = Limits(cpu_s=0.3, batch_s=20)
 """For those that die of what they do: no sound codec needs as long."""

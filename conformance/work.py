@@ -7,19 +7,19 @@ from functools import cache, lru_cache
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from conformance.checks import CHECKS, Check
-from conformance.checks.declared import Sample
-from conformance.core.case import Case, Role
-from conformance.core.history import History
-from conformance.core.verdict import Grade, Result, Verdict, Violation, worst
-from conformance.gist import gist
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.pool import pool
-from conformance.runner import converse, judge
-from conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
-from conformance.targets.roll import target as target_of
-from strategies.parse import belongs
-from strategies.reduce import reduce
+from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.checks.declared import Sample
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Result, Verdict, Violation, worst
+from kipcheck.conformance.gist import gist
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.pool import pool
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.protocol import Broken, NotPlayed, Session, Target, TargetInfo, Unavailable, Unstable
+from kipcheck.conformance.targets.roll import target as target_of
+from kipcheck.strategies.parse import belongs
+from kipcheck.strategies.reduce import reduce
 
 TRIES = 300
 """At most so many smaller values are tried for one failure."""

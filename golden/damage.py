@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.wire.schema import Layout
-from golden.samples import SMALL, Value, small
-from strategies.damage import Damage, Wound, inflict, wounds
-from strategies.places import Marked, Place, Role, mark
+from kipcheck.conformance.wire.schema import Layout
+from kipcheck.golden.samples import SMALL, Value, small
+from kipcheck.strategies.damage import Damage, Wound, inflict, wounds
+from kipcheck.strategies.places import Marked, Place, Role, mark
 
 EACH: Final = {
     "length": 2, "long-varint": 1, "trailing": 2, "boolean": 1, "presence": 3, "text": 5, "null": 2, "wide-varint": 2,

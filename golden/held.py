@@ -8,14 +8,14 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
-from conformance.wire import layout
-from conformance.wire.schema import Layout
-from golden.outcomes import by_release, takes
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.schema import Layout
+from kipcheck.golden.outcomes import by_release, takes
 
 TEXT: Final = "text"
 """The origin of a vector that follows from a text and that no jar made."""
 REGRESSIONS: Final = "regressions"
-"""The folder of conversations in which something failed once: see ``golden.regressions``."""
+"""The folder of conversations in which something failed once: see ``kipcheck.golden.regressions``."""
 
 
 class Malformed(ValueError):
@@ -49,7 +49,7 @@ class Vector:
     made_by: str
     """The jar's coordinates, or ``text``."""
     outcomes: Mapping[str, str] = field(hash=False, default_factory=dict)
-    """What exact releases do with the bytes: see ``golden.outcomes``."""
+    """What exact releases do with the bytes: see ``kipcheck.golden.outcomes``."""
     damage: str | None = None
     """The kind of damage that was done to what the jar wrote."""
     of: str | None = None
@@ -108,7 +108,7 @@ class Lock:
 
 def vectors(message: str | None = None, root: Traversable | None = None) -> tuple[Vector, ...]:
     """All there are, or those of one message. Errors: ``Malformed``."""
-    folder = (root or files("golden")) / "vectors"
+    folder = (root or files("kipcheck.golden")) / "vectors"
     wanted = None if message is None else f"{message}.json"
     return tuple(
         each
@@ -121,14 +121,14 @@ def vectors(message: str | None = None, root: Traversable | None = None) -> tupl
 
 def lock(root: Traversable | None = None) -> Lock:
     """``lock.json``."""
-    held = json.loads(((root or files("golden")) / "lock.json").read_text("utf-8"))
+    held = json.loads(((root or files("kipcheck.golden")) / "lock.json").read_text("utf-8"))
     named = {f"{name} {note}": each for name, some in held["vectors"].items() for note, each in some.items()}
     return Lock(held["jars"], named)
 
 
 def jars(root: Traversable | None = None) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Of each file: its edition and message, and the digests of jars that it names."""
-    for edition in _editions((root or files("golden")) / "vectors"):
+    for edition in _editions((root or files("kipcheck.golden")) / "vectors"):
         for file in _sorted(edition):
             held = json.loads(file.read_text("utf-8"))
             yield f"{edition.name}/{held['message']}", held["origin"].get("jars", {})
@@ -157,7 +157,7 @@ def _of_file(edition: str, file: Traversable) -> Iterator[Vector]:
 
 
 def _editions(folder: Traversable) -> list[Traversable]:
-    """Their folders; beside them stands that of ``golden.regressions``, which holds no vectors."""
+    """Their folders; beside them stands that of ``kipcheck.golden.regressions``, which holds no vectors."""
     return [each for each in _sorted(folder) if each.name != REGRESSIONS]
 
 

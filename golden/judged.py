@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from conformance.core.release import Release, releases
-from conformance.targets.settled import settled
-from conformance.wire import constructs, layout
-from conformance.wire.errors import Refused
-from conformance.wire.quirks import as_read
-from conformance.wire.schema import Layout
-from conformance.wire.znodes import ZNode
-from golden.held import Vector, vectors
-from golden.outcomes import ACCEPTED, FUTURE, REWRITTEN, UNWRITABLE, takes
-from strategies.legal import FORGIVING
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.targets.settled import settled
+from kipcheck.conformance.wire import constructs, layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.quirks import as_read
+from kipcheck.conformance.wire.schema import Layout
+from kipcheck.conformance.wire.znodes import ZNode
+from kipcheck.golden.held import Vector, vectors
+from kipcheck.golden.outcomes import ACCEPTED, FUTURE, REWRITTEN, UNWRITABLE, takes
+from kipcheck.strategies.legal import FORGIVING
 
 Value = dict[str, Any]
 

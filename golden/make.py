@@ -1,4 +1,4 @@
-"""Make the golden vectors anew from released jars: ``python -m golden.make [--check]``.
+"""Make the golden vectors anew from released jars: ``python -m kipcheck.golden.make [--check]``.
 
 The jar writes the bytes; the value beside them is what the jar reads in them again. Classes of Streams and of the
 assignors lose the order of elements, so that value is ours, after it was compared in substance. Then bytes are damaged,
@@ -12,21 +12,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conformance import artifacts
-from conformance.core.edition import APACHE
-from conformance.targets.java import Answer, JavaCodec, Order, java_judge
-from conformance.targets.pipe import Ended
-from conformance.targets.settled import settled
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout, messages, spec
-from golden import records
-from golden.damage import damaged
-from golden.disagreement import Disagreement
-from golden.held import Vector, vectors
-from golden.outcomes import ACCEPTED, EXHAUSTS, FUTURE, INTERNAL, REJECTED, REWRITTEN, UNWRITABLE
-from golden.samples import SMALL, samples
-from golden.sources import CONSUMER, RECORDS, STICKY, asked, coordinate, jars, maker
-from golden.written import files, locked, text_of, write
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.targets.java import Answer, JavaCodec, Order, java_judge
+from kipcheck.conformance.targets.pipe import Ended
+from kipcheck.conformance.targets.settled import settled
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout, messages, spec
+from kipcheck.golden import records
+from kipcheck.golden.damage import damaged
+from kipcheck.golden.disagreement import Disagreement
+from kipcheck.golden.held import Vector, vectors
+from kipcheck.golden.outcomes import ACCEPTED, EXHAUSTS, FUTURE, INTERNAL, REJECTED, REWRITTEN, UNWRITABLE
+from kipcheck.golden.samples import SMALL, samples
+from kipcheck.golden.sources import CONSUMER, RECORDS, STICKY, asked, coordinate, jars, maker
+from kipcheck.golden.written import files, locked, text_of, write
 
 HERE = Path(__file__).parent
 OK, CHANGED, NO_JARS = 0, 1, 3
@@ -190,17 +190,18 @@ def _left(root: Path, texts: Mapping[str, str]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: nothing changed, or it was written; 1: with ``--check``, something would; 3: there are no jars."""
-    parser = argparse.ArgumentParser(prog="python -m golden.make", description="make the golden vectors from the jars")
+    about = "make the golden vectors from the jars"
+    parser = argparse.ArgumentParser(prog="python -m kipcheck.golden.make", description=about)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if something would change")
     parser.add_argument("--message", action="append", default=[], help="only this message; may be repeated")
     chosen = parser.parse_args(argv)
     try:
         changed = make(check=chosen.check, only=chosen.message)
     except (artifacts.Unavailable, Ended) as why:
-        print(f"golden.make: {why}", file=sys.stderr)
+        print(f"kipcheck.golden.make: {why}", file=sys.stderr)
         return NO_JARS
     except Disagreement as why:
-        print(f"golden.make: {why}", file=sys.stderr)
+        print(f"kipcheck.golden.make: {why}", file=sys.stderr)
         return CHANGED
     for line in changed:
         print(line)

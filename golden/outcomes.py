@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from conformance.core.release import Release
+from kipcheck.conformance.core.release import Release
 
 ACCEPTED: Final = "accepted"
 """A value comes out, and written again it gives the same bytes."""

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.core.release import Release, releases
-from conformance.targets.java import JavaCodec, Order
-from conformance.targets.settled import settled
-from conformance.wire import layout
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout
-from golden.disagreement import Disagreement
-from golden.held import Vector
-from golden.samples import SMALL, samples
-from golden.sources import STREAMS, as_spoken, coordinate
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.targets.java import JavaCodec, Order
+from kipcheck.conformance.targets.settled import settled
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout
+from kipcheck.golden.disagreement import Disagreement
+from kipcheck.golden.held import Vector
+from kipcheck.golden.samples import SMALL, samples
+from kipcheck.golden.sources import STREAMS, as_spoken, coordinate
 
 LONG_V1: Final = "apache@1.1.1"
 """Whose layout version 1 has from 0.10.1.0 to 1.1.1."""

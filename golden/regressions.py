@@ -12,15 +12,15 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
-from conformance.core.case import Case
-from conformance.core.edition import edition
-from conformance.core.requirement import requirements
-from conformance.core.verdict import Result
-from conformance.invariants.registry import all_invariants
-from conformance.runner import converse, judge
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.protocol import NotPlayed, Target
-from golden.held import REGRESSIONS
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.protocol import NotPlayed, Target
+from kipcheck.golden.held import REGRESSIONS
 
 FORMAT: Final = 1
 
@@ -64,7 +64,7 @@ def regression(filed: Mapping[str, Any]) -> str:
 
 def regressions(root: Traversable | None = None) -> tuple[Regression, ...]:
     """All there are. Errors: ``Malformed``."""
-    folder = (root or files("golden")) / "vectors" / REGRESSIONS
+    folder = (root or files("kipcheck.golden")) / "vectors" / REGRESSIONS
     found = sorted(folder.iterdir(), key=lambda each: each.name) if folder.is_dir() else []
     return tuple(read(each) for each in found)
 

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any, Final
 from uuid import UUID
 
-from conformance.wire.schema import INTEGERS, Layout, Slot
+from kipcheck.conformance.wire.schema import INTEGERS, Layout, Slot
 
 Value = dict[str, Any]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from conformance.core.edition import edition
-from conformance.core.release import Release
-from conformance.targets.java import PARTS, parts
-from conformance.wire.schema import Layout, spec
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.targets.java import PARTS, parts
+from kipcheck.conformance.wire.schema import Layout, spec
 
 CLIENTS: Final = (
     "2.4.1", "2.6.3", "2.8.0", "2.8.1", "2.8.2", "3.2.3", "3.3.2", "3.6.2", "3.9.2", "4.0.0", "4.0.2", "4.2.1", "4.2.2",

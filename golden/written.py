@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance import artifacts
-from conformance.core.release import Release
-from golden.held import Vector, lock, vectors
-from golden.outcomes import grouped
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.core.release import Release
+from kipcheck.golden.held import Vector, lock, vectors
+from kipcheck.golden.outcomes import grouped
 
 
 def files(made: Iterable[Vector], jars: Mapping[str, str]) -> dict[str, str]:

@@ -17,12 +17,12 @@ FILES: Mapping[str, str] = {
 
 def render(ledger: Path, form: str = "text") -> str:
     """Errors: LookupError for an unknown form; FileNotFoundError or ValueError where there is no ledger to read."""
-    from conformance.core.ledger import read
-    from reports.summary import summary
+    from kipcheck.conformance.core.ledger import read
+    from kipcheck.reports.summary import summary
 
     if form not in FORMS:
         raise LookupError(f"no report has the form {form!r}; there are {', '.join(FORMS)}")
-    rendered: str = import_module(f"reports.{_module(form)}").render(summary(read(ledger)))
+    rendered: str = import_module(f"kipcheck.reports.{_module(form)}").render(summary(read(ledger)))
     return rendered
 
 
@@ -31,21 +31,21 @@ def write(ledger: Path) -> str:
 
     Errors: as ``render``; OSError; ``output_folder.Unusable`` where files that kipcheck did not write have their names.
     """
-    from conformance.core.ledger import read
-    from conformance.core.output_folder import REPORTS, OutputFolder
-    from reports.summary import summary
+    from kipcheck.conformance.core.ledger import read
+    from kipcheck.conformance.core.output_folder import REPORTS, OutputFolder
+    from kipcheck.reports.summary import summary
 
     found = summary(read(ledger))
     folder = OutputFolder(ledger.parent)
     folder.check(REPORTS)
     folder.claim(*FILES.values())
     for form, name in FILES.items():
-        rendered: str = import_module(f"reports.{_module(form)}").render(found)
+        rendered: str = import_module(f"kipcheck.reports.{_module(form)}").render(found)
         # A reader never sees half a report: it is written aside and then put in its place.
         aside = ledger.with_name(_aside(name))
         aside.write_text(rendered, "utf-8", newline="\n")
         aside.replace(aside.with_name(name))
-    text: str = import_module("reports.text").render(found)
+    text: str = import_module("kipcheck.reports.text").render(found)
     return text
 
 

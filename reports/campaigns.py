@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from conformance.core.ledger import Line
-from reports.summary import Summary
-from reports.words import some
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.summary import Summary
+from kipcheck.reports.words import some
 
 DONE = "done"
 

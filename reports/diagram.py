@@ -3,9 +3,9 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from conformance.core.foreign import clean
-from conformance.core.ledger import Line
-from reports.markup import Safe, joined, tag
+from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.markup import Safe, joined, tag
 
 APART = 210
 """Pixels from one actor's line to the next."""

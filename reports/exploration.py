@@ -4,11 +4,11 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.core.foreign import harmless
-from conformance.core.ledger import Line
-from reports.diagram import sequence
-from reports.markup import Safe, tag
-from reports.page import page
+from kipcheck.conformance.core.foreign import harmless
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.diagram import sequence
+from kipcheck.reports.markup import Safe, tag
+from kipcheck.reports.page import page
 
 WIDTH = 110
 

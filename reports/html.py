@@ -3,15 +3,15 @@
 import shlex
 from collections.abc import Iterator
 
-from conformance.core.ledger import Line
-from reports.campaigns import executor, kind, of_campaigns, stopped
-from reports.html_campaign import campaigns, news
-from reports.html_failures import failures
-from reports.html_tables import by_subject, coverage, differences, overview
-from reports.markup import Safe, joined, link, tag
-from reports.page import page
-from reports.summary import Summary
-from reports.words import reason
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.campaigns import executor, kind, of_campaigns, stopped
+from kipcheck.reports.html_campaign import campaigns, news
+from kipcheck.reports.html_failures import failures
+from kipcheck.reports.html_tables import by_subject, coverage, differences, overview
+from kipcheck.reports.markup import Safe, joined, link, tag
+from kipcheck.reports.page import page
+from kipcheck.reports.summary import Summary
+from kipcheck.reports.words import reason
 
 TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6: "unknown", 70: "fail"}
 """How the outcome looks, by exit code."""

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from conformance.core.ledger import Line
-from reports.campaigns import executor, first, grade, hours, pace, shards, standing, stands, stopped, troubles
-from reports.html_tables import table, word
-from reports.markup import Child, Safe, joined, tag
-from reports.summary import WORDS, Summary
-from reports.words import some
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.campaigns import executor, first, grade, hours, pace, shards, standing, stands, stopped, troubles
+from kipcheck.reports.html_tables import table, word
+from kipcheck.reports.markup import Child, Safe, joined, tag
+from kipcheck.reports.summary import WORDS, Summary
+from kipcheck.reports.words import some
 
 SHOWN = 100
 """At most so many distinct failures stand in the first table."""

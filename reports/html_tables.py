@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from conformance.core.ledger import spans
-from reports.markup import Child, Safe, joined, tag
-from reports.summary import Cell, Reached, Summary, all_pass, ways_to_differ
-from reports.words import named, some
+from kipcheck.conformance.core.ledger import spans
+from kipcheck.reports.markup import Child, Safe, joined, tag
+from kipcheck.reports.summary import Cell, Reached, Summary, all_pass, ways_to_differ
+from kipcheck.reports.words import named, some
 
 WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 SHOWN = 200

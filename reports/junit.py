@@ -7,11 +7,11 @@ each suite; a decimal for each time) is kept everywhere.
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from conformance.core.foreign import clean
-from conformance.core.ledger import Line
-from reports.markup import Safe, tag
-from reports.summary import FLAKY, KNOWN, Cell, Summary
-from reports.text import block
+from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.markup import Safe, tag
+from kipcheck.reports.summary import FLAKY, KNOWN, Cell, Summary
+from kipcheck.reports.text import block
 
 Test: TypeAlias = tuple[str, Safe | None]
 """Name and outcome; None: passed."""

@@ -3,8 +3,8 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from conformance.core.foreign import clean
-from conformance.core.ledger import Line
+from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.core.ledger import Line
 
 NARROWEST, WIDEST = 16, 40
 """Letters from one actor's line to the next."""

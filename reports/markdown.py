@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from conformance.core.foreign import COMMAND, clean, harmless, one_line
-from conformance.core.ledger import Line
-from reports.campaigns import brief, stands, stopped, troubles
-from reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary
-from reports.text import block
+from kipcheck.conformance.core.foreign import COMMAND, clean, harmless, one_line
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.campaigns import brief, stands, stopped, troubles
+from kipcheck.reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary
+from kipcheck.reports.text import block
 
 MOST = 900_000
 """Bytes: the page of a job takes less than 1 MiB from a step, and nothing at all of what is longer."""

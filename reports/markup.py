@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from conformance.core.foreign import COMMAND, clean
+from kipcheck.conformance.core.foreign import COMMAND, clean
 
 VOID = frozenset({"meta", "link", "br", "wbr"})
 

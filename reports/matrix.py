@@ -7,11 +7,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from conformance.core import exits
-from conformance.core.ledger import Line
-from conformance.core.output_folder import OF_A_MATRIX, OutputFolder
-from reports.results import dumped
-from reports.words import some
+from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.output_folder import OF_A_MATRIX, OutputFolder
+from kipcheck.reports.results import dumped
+from kipcheck.reports.words import some
 
 NAME: Final = "matrix.json"
 HISTORIES: Final = "histories"
@@ -185,7 +185,7 @@ def rendered(found: Matrix, form: str) -> str:
         raise LookupError(f"a matrix has no form {form!r}; it has {', '.join(FORMS)}")
     if form == "json":
         return dumped(found.found)
-    made: str = getattr(import_module(f"reports.matrix_{'html' if form == 'html' else 'text'}"), form)(found)
+    made: str = getattr(import_module(f"kipcheck.reports.matrix_{'html' if form == 'html' else 'text'}"), form)(found)
     return made
 
 
@@ -199,7 +199,7 @@ def write(path: Path) -> str:
 
     Errors: as ``read``; OSError; ``output_folder.Unusable`` where files that kipcheck did not write have their names.
     """
-    from reports.matrix_history import html as page
+    from kipcheck.reports.matrix_history import html as page
 
     found = read(path)
     cases = dict.fromkeys(cell["case"] for cell in found.cells)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from conformance.core.ledger import Line
-from reports.markup import Child, Safe, tag
-from reports.page import page
-from reports.words import some
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.markup import Child, Safe, tag
+from kipcheck.reports.page import page
+from kipcheck.reports.words import some
 
 TONES: Final = {"ok": "pass", "breaks": "fail", "refused": "warn"}
 SAYS: Final = {"ok": "It works", "breaks": "It breaks", "refused": "It is refused before anything runs"}

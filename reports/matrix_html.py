@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from conformance.core.ledger import Line
-from reports.markup import Child, Safe, joined, link, tag
-from reports.matrix import BY, DRAFT, HISTORIES, Matrix, Table
-from reports.page import page
-from reports.words import some
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.markup import Child, Safe, joined, link, tag
+from kipcheck.reports.matrix import BY, DRAFT, HISTORIES, Matrix, Table
+from kipcheck.reports.page import page
+from kipcheck.reports.words import some
 
 TONES: Final = {"ok": "pass", "breaks": "fail", "refused": "warn", "skipped": "skip"}
 FIX, STAR, UNLIKE, KNOWN = "★", "☆", "≠", "≈"

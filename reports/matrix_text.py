@@ -4,11 +4,11 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from conformance.core.foreign import harmless, one_line
-from conformance.core.ledger import Line
-from reports.markdown import fenced, plain
-from reports.matrix import BY, DRAFT, Matrix, Table
-from reports.words import some
+from kipcheck.conformance.core.foreign import harmless, one_line
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.markdown import fenced, plain
+from kipcheck.reports.matrix import BY, DRAFT, Matrix, Table
+from kipcheck.reports.words import some
 
 WIDTH: Final = 110
 SIGNS: Final = (

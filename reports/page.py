@@ -4,12 +4,12 @@ import base64
 import hashlib
 from importlib.resources import files
 
-from reports.markup import Child, Safe, joined, tag
+from kipcheck.reports.markup import Child, Safe, joined, tag
 
 
 def page(title: str, *body: Child) -> str:
     """``title``: of the window."""
-    style = (files("reports") / "templates" / "report.css").read_text("utf-8")
+    style = (files("kipcheck.reports") / "templates" / "report.css").read_text("utf-8")
     made = tag("html", tag("head", _head(title, style)), tag("body", *body), lang="en")
     return f"<!DOCTYPE html>\n{made}\n"
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.core.foreign import harmless_json
-from conformance.core.ledger import spans
-from reports.summary import Cell, Reached, Summary
+from kipcheck.conformance.core.foreign import harmless_json
+from kipcheck.conformance.core.ledger import spans
+from kipcheck.reports.summary import Cell, Reached, Summary
 
 FORMAT = 1
 HALVES = re.compile("[\ud800-\udfff]")

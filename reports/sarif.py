@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.core.foreign import clean
-from conformance.core.ledger import Line
-from reports.results import dumped
-from reports.summary import Summary
-from reports.words import named, reason, where
+from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.results import dumped
+from kipcheck.reports.summary import Summary
+from kipcheck.reports.words import named, reason, where
 
 LEVELS = {"MUST": "error", "SHOULD": "warning", "INFO": "note"}
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from conformance.core.ledger import Ledger, Line, Place, spans
-from reports.words import some
+from kipcheck.conformance.core.ledger import Ledger, Line, Place, spans
+from kipcheck.reports.words import some
 
 RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
 SEVERITY = ("FAIL", "UNKNOWN", "WARN", "NOTE", "PASS", "SKIP")

@@ -3,11 +3,11 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from conformance.core.foreign import clean, harmless, one_line
-from conformance.core.ledger import Line
-from reports.campaigns import brief, first, stands, stopped, troubles
-from reports.summary import RESULTS, WORDS, Summary, ways_to_differ
-from reports.words import asked, expected, named, reason, some, where
+from kipcheck.conformance.core.foreign import clean, harmless, one_line
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
+from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
+from kipcheck.reports.words import asked, expected, named, reason, some, where
 
 WIDTH = 110
 DIFFERENCES = 40

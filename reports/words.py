@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Line
 
 
 def some(number: int, what: str) -> str:

@@ -1,22 +1,22 @@
 """Values, bodies, frames and damage of every message, groups and conversations, to draw in tests of one's own::
 
     from hypothesis import given
-    from strategies import damaged
+    from kipcheck.strategies import damaged
 
     @given(damaged("JoinGroupRequest", versions=range(5, 10), kinds=["unknown-tag"]))
     def test_my_decoder_passes_over_unknown_tags(case):
         assert my_decode(case.body.version, case.data) == case.damage.value
 
-These names are Hypothesis strategies. The nodes underneath (``strategies.nodes``, ``compiled``, ``parse``, ``reduce``,
-``mutate``, ``messages``, ``damage``, ``versions``) work without it, and to import them does not import it.
+These names are Hypothesis strategies. The nodes underneath (``kipcheck.strategies.nodes``, ``compiled``, ``parse``,
+``reduce``, ``mutate``, ``messages``, ``damage``, ``versions``) work without it, and to import them does not import it.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from strategies.body import Body, Damaged, Frame
-    from strategies.public import (
+    from kipcheck.strategies.body import Body, Damaged, Frame
+    from kipcheck.strategies.public import (
         api_versions_streams,
         assignment_streams,
         bodies,
@@ -57,7 +57,7 @@ _PLAIN = frozenset({"Body", "Damaged", "Frame"})
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("strategies.body" if name in _PLAIN else "strategies.public"), name)
+    return getattr(import_module("kipcheck.strategies.body" if name in _PLAIN else "kipcheck.strategies.public"), name)
 
 
 def __dir__() -> list[str]:

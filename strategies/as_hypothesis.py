@@ -12,8 +12,22 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from conformance.wire import layout
-from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Row, Seq, Text, Uuid
+from kipcheck.conformance.wire import layout
+from kipcheck.strategies.nodes import (
+    Blob,
+    Embedded,
+    Flag,
+    Float,
+    Integer,
+    Node,
+    OneOf,
+    Pick,
+    Record,
+    Row,
+    Seq,
+    Text,
+    Uuid,
+)
 
 
 @cache

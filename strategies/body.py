@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.wire import layout as layout_of
-from conformance.wire.framing import frame, header_version
-from conformance.wire.schema import Layout, spec
-from strategies.damage import Damage
-from strategies.messages import edition_named, from_layout
-from strategies.nodes import Node, Pick, Record, record
+from kipcheck.conformance.wire import layout as layout_of
+from kipcheck.conformance.wire.framing import frame, header_version
+from kipcheck.conformance.wire.schema import Layout, spec
+from kipcheck.strategies.damage import Damage
+from kipcheck.strategies.messages import edition_named, from_layout
+from kipcheck.strategies.nodes import Node, Pick, Record, record
 
 
 @dataclass(frozen=True, slots=True)

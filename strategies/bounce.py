@@ -5,11 +5,11 @@ from functools import cache
 from random import Random
 from typing import Final, TypeAlias
 
-from conformance.apis.bounce import event_of, step_of
-from conformance.core.case import Step
-from conformance.core.edition import KIP_429, edition
-from conformance.models.cluster_parts import Node
-from conformance.models.operations import (
+from kipcheck.conformance.apis.bounce import event_of, step_of
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import KIP_429, edition
+from kipcheck.conformance.models.cluster_parts import Node
+from kipcheck.conformance.models.operations import (
     COOPERATES,
     EVERYBODYS,
     KINDS,
@@ -30,9 +30,9 @@ from conformance.models.operations import (
     Settle,
     Stop,
 )
-from conformance.models.rolling_bounce import Bounce, State
-from strategies.events import Conversations, Swarm, event
-from strategies.nodes import Integer, Pick, Seq
+from kipcheck.conformance.models.rolling_bounce import Bounce, State
+from kipcheck.strategies.events import Conversations, Swarm, event
+from kipcheck.strategies.nodes import Integer, Pick, Seq
 
 PATH: Final = (OLD, READY, COOPERATES)
 PLANS: Final = {

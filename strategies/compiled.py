@@ -12,8 +12,22 @@ from random import Random
 from typing import Any, Protocol, assert_never, cast
 from uuid import UUID
 
-from conformance.wire import layout
-from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Row, Seq, Text, Uuid
+from kipcheck.conformance.wire import layout
+from kipcheck.strategies.nodes import (
+    Blob,
+    Embedded,
+    Flag,
+    Float,
+    Integer,
+    Node,
+    OneOf,
+    Pick,
+    Record,
+    Row,
+    Seq,
+    Text,
+    Uuid,
+)
 
 FEW = 16
 """Where many are allowed, mostly fewer than this many characters, bytes or items are drawn."""

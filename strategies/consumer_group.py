@@ -1,9 +1,9 @@
 """KIP-848: members of one group come, beat, give up what they are told to, or not, fall silent and go."""
 
-from conformance.apis.consumer_group import BEAT, PASS, event_of, step_of
-from conformance.models.consumer_group import CLIENTS, PASSES, SUBSCRIPTIONS, ConsumerGroup, Event, State
-from strategies.events import Conversations, event
-from strategies.nodes import Integer, OneOf, Pick, Row, record
+from kipcheck.conformance.apis.consumer_group import BEAT, PASS, event_of, step_of
+from kipcheck.conformance.models.consumer_group import CLIENTS, PASSES, SUBSCRIPTIONS, ConsumerGroup, Event, State
+from kipcheck.strategies.events import Conversations, event
+from kipcheck.strategies.nodes import Integer, OneOf, Pick, Row, record
 
 _HEARTBEAT = record(
     client=Pick(CLIENTS),

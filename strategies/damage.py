@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from conformance.wire.schema import Layout
-from strategies.legal import FORGIVING, prefix_is_legal, reads_again
-from strategies.messages import UNKNOWN_TAGS
-from strategies.parse import Path, written
-from strategies.places import Marked, mark
-from strategies.wounds import KINDS, Kind, Outcome, Wound
+from kipcheck.conformance.wire.schema import Layout
+from kipcheck.strategies.legal import FORGIVING, prefix_is_legal, reads_again
+from kipcheck.strategies.messages import UNKNOWN_TAGS
+from kipcheck.strategies.parse import Path, written
+from kipcheck.strategies.places import Marked, mark
+from kipcheck.strategies.wounds import KINDS, Kind, Outcome, Wound
 
 __all__ = [
     "HEAVY", "KINDS", "USUAL", "Damage", "Kind", "Outcome", "Wound", "damages", "every_damage", "inflict", "prefixes",

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, cast
 
-from conformance.core.case import Step
-from conformance.core.machine import Driven, E, Machine, S
-from strategies.compiled import compiled
-from strategies.mutate import mutate
-from strategies.nodes import Node, OneOf, Pick, Record, Seq, record
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.machine import Driven, E, Machine, S
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.mutate import mutate
+from kipcheck.strategies.nodes import Node, OneOf, Pick, Record, Seq, record
 
 ENABLED_SHARES = (0.95, 0.8, 0.5)
 """Of a swarm one of them; the rest is arbitrary: the answer to an inapplicable request is behaviour too."""

@@ -1,9 +1,9 @@
 """KIP-584: brokers come up with the range they support, roll and go, the operator finalizes levels."""
 
-from conformance.apis.features import event_of, step_of
-from conformance.models.features import Event, FeatureController, State
-from strategies.events import Conversations, event
-from strategies.nodes import Flag, Integer, OneOf, Pick, record
+from kipcheck.conformance.apis.features import event_of, step_of
+from kipcheck.conformance.models.features import Event, FeatureController, State
+from kipcheck.strategies.events import Conversations, event
+from kipcheck.strategies.nodes import Flag, Integer, OneOf, Pick, record
 
 BROKER = Integer(0, 2)
 NO_RANGE = record(broker=BROKER, low=Pick((None,)), high=Pick((None,)))

@@ -6,11 +6,11 @@ Members are named by references, so whatever a reducer takes away, the rest keep
 from collections.abc import Mapping
 from functools import cache
 
-from conformance.apis.group import BROKER, REQUESTS, TIME
-from conformance.apis.group_shorthand import DRAFT_JOIN, USUAL
-from conformance.models.group.names import NOBODY, OLD
-from conformance.models.group.rules import INSTANCE_SINCE, Ranges
-from conformance.models.group.words import (
+from kipcheck.conformance.apis.group import BROKER, REQUESTS, TIME
+from kipcheck.conformance.apis.group_shorthand import DRAFT_JOIN, USUAL
+from kipcheck.conformance.models.group.names import NOBODY, OLD
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Ranges
+from kipcheck.conformance.models.group.words import (
     Commit,
     Fetch,
     Heartbeat,
@@ -19,8 +19,8 @@ from conformance.models.group.words import (
     Request,
     Sync,
 )
-from strategies.events import event
-from strategies.nodes import Integer, Node, OneOf, Pick, Record, Row, Seq, nullable, record
+from kipcheck.strategies.events import event
+from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Record, Row, Seq, nullable, record
 
 CLIENTS = ("a", "b", "c", "d", "e")
 """One more than a group may have members."""

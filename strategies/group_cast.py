@@ -6,10 +6,10 @@ from functools import cached_property
 from random import Random
 from typing import Final
 
-from conformance.models.group.names import OLD
-from conformance.models.group.service import Served
-from conformance.models.group.state import Member, State
-from strategies.group import CLIENTS, INSTANCES, LISTS
+from kipcheck.conformance.models.group.names import OLD
+from kipcheck.conformance.models.group.service import Served
+from kipcheck.conformance.models.group.state import Member, State
+from kipcheck.strategies.group import CLIENTS, INSTANCES, LISTS
 
 SESSIONS = (10_000, 6_000, 30_000)
 """Those that a group admits."""

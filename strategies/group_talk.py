@@ -10,19 +10,19 @@ from functools import cache, partial
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from conformance.apis.group import BROKER, REQUESTS, TIME, event_of, step_of
-from conformance.apis.group_shorthand import USUAL
-from conformance.core.case import Step, step
-from conformance.core.edition import edition
-from conformance.models.group.draft import DraftCoordinator
-from conformance.models.group.editions import coordinator
-from conformance.models.group.names import OLD
-from conformance.models.group.rules import INSTANCE_SINCE, Ranges
-from conformance.models.group.service import Event, Served, Service
-from conformance.models.group.state import Standing, State
-from conformance.models.group.words import Commit, Heartbeat, Join, Leave, Phase, Request, Sync
-from strategies.events import Conversations, Swarm
-from strategies.group import (
+from kipcheck.conformance.apis.group import BROKER, REQUESTS, TIME, event_of, step_of
+from kipcheck.conformance.apis.group_shorthand import USUAL
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.editions import coordinator
+from kipcheck.conformance.models.group.names import OLD
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Ranges
+from kipcheck.conformance.models.group.service import Event, Served, Service
+from kipcheck.conformance.models.group.state import Standing, State
+from kipcheck.conformance.models.group.words import Commit, Heartbeat, Join, Leave, Phase, Request, Sync
+from kipcheck.strategies.events import Conversations, Swarm
+from kipcheck.strategies.group import (
     LOG_ERRORS,
     LONGEST_MS,
     MOST,
@@ -36,7 +36,7 @@ from strategies.group import (
     declared,
     spoken_versions,
 )
-from strategies.group_cast import QUIET, Scene, cast_of
+from kipcheck.strategies.group_cast import QUIET, Scene, cast_of
 
 INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import suppress
 
-from conformance.wire import layout as layout_of
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout
+from kipcheck.conformance.wire import layout as layout_of
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout
 
 READ_AGAIN: dict[str, tuple[int, ...]] = {
     "StickyAssignorUserData": (1, 0),

@@ -6,13 +6,13 @@ The coordinator's side is told in full, ids included, so whatever a reducer take
 from collections.abc import Mapping
 from functools import cache
 
-from conformance.apis.member import CALLS, COORDINATOR, TOLD
-from conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, ROUNDROBIN, STICKY
-from conformance.models.member.client import INCREMENTAL
-from conformance.models.member.rules import Rules
-from conformance.models.membership import COOPERATIVE, EAGER
-from strategies.events import event
-from strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, Seq, record
+from kipcheck.conformance.apis.member import CALLS, COORDINATOR, TOLD
+from kipcheck.conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, ROUNDROBIN, STICKY
+from kipcheck.conformance.models.member.client import INCREMENTAL
+from kipcheck.conformance.models.member.rules import Rules
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
+from kipcheck.strategies.events import event
+from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, Seq, record
 
 TOPICS = ("t", "u")
 SIZES = (2, 1, 3)

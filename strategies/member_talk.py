@@ -8,16 +8,26 @@ from functools import cache
 from random import Random
 from typing import Final, TypeAlias
 
-from conformance.apis.member import TOLD, event_of, rules_of, step_of
-from conformance.core.case import Step
-from conformance.core.edition import edition
-from conformance.models.assignment import Topic
-from conformance.models.group.words import EMPTY, NO_GENERATION, Beat, Blob, Committed, Error, Joined, Left, Synced
-from conformance.models.member.client import OFFERED, Client, Elapse, Event, Open, Seat, Told
-from conformance.models.member.consumer import CONSUMER, Consumer
-from conformance.models.member.rules import Rules
-from conformance.models.member.state import Asked, Pause, Phase, State
-from conformance.models.member.words import (
+from kipcheck.conformance.apis.member import TOLD, event_of, rules_of, step_of
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.group.words import (
+    EMPTY,
+    NO_GENERATION,
+    Beat,
+    Blob,
+    Committed,
+    Error,
+    Joined,
+    Left,
+    Synced,
+)
+from kipcheck.conformance.models.member.client import OFFERED, Client, Elapse, Event, Open, Seat, Told
+from kipcheck.conformance.models.member.consumer import CONSUMER, Consumer
+from kipcheck.conformance.models.member.rules import Rules
+from kipcheck.conformance.models.member.state import Asked, Pause, Phase, State
+from kipcheck.conformance.models.member.words import (
     Close,
     CommitOffsets,
     Disconnected,
@@ -26,10 +36,10 @@ from conformance.models.member.words import (
     Subscribe,
     Unsubscribe,
 )
-from conformance.models.membership import COOPERATIVE, EAGER, Assigned, Partitions, Subscription
-from conformance.models.mixed_group import INCOMPATIBLE
-from strategies.events import Conversations, Swarm
-from strategies.member import (
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Partitions, Subscription
+from kipcheck.conformance.models.mixed_group import INCOMPATIBLE
+from kipcheck.strategies.events import Conversations, Swarm
+from kipcheck.strategies.member import (
     BEAT_ERRORS,
     COMMIT_ERRORS,
     ELAPSES,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from conformance.models.assignment import NO_GENERATION, Group, Member, Partition, Topic
-from strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Seq, nullable, record
+from kipcheck.conformance.models.assignment import NO_GENERATION, Group, Member, Partition, Topic
+from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Seq, nullable, record
 
 Value: TypeAlias = Mapping[str, Any]
 

@@ -1,6 +1,6 @@
 """Layout -> node: every value the declaration of a message allows, within sizes that a test can bear.
 
-A strategy for users is one call further: ``strategies.values("JoinGroupRequest", versions=7)``.
+A strategy for users is one call further: ``kipcheck.strategies.values("JoinGroupRequest", versions=7)``.
 Values are what ``layout.decode`` gives of their bytes. Left out, because they would not come back as they went:
 NaN and infinities in float64, and halves of surrogate pairs in every kind of text.
 """
@@ -8,11 +8,11 @@ NaN and infinities in float64, and halves of surrogate pairs in every kind of te
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from conformance.core.edition import Edition, edition as edition_of
-from conformance.wire import layout as layout_of
-from conformance.wire.schema import INTEGERS, Layout, Slot, spec
-from strategies.familiar import EMBEDDED, NUMBERS, TEXTS
-from strategies.nodes import (
+from kipcheck.conformance.core.edition import Edition, edition as edition_of
+from kipcheck.conformance.wire import layout as layout_of
+from kipcheck.conformance.wire.schema import INTEGERS, Layout, Slot, spec
+from kipcheck.strategies.familiar import EMBEDDED, NUMBERS, TEXTS
+from kipcheck.strategies.nodes import (
     Blob,
     Embedded,
     Flag,

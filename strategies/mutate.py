@@ -3,10 +3,10 @@
 from random import Random
 from typing import Any, TypeVar
 
-from conformance.wire import layout
-from strategies.compiled import ascending, compiled
-from strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Record, Row, Seq, Text
-from strategies.parse import belongs
+from kipcheck.conformance.wire import layout
+from kipcheck.strategies.compiled import ascending, compiled
+from kipcheck.strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Record, Row, Seq, Text
+from kipcheck.strategies.parse import belongs
 
 Sliced = TypeVar("Sliced", str, bytes)
 

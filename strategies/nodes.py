@@ -130,7 +130,7 @@ class OneOf:
 @final
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Bytes that hold a value of another message, as ``conformance.wire.layout`` lays it out."""
+    """Bytes that hold a value of another message, as ``kipcheck.conformance.wire.layout`` lays it out."""
 
     edition: str
     message: str

@@ -6,10 +6,24 @@ from itertools import pairwise
 from typing import Any, NamedTuple, assert_never
 from uuid import UUID
 
-from conformance.wire import layout
-from conformance.wire.errors import Refused
-from conformance.wire.schema import INTEGERS, Layout
-from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Row, Seq, Text, Uuid
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import INTEGERS, Layout
+from kipcheck.strategies.nodes import (
+    Blob,
+    Embedded,
+    Flag,
+    Float,
+    Integer,
+    Node,
+    OneOf,
+    Pick,
+    Record,
+    Row,
+    Seq,
+    Text,
+    Uuid,
+)
 
 Path = tuple[str | int, ...]
 

@@ -9,9 +9,9 @@ from enum import Enum
 from struct import pack
 from typing import Any
 
-from conformance.wire.schema import Layout, Slot
-from strategies.messages import UNKNOWN_TAGS
-from strategies.parse import Path
+from kipcheck.conformance.wire.schema import Layout, Slot
+from kipcheck.strategies.messages import UNKNOWN_TAGS
+from kipcheck.strategies.parse import Path
 
 FIXED = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "float64": "d"}
 

@@ -10,18 +10,18 @@ from importlib import import_module
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from conformance.apis.assignment import assign
-from conformance.models.assignment import Group
-from strategies import membership
-from strategies.as_hypothesis import strategy
-from strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
-from strategies.damage import KINDS, USUAL, Wound, inflict
-from strategies.events import Conversations
-from strategies.messages import from_layout, layouts
-from strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
-from strategies.places import Marked, mark
-from strategies.streams_groups import application_of, groups as streams_members
-from strategies.versions import (
+from kipcheck.conformance.apis.assignment import assign
+from kipcheck.conformance.models.assignment import Group
+from kipcheck.strategies import membership
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
+from kipcheck.strategies.damage import KINDS, USUAL, Wound, inflict
+from kipcheck.strategies.events import Conversations
+from kipcheck.strategies.messages import from_layout, layouts
+from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
+from kipcheck.strategies.places import Marked, mark
+from kipcheck.strategies.streams_groups import application_of, groups as streams_members
+from kipcheck.strategies.versions import (
     GROUP_MESSAGES,
     Members,
     api_versions_stream,
@@ -59,7 +59,7 @@ def damaged(
     message: str, *, versions: Asked = None, edition: str = "apache", kinds: Iterable[str] | None = None
 ) -> "SearchStrategy[Damaged]":
     """Bodies that came to harm: the body before, the bytes after, and whether a reader must refuse, must accept or may
-    do either. ``kinds`` are keys of ``strategies.damage.KINDS``; None for all that make no large inputs.
+    do either. ``kinds`` are keys of ``kipcheck.strategies.damage.KINDS``; None for all that make no large inputs.
 
     Errors: LookupError also for a kind that there is not.
     """
@@ -173,7 +173,7 @@ def streams_groups(*, cooperative: bool = False, named: bool = False) -> "Search
 def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
     """What a machine may be told, one thing at a time: ``actor``, ``verb`` and ``body``, as in a case.
 
-    Errors: LookupError for a machine (``strategies.talks.TALKS``) that there is not, or not in that edition.
+    Errors: LookupError for a machine (``kipcheck.strategies.talks.TALKS``) that there is not, or not in that edition.
     """
     return strategy(_talk(machine, edition).declaration.item)
 
@@ -193,7 +193,7 @@ def conversations(
 
 def _talk(machine: str, edition: str) -> Conversations[Any, Any]:
     """All machines take a while to import, and who wants bytes wants none of them."""
-    found: Conversations[Any, Any] = import_module("strategies.talks").talk(machine, edition)
+    found: Conversations[Any, Any] = import_module("kipcheck.strategies.talks").talk(machine, edition)
     return found
 
 

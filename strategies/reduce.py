@@ -9,9 +9,23 @@ from itertools import chain
 from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
-from conformance.wire import layout
-from strategies.nodes import Blob, Embedded, Flag, Float, Integer, Node, OneOf, Pick, Record, Row, Seq, Text, Uuid
-from strategies.parse import Path, belongs, parse
+from kipcheck.conformance.wire import layout
+from kipcheck.strategies.nodes import (
+    Blob,
+    Embedded,
+    Flag,
+    Float,
+    Integer,
+    Node,
+    OneOf,
+    Pick,
+    Record,
+    Row,
+    Seq,
+    Text,
+    Uuid,
+)
+from kipcheck.strategies.parse import Path, belongs, parse
 
 Sliced = TypeVar("Sliced", str, bytes, list[Any])
 

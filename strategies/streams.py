@@ -10,21 +10,21 @@ from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from conformance.apis.streams import event_of, step_of
-from conformance.apis.streams_blobs import future_of
-from conformance.core.case import Step
-from conformance.core.edition import Edition, Standing, edition
-from conformance.core.release import Release
-from conformance.models.cluster_parts import Node as Place
-from conformance.models.operations import Expire, Lose, Move, Settle
-from conformance.models.streams.binaries import binary
-from conformance.models.streams.fleet import Fleet, State
-from conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
-from conformance.models.streams.rules import LINES
-from conformance.models.streams.words import FUTURE
-from strategies.compiled import compiled
-from strategies.events import Conversations, Swarm, event
-from strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, record
+from kipcheck.conformance.apis.streams import event_of, step_of
+from kipcheck.conformance.apis.streams_blobs import future_of
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import Edition, Standing, edition
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.cluster_parts import Node as Place
+from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.fleet import Fleet, State
+from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
+from kipcheck.conformance.models.streams.rules import LINES
+from kipcheck.conformance.models.streams.words import FUTURE
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.events import Conversations, Swarm, event
+from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, record
 
 # What is deployed
 

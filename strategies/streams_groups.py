@@ -2,18 +2,18 @@
 
 A value says who ran a task, and who keeps its state, by the letters of members and not by positions: so whatever a
 reducer takes away, the rest keeps its meaning. ``application_of`` makes of it what ``kipcheck subscribe`` and
-``kipcheck assign --assignor stream`` read (``conformance.apis.streams_files``), and every value makes one.
+``kipcheck assign --assignor stream`` read (``kipcheck.conformance.apis.streams_files``), and every value makes one.
 """
 
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from conformance.apis.streams_topology import topics_of, topology_of
-from conformance.models.streams.tasks import Work, work
-from conformance.models.streams.words import TaskId
-from strategies.nodes import Integer, Node, Pick, Record, Row, Seq, nullable, record
-from strategies.streams import deployments
+from kipcheck.conformance.apis.streams_topology import topics_of, topology_of
+from kipcheck.conformance.models.streams.tasks import Work, work
+from kipcheck.conformance.models.streams.words import TaskId
+from kipcheck.strategies.nodes import Integer, Node, Pick, Record, Row, Seq, nullable, record
+from kipcheck.strategies.streams import deployments
 
 Value: TypeAlias = Mapping[str, Any]
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from strategies.bounce import bounces
-from strategies.consumer_group import CONSUMER_GROUPS
-from strategies.events import Conversations
-from strategies.features import FEATURE_UPDATES
-from strategies.group_talk import group_conversations
-from strategies.member_talk import conversations as member_conversations
-from strategies.streams import fleets, mixed_fleets
+from kipcheck.strategies.bounce import bounces
+from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
+from kipcheck.strategies.events import Conversations
+from kipcheck.strategies.features import FEATURE_UPDATES
+from kipcheck.strategies.group_talk import group_conversations
+from kipcheck.strategies.member_talk import conversations as member_conversations
+from kipcheck.strategies.streams import fleets, mixed_fleets
 
 TALKS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
     "features": lambda edition: FEATURE_UPDATES,

@@ -6,14 +6,14 @@ Nodes, so that they can be drawn and reduced without Hypothesis. Which release s
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from conformance.core.edition import APACHE
-from conformance.core.release import Release, releases as releases_of
-from conformance.wire import layout as layout_of
-from conformance.wire.schema import Layout, Versions, release_table, spec, spoken
-from strategies.body import body_node
-from strategies.familiar import PROTOCOLS, TOPICS
-from strategies.messages import embedded, from_layout, layouts
-from strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Record, Row, Seq, record, with_fields
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.release import Release, releases as releases_of
+from kipcheck.conformance.wire import layout as layout_of
+from kipcheck.conformance.wire.schema import Layout, Versions, release_table, spec, spoken
+from kipcheck.strategies.body import body_node
+from kipcheck.strategies.familiar import PROTOCOLS, TOPICS
+from kipcheck.strategies.messages import embedded, from_layout, layouts
+from kipcheck.strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Record, Row, Seq, record, with_fields
 
 GROUP_MESSAGES = ("JoinGroupRequest", "SyncGroupRequest", "ConsumerProtocolSubscription", "SubscriptionInfo")
 """What decides whether members of several releases understand each other."""

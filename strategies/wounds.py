@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from strategies.messages import LAST_TAG
-from strategies.parse import Path
-from strategies.places import Marked, Place, Role, Section, default_payload, uvarint
+from kipcheck.strategies.messages import LAST_TAG
+from kipcheck.strategies.parse import Path
+from kipcheck.strategies.places import Marked, Place, Role, Section, default_payload, uvarint
 
 FLOOD = 200_000
 """Bytes: far more than any message here, and still nothing to a reader that is linear in time and memory."""
 EVERY_CUT = 256
 """Up to so many bytes a message is cut at each of them."""
 MANY_TAGS = 10_001
-"""One more than some releases read (``conformance.wire.schema.Limits``)."""
+"""One more than some releases read (``kipcheck.conformance.wire.schema.Limits``)."""
 
 
 class Outcome(Enum):

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any
 
-from conformance.wire.znodes import ZNode
-from strategies.nodes import Integer, Node, Pick, Record, Seq, Text, nullable, record
+from kipcheck.conformance.wire.znodes import ZNode
+from kipcheck.strategies.nodes import Integer, Node, Pick, Record, Seq, Text, nullable, record
 
 HIGHEST = 32767
 PORTS = Integer(-1, 65535, interesting=(-1, 0, 9092))

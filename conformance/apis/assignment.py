@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from conformance.core.case import Step, step
-from conformance.core.history import Observation, Op, Replied
-from conformance.models.assignment import NO_GENERATION, STICKY, Group, Member, Partition, Topic
-from conformance.models.membership import V0, Subscription
-from conformance.models.mixed_group import DRAFT
-from conformance.wire import layout
-from conformance.wire.errors import Refused
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.core.history import Observation, Op, Replied
+from kipcheck.conformance.models.assignment import NO_GENERATION, STICKY, Group, Member, Partition, Topic
+from kipcheck.conformance.models.membership import V0, Subscription
+from kipcheck.conformance.models.mixed_group import DRAFT
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.errors import Refused
 
 Share: TypeAlias = tuple[str, tuple[Partition, ...]]
 """A member, and what it was assigned."""

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from conformance.core.case import Step, step
-from conformance.core.history import History
-from conformance.models.assignment import listed
-from conformance.models.happenings import (
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.models.assignment import listed
+from kipcheck.conformance.models.happenings import (
     Assigned,
     Counted,
     Ended,
@@ -23,7 +23,7 @@ from conformance.models.happenings import (
     StreamsLed,
     Took,
 )
-from conformance.models.operations import (
+from kipcheck.conformance.models.operations import (
     EVERYBODYS,
     KINDS,
     MEMBERS,

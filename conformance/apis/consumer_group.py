@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from conformance.core.case import Step, step
-from conformance.models.consumer_group import Action, Answered, Beat, Event, Pass, Rejected, Says
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.models.consumer_group import Action, Answered, Beat, Event, Pass, Rejected, Says
 
 BEAT, PASS = "consumer-heartbeat", "consumer-elapse"
 VERBS = (BEAT, PASS)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
-from conformance.core.case import Step, step
-from conformance.models.features import (
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.models.features import (
     Action,
     Applied,
     BrokerDown,

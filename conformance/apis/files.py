@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
-from conformance.wire.jsontext import path_of
-from conformance.wire.workbench import Unreadable
+from kipcheck.conformance.wire.jsontext import path_of
+from kipcheck.conformance.wire.workbench import Unreadable
 
 Path: TypeAlias = tuple[str | int, ...]
 LARGEST: Final = (1 << 31) - 1

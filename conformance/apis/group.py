@@ -1,12 +1,12 @@
 """A classic group: an event of the service as the step that carries it, its answers as plain data, and back.
 
-Steps name members by references, answers by ids as they show: ``conformance.models.group.names``.
+Steps name members by references, answers by ids as they show: ``kipcheck.conformance.models.group.names``.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from conformance.apis.reading import (
+from kipcheck.conformance.apis.reading import (
     Reader,
     body_of,
     error,
@@ -18,9 +18,9 @@ from conformance.apis.reading import (
     text,
     whole,
 )
-from conformance.core.case import Step, step
-from conformance.models.group.service import By, Elapse, Event, FailWrite
-from conformance.models.group.words import (
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.models.group.service import By, Elapse, Event, FailWrite
+from kipcheck.conformance.models.group.words import (
     NO_GENERATION,
     Beat,
     Commit,

@@ -24,8 +24,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from conformance.apis.group import BROKER, DATED, REQUESTS, TIME
-from conformance.core.case import Step, step
+from kipcheck.conformance.apis.group import BROKER, DATED, REQUESTS, TIME
+from kipcheck.conformance.core.case import Step, step
 
 CALLED: Final = {
     "join": "join",

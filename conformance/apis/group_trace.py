@@ -3,12 +3,12 @@ references."""
 
 from dataclasses import dataclass, replace
 
-from conformance.apis.group import event_of, reply_of
-from conformance.core.history import History, Observation, Replied, Unsupported
-from conformance.core.once import once
-from conformance.models.group.names import Names
-from conformance.models.group.service import By, Elapse, Event, resolved
-from conformance.models.group.words import Joined, Reply, Request
+from kipcheck.conformance.apis.group import event_of, reply_of
+from kipcheck.conformance.core.history import History, Observation, Replied, Unsupported
+from kipcheck.conformance.core.once import once
+from kipcheck.conformance.models.group.names import Names
+from kipcheck.conformance.models.group.service import By, Elapse, Event, resolved
+from kipcheck.conformance.models.group.words import Joined, Reply, Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
-from conformance.apis.group_trace import Asked, Moment, Trace
-from conformance.models.group.service import By, Elapse, FailWrite
-from conformance.models.group.words import (
+from kipcheck.conformance.apis.group_trace import Asked, Moment, Trace
+from kipcheck.conformance.models.group.service import By, Elapse, FailWrite
+from kipcheck.conformance.models.group.words import (
     Beat,
     Commit,
     Committed,

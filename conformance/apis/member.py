@@ -3,11 +3,22 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from conformance.apis.reading import Reader, body_of, error, fields_from, flag, listed, maybe, rows, text, whole
-from conformance.core.case import Step, step
-from conformance.core.edition import KIP_429, Edition, Standing
-from conformance.models.assignment import Topic
-from conformance.models.group.words import (
+from kipcheck.conformance.apis.reading import (
+    Reader,
+    body_of,
+    error,
+    fields_from,
+    flag,
+    listed,
+    maybe,
+    rows,
+    text,
+    whole,
+)
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.group.words import (
     EMPTY,
     Beat,
     Blob,
@@ -22,9 +33,9 @@ from conformance.models.group.words import (
     Sync,
     Synced,
 )
-from conformance.models.member.client import OFFERED, Action, Elapse, Event, Open, Told, Unfit
-from conformance.models.member.rules import Rules
-from conformance.models.member.words import (
+from kipcheck.conformance.models.member.client import OFFERED, Action, Elapse, Event, Open, Told, Unfit
+from kipcheck.conformance.models.member.rules import Rules
+from kipcheck.conformance.models.member.words import (
     Answer,
     Close,
     CommitEnded,
@@ -43,7 +54,7 @@ from conformance.models.member.words import (
     Subscribe,
     Unsubscribe,
 )
-from conformance.models.membership import COOPERATIVE, EAGER, Assigned, Subscription
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Subscription
 
 USER: Final = "user"
 COORDINATOR: Final = "coordinator"

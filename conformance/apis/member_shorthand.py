@@ -21,12 +21,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from conformance.apis.member import event_of, step_of
-from conformance.core.case import Step
-from conformance.models.assignment import RANGE, Partition, Topic
-from conformance.models.group.words import EMPTY, Beat, Committed, Error, Joined, Left, Synced
-from conformance.models.member.client import Elapse, Event, Open, Told
-from conformance.models.member.words import (
+from kipcheck.conformance.apis.member import event_of, step_of
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.models.assignment import RANGE, Partition, Topic
+from kipcheck.conformance.models.group.words import EMPTY, Beat, Committed, Error, Joined, Left, Synced
+from kipcheck.conformance.models.member.client import Elapse, Event, Open, Told
+from kipcheck.conformance.models.member.words import (
     Answer,
     Close,
     CommitOffsets,
@@ -36,8 +36,8 @@ from conformance.models.member.words import (
     Subscribe,
     Unsubscribe,
 )
-from conformance.models.membership import Assigned, Subscription
-from conformance.models.mixed_group import INCOMPATIBLE
+from kipcheck.conformance.models.membership import Assigned, Subscription
+from kipcheck.conformance.models.mixed_group import INCOMPATIBLE
 
 KNOWN: Final = (("t", 2),)
 SUBSCRIBED: Final = Subscription(("t",))

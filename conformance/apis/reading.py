@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from conformance.models.group.words import Error
+from kipcheck.conformance.models.group.words import Error
 
 Reader: TypeAlias = Callable[[Any], Any]
 """From plain data. Errors: TypeError."""

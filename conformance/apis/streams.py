@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from conformance.apis.streams_topology import plain_topics, plain_topology, topics_of, topology_of
-from conformance.core.case import Step, step
-from conformance.core.history import History
-from conformance.models.operations import Expire, Lose, Move, Settle
-from conformance.models.streams.happenings import Formed, Happening, Present, Rests, Told
-from conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
-from conformance.models.streams.words import Rejoin, TaskId
+from kipcheck.conformance.apis.streams_topology import plain_topics, plain_topology, topics_of, topology_of
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
+from kipcheck.conformance.models.streams.happenings import Formed, Happening, Present, Rests, Told
+from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
+from kipcheck.conformance.models.streams.words import Rejoin, TaskId
 
 ACTOR = "operator"
 EVENTS: Mapping[str, type[Event]] = {

@@ -16,12 +16,12 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from conformance.core.edition import APACHE, EDITIONS, KIP_268, Edition, Standing, edition
-from conformance.core.release import Release, releases
-from conformance.models.assignment import Partition, Topic
-from conformance.models.membership import Partitions
-from conformance.models.streams.tasks import order
-from conformance.models.streams.words import (
+from kipcheck.conformance.core.edition import APACHE, EDITIONS, KIP_268, Edition, Standing, edition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.models.assignment import Partition, Topic
+from kipcheck.conformance.models.membership import Partitions
+from kipcheck.conformance.models.streams.tasks import order
+from kipcheck.conformance.models.streams.words import (
     FUTURE,
     NO_VERSION,
     AssignmentInfo,
@@ -39,9 +39,9 @@ from conformance.models.streams.words import (
     Tasks,
     by_topic,
 )
-from conformance.wire.errors import Refused
-from conformance.wire.lenient import java_text
-from conformance.wire.schema import Layout, spec
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.lenient import java_text
+from kipcheck.conformance.wire.schema import Layout, spec
 
 SUBSCRIPTION: Final = "SubscriptionInfo"
 ASSIGNMENT: Final = "AssignmentInfo"

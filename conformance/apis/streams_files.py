@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
-from conformance.apis.files import (
+from kipcheck.conformance.apis.files import (
     LARGEST,
     Path,
     each_once,
@@ -23,11 +23,20 @@ from conformance.apis.files import (
     shown,
     text_at,
 )
-from conformance.models.assignment import Topic
-from conformance.models.membership import Partitions
-from conformance.models.streams.tasks import order
-from conformance.models.streams.words import Joining, Memory, Settings, Store, Subtopology, TaskId, Tasks, Topology
-from conformance.wire.workbench import object_of
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.membership import Partitions
+from kipcheck.conformance.models.streams.tasks import order
+from kipcheck.conformance.models.streams.words import (
+    Joining,
+    Memory,
+    Settings,
+    Store,
+    Subtopology,
+    TaskId,
+    Tasks,
+    Topology,
+)
+from kipcheck.conformance.wire.workbench import object_of
 
 MOST_PORTS: Final = 65535
 LONGEST: Final = (1 << 63) - 1

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from conformance.apis.streams_topology import plain_topology
-from conformance.models.membership import Partitions
-from conformance.models.streams.tasks import order
-from conformance.models.streams.words import Blob, Joining, Memory, Settings, TaskId, Tasks
+from kipcheck.conformance.apis.streams_topology import plain_topology
+from kipcheck.conformance.models.membership import Partitions
+from kipcheck.conformance.models.streams.tasks import order
+from kipcheck.conformance.models.streams.words import Blob, Joining, Memory, Settings, TaskId, Tasks
 
 
 def plain_settings(settings: Settings) -> dict[str, Any]:

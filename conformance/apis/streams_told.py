@@ -1,11 +1,21 @@
 """What was seen of a fleet, in words for people. User data is told as anybody who knows all versions reads it."""
 
-from conformance.apis.bounce import words as of_any_group
-from conformance.apis.streams_blobs import read_assignment, read_subscription
-from conformance.models.assignment import listed
-from conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
-from conformance.models.streams.happenings import Applied, Began, Died, Formed, Happening, Present, Refused, Rests, Sent
-from conformance.models.streams.words import NO_REBALANCE, NO_VERSION, Blob, Fatal, Rejoin, Tasks
+from kipcheck.conformance.apis.bounce import words as of_any_group
+from kipcheck.conformance.apis.streams_blobs import read_assignment, read_subscription
+from kipcheck.conformance.models.assignment import listed
+from kipcheck.conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
+from kipcheck.conformance.models.streams.happenings import (
+    Applied,
+    Began,
+    Died,
+    Formed,
+    Happening,
+    Present,
+    Refused,
+    Rests,
+    Sent,
+)
+from kipcheck.conformance.models.streams.words import NO_REBALANCE, NO_VERSION, Blob, Fatal, Rejoin, Tasks
 
 
 def words(happening: Happening) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.models.assignment import Topic
-from conformance.models.streams.words import Store, Subtopology, Topology
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.words import Store, Subtopology, Topology
 
 
 def plain_topology(topology: Topology) -> dict[str, Any]:

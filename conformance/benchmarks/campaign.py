@@ -1,4 +1,4 @@
-"""What a campaign's cases cost, against ``@given``: ``python -m conformance.benchmarks.campaign``.
+"""What a campaign's cases cost, against ``@given``: ``python -m kipcheck.conformance.benchmarks.campaign``.
 
 One run, CPU time. Both sides take turns in short slices, so that a machine that is busy slows down both; the ratio is
 the median over the slices. ``@given`` without database, deadline and shrinking. Exit 1 where a ratio is not reached.
@@ -25,22 +25,22 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 
-from conformance.campaign import behaviour
-from conformance.campaign.corpus import Snapshot
-from conformance.campaign.engines import batches
-from conformance.campaign.plan import Engine, Shard
-from conformance.checks import CHECKS
-from conformance.checks.declared import Subject
-from conformance.runner import converse, judge
-from conformance.targets.inprocess import Afresh, Reference
-from conformance.targets.protocol import Session
-from conformance.wire import Layout, layout
-from conformance.work import invariants_of
-from strategies.as_hypothesis import strategy
-from strategies.compiled import compiled
-from strategies.group_talk import group_conversations
-from strategies.messages import from_layout
-from strategies.nodes import Node, OneOf, Seq
+from kipcheck.conformance.campaign import behaviour
+from kipcheck.conformance.campaign.corpus import Snapshot
+from kipcheck.conformance.campaign.engines import batches
+from kipcheck.conformance.campaign.plan import Engine, Shard
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.declared import Subject
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.inprocess import Afresh, Reference
+from kipcheck.conformance.targets.protocol import Session
+from kipcheck.conformance.wire import Layout, layout
+from kipcheck.conformance.work import invariants_of
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.group_talk import group_conversations
+from kipcheck.strategies.messages import from_layout
+from kipcheck.strategies.nodes import Node, OneOf, Seq
 
 EVENTS: Final = 30
 SLOW: Final = 40

@@ -1,4 +1,4 @@
-"""What coding a message costs, beside other libraries: ``python -m conformance.benchmarks.codec``.
+"""What coding a message costs, beside other libraries: ``python -m kipcheck.conformance.benchmarks.codec``.
 
 One run; the contenders take turns in every round; CPU time; medians of the rounds, the ratio's too. Ours goes from
 bytes to plain dicts and back, through ``layout(...).decode`` and ``.encode``. kafka-python and kio decode to objects of
@@ -21,9 +21,9 @@ from statistics import median
 from time import process_time
 from typing import Any
 
-from conformance.wire import Layout, layout
-from conformance.wire.constructs import build, read
-from conformance.wire.schema import Slot
+from kipcheck.conformance.wire import Layout, layout
+from kipcheck.conformance.wire.constructs import build, read
+from kipcheck.conformance.wire.schema import Slot
 
 ROUNDS = 21
 SLICE_S = 0.008

@@ -1,4 +1,4 @@
-"""How soon planted defects are found, by who draws: ``python -m conformance.benchmarks.detection``.
+"""How soon planted defects are found, by who draws: ``python -m kipcheck.conformance.benchmarks.detection``.
 
 Values of the same declaration, each held and judged alike: as the checks draw them (of machines: with the machine at
 hand); as campaigns do, round after round with a corpus, and the same without one; by a plain ``@given``; and
@@ -22,23 +22,23 @@ from typing import Any, Final, TypeAlias
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from conformance.campaign import behaviour
-from conformance.campaign.corpus import Snapshot, grown, plain_text
-from conformance.campaign.engines import batches
-from conformance.campaign.plan import Shard
-from conformance.campaign.rows import Kept
-from conformance.checks import CHECKS, Check
-from conformance.checks.declared import Subject, Value
-from conformance.core.case import Case
-from conformance.core.history import History
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.runner import converse, judge
-from conformance.targets.inprocess import Afresh
-from conformance.targets.miniatures import VICES
-from conformance.vices import subject_of
-from conformance.work import Worker
-from strategies.as_hypothesis import strategy
-from strategies.nodes import OneOf, Seq
+from kipcheck.conformance.campaign import behaviour
+from kipcheck.conformance.campaign.corpus import Snapshot, grown, plain_text
+from kipcheck.conformance.campaign.engines import batches
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.rows import Kept
+from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.checks.declared import Subject, Value
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.inprocess import Afresh
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.vices import subject_of
+from kipcheck.conformance.work import Worker
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.nodes import OneOf, Seq
 
 ROUND: Final = 200
 """Cases after which a campaign goes on with a larger corpus."""

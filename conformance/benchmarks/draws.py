@@ -1,4 +1,4 @@
-"""What a case costs, by reading: ``python -m conformance.benchmarks.draws``.
+"""What a case costs, by reading: ``python -m kipcheck.conformance.benchmarks.draws``.
 
 One run, CPU time; ``@given`` without database, deadline and shrinking, the compiled draw in a loop. The values of the
 two are not the same, only of one declaration. Ratios count: the microseconds are of this machine today.
@@ -11,14 +11,14 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from conformance.wire import layout
-from strategies.as_hypothesis import strategy
-from strategies.compiled import compiled
-from strategies.damage import damages
-from strategies.messages import from_layout
-from strategies.nodes import Node
-from strategies.places import mark
-from strategies.versions import join_group_stream, version_mix
+from kipcheck.conformance.wire import layout
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.damage import damages
+from kipcheck.strategies.messages import from_layout
+from kipcheck.strategies.nodes import Node
+from kipcheck.strategies.places import mark
+from kipcheck.strategies.versions import join_group_stream, version_mix
 
 MESSAGES = (
     ("JoinGroupRequest", 0),

@@ -1,4 +1,4 @@
-"""How fast models are explored: ``python -m conformance.benchmarks.explore``.
+"""How fast models are explored: ``python -m kipcheck.conformance.benchmarks.explore``.
 
 One run, CPU time. The first pass asks the machine whatever comes up; the second goes through the same states with all
 that was learnt in the first, so its figure is that of the search alone. The readable search has smaller scopes.
@@ -7,11 +7,11 @@ that was learnt in the first, so its figure is that of the search alone. The rea
 from time import process_time
 from typing import Any
 
-from conformance.core.edition import edition
-from conformance.models.composed import Whole
-from conformance.models.explore import explore
-from conformance.models.packed import Search
-from conformance.playable import playable
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.composed import Whole
+from kipcheck.conformance.models.explore import explore
+from kipcheck.conformance.models.packed import Search
+from kipcheck.conformance.playable import playable
 
 SCOPES = (
     ("group", "apache@3.9.2", "crashes=0"),

@@ -1,6 +1,6 @@
 """How many events a second the classic group coordinator takes on one core.
 
-    python -m conformance.benchmarks.group
+    python -m kipcheck.conformance.benchmarks.group
 
 Three members: heartbeats of a stable group, rounds in which all join again, and whole lives of a group with all that
 its members do. CPU time; the median of several rounds, in which all take turns. Exit 1 below the floor.
@@ -14,10 +14,10 @@ from statistics import median
 from time import process_time
 from typing import Final
 
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.rules import Rules
-from conformance.models.group.state import REBALANCE, State
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.state import REBALANCE, State
+from kipcheck.conformance.models.group.words import (
     Commit,
     Error,
     Event,

@@ -1,7 +1,7 @@
 """Do the unspoiled coordinators of classic groups keep all laws, for long? Exit 1, with what breaks one, if not.
 
-``python -m conformance.benchmarks.group_laws [CONVERSATIONS] [EDITION...]``: so many for each edition, 1,000 if nothing
-is said; the editions are those around which coordinators changed.
+``python -m kipcheck.conformance.benchmarks.group_laws [CONVERSATIONS] [EDITION...]``: so many for each
+edition, 1,000 if nothing is said; the editions are those around which coordinators changed.
 """
 
 import sys
@@ -9,15 +9,15 @@ import time
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from conformance.apis.group_shorthand import shorthand
-from conformance.core.case import Case, Role
-from conformance.core.history import History
-from conformance.core.verdict import Result
-from conformance.invariants.registry import all_invariants
-from conformance.runner import converse, judge
-from conformance.targets.coordinating import Coordinating, DraftCoordinating
-from conformance.targets.inprocess import InProcess
-from strategies.group_talk import group_conversations
+from kipcheck.conformance.apis.group_shorthand import shorthand
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.coordinating import Coordinating, DraftCoordinating
+from kipcheck.conformance.targets.inprocess import InProcess
+from kipcheck.strategies.group_talk import group_conversations
 
 EDITIONS = (
     "apache", "apache@4.0.0", "apache@3.9.2", "apache@3.3.1", "apache@2.8.2", "apache@2.6.3", "apache@2.5.1",

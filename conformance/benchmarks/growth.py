@@ -1,4 +1,4 @@
-"""Do coverage keys stay small? ``python -m conformance.benchmarks.growth --check "group/*" --cases 18000``.
+"""Do coverage keys stay small? ``python -m kipcheck.conformance.benchmarks.growth --check "group/*" --cases 18000``.
 
 Our own codec, leader and machines are held as a campaign does it, round after round with the corpus of those before.
 Printed every so many cases: distinct keys, entries of the corpus, and the share of cases since the last line that were
@@ -12,11 +12,11 @@ from itertools import count
 from time import process_time
 from typing import Final
 
-from conformance.campaign.corpus import Snapshot, grown
-from conformance.campaign.plan import Shard
-from conformance.campaign.shard import run_shard
-from conformance.checks import CHECKS
-from conformance.targets.inprocess import Afresh, Reference
+from kipcheck.conformance.campaign.corpus import Snapshot, grown
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.shard import run_shard
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.targets.inprocess import Afresh, Reference
 
 ROUND: Final = 1_000
 

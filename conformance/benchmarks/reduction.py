@@ -1,4 +1,4 @@
-"""How small failing values become, and at what price: ``python -m conformance.benchmarks.reduction``.
+"""How small failing values become, and at what price: ``python -m kipcheck.conformance.benchmarks.reduction``.
 
 Planted defects; for each some failing values, found as checks draw them, made smaller by our reducer and by
 Hypothesis's shrinker. Of a conversation Hypothesis is given the choice which steps to keep, of all that failed; of
@@ -21,17 +21,17 @@ from typing import Any, Final
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
-from conformance.campaign.values import plain_text
-from conformance.checks import CHECKS, Check
-from conformance.checks.declared import Subject, Value
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.targets.inprocess import Afresh
-from conformance.targets.miniatures import VICES
-from conformance.vices import subject_of
-from conformance.work import Worker
-from strategies.as_hypothesis import strategy
-from strategies.nodes import Integer, Seq
-from strategies.reduce import reduce
+from kipcheck.conformance.campaign.values import plain_text
+from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.checks.declared import Subject, Value
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.targets.inprocess import Afresh
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.vices import subject_of
+from kipcheck.conformance.work import Worker
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.nodes import Integer, Seq
+from kipcheck.strategies.reduce import reduce
 
 RARELY: Final = 15
 """A step is left out once in so many times, and more often where the example is to be smaller."""

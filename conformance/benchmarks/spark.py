@@ -1,4 +1,4 @@
-"""What Spark adds to a bare loop: ``python -m conformance.benchmarks.spark``.
+"""What Spark adds to a bare loop: ``python -m kipcheck.conformance.benchmarks.spark``.
 
 The same shards, one after the other, in the loop (``--executor inline``) and on Spark with one core, both warm: the
 processor time of all processes but that of the shards themselves, for each shard, and what Spark takes more than the
@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from conformance import process_tree
-from conformance.campaign.local import Executor, inline, pool
-from conformance.campaign.plan import Shard
-from conformance.campaign.spark import spark
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.campaign.local import Executor, inline, pool
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.spark import spark
 
 LENGTHS: Final = {1: 8, 10: 4}
 """Seconds of processor time of a shard, and how many of them."""

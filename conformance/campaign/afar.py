@@ -19,12 +19,12 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
-from conformance.campaign.nursery import Barren, Nursery
-from conformance.campaign.supervise import BoundsOf, usual
+from kipcheck.conformance.campaign.nursery import Barren, Nursery
+from kipcheck.conformance.campaign.supervise import BoundsOf, usual
 
 GIVES_UP: Final = 2
 """The attempt that is not made: a shard that took down what ran it so often is run apart."""
-PACKAGES: Final = ("conformance", "strategies", "golden", "reports")
+PACKAGES: Final = ("kipcheck",)
 LIBRARIES: Final = ("kipcheck", "hypothesis", "construct", "kafka-python")
 """A say in what is drawn, held and judged."""
 SHARED: Final = ("KIPCHECK_CACHE", "KIPCHECK_MAVEN_REPOSITORY")
@@ -128,7 +128,7 @@ def _feed(digest: "hashlib.blake2b", path: str, folder: Traversable) -> None:
     for each in sorted(folder.iterdir(), key=lambda each: each.name):
         name = f"{path}/{each.name}"
         if each.is_dir():
-            if each.name not in OUTSIDE and name != "reports/out":
+            if each.name not in OUTSIDE and name != "kipcheck/reports/out":
                 _feed(digest, name, each)
         elif each.name.endswith(CODE):
             digest.update(name.encode() + b"\0" + each.read_bytes())

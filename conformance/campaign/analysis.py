@@ -9,9 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.campaign import arrow, ledger
-from conformance.campaign.hushed import one_line
-from conformance.campaign.spark import session
+from kipcheck.conformance.campaign import arrow, ledger
+from kipcheck.conformance.campaign.hushed import one_line
+from kipcheck.conformance.campaign.spark import session
 
 QUERIES: Final = ("coverage_growth", "verdicts", "time_to_find", "flakiness", "clashes")
 SAID_ONCE: Final = ("campaign", "target", "target_version")
@@ -70,7 +70,7 @@ def _cell(value: Any) -> str:
 
 def query(name: str) -> str:
     """The text of one of them."""
-    return files("conformance.campaign").joinpath("queries", f"{name}.sql").read_text("utf-8")
+    return files("kipcheck.conformance.campaign").joinpath("queries", f"{name}.sql").read_text("utf-8")
 
 
 def about(sql: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.rows import Row
 
 GROUP: Final = 16
 """Rows that are read or lost together where a file is damaged."""

@@ -9,11 +9,21 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
-from conformance.apis.assignment import shares
-from conformance.checks import Check
-from conformance.core.case import Role
-from conformance.core.history import Died, History, Lost, Observation, Op, Refused, Replied, Silent, Unsupported
-from conformance.wire import Layout
+from kipcheck.conformance.apis.assignment import shares
+from kipcheck.conformance.checks import Check
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import (
+    Died,
+    History,
+    Lost,
+    Observation,
+    Op,
+    Refused,
+    Replied,
+    Silent,
+    Unsupported,
+)
+from kipcheck.conformance.wire import Layout
 
 Fields: TypeAlias = tuple[Any, ...]
 """Texts, integers, flags, None, and tuples of these: their repr is the same in every process."""

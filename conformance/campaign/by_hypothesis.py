@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 
-from conformance.checks import Check
-from conformance.checks.declared import Value
-from conformance.targets.protocol import MACHINES
-from strategies.as_hypothesis import strategy
-from strategies.public import conversations
+from kipcheck.conformance.checks import Check
+from kipcheck.conformance.checks.declared import Value
+from kipcheck.conformance.targets.protocol import MACHINES
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.public import conversations
 
 DEEP_SHARE: Final = 0.5
 """Of batches of conversations: drawn with our model at hand."""

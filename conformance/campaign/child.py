@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
-from conformance import process_tree
-from conformance.campaign.corpus import Snapshot
-from conformance.campaign.journal import Entry, Journal
-from conformance.campaign.plan import Bounds
-from conformance.campaign.rows import Row
-from conformance.campaign.supervise import MEMORY, RAISED, Order, packed
-from conformance.core.case import Case, Role
-from conformance.core.history import Observation
-from conformance.targets.drill import SHARD
-from conformance.targets.inprocess import InProcess
-from conformance.targets.passing import Passing
-from conformance.targets.protocol import Session, Target
-from conformance.targets.roll import target as target_of
-from conformance.targets.session import Limits
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.campaign.corpus import Snapshot
+from kipcheck.conformance.campaign.journal import Entry, Journal
+from kipcheck.conformance.campaign.plan import Bounds
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.supervise import MEMORY, RAISED, Order, packed
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.targets.drill import SHARD
+from kipcheck.conformance.targets.inprocess import InProcess
+from kipcheck.conformance.targets.passing import Passing
+from kipcheck.conformance.targets.protocol import Session, Target
+from kipcheck.conformance.targets.roll import target as target_of
+from kipcheck.conformance.targets.session import Limits
 
 Run: TypeAlias = Callable[..., Row]
 """As ``run_shard``."""

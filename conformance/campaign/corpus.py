@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Self
 
-from conformance.campaign.cover import cover
-from conformance.campaign.rows import Kept, Row, digest_of
-from conformance.campaign.values import plain_text, value_of
+from kipcheck.conformance.campaign.cover import cover
+from kipcheck.conformance.campaign.rows import Kept, Row, digest_of
+from kipcheck.conformance.campaign.values import plain_text, value_of
 
 __all__ = ["Damaged", "Snapshot", "grown", "plain_text", "united", "value_of"]
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from conformance.campaign.rows import Kept
+from kipcheck.conformance.campaign.rows import Kept
 
 MOST_ENTRIES: Final = 8_192
 """A snapshot travels to every executor, and a round begins with a replay of it."""

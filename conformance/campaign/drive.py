@@ -11,29 +11,29 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
-from conformance import interrupts
-from conformance.campaign import keeping, ledger, sizing, snapshots, telling
-from conformance.campaign.corpus import Snapshot, grown
-from conformance.campaign.executors import Chosen, ExecutorName, ready
-from conformance.campaign.files import NO_ROOM, SetAside
-from conformance.campaign.growth import RoundTold
-from conformance.campaign.local import Executor
-from conformance.campaign.manifest import Manifest, Unfit, named
-from conformance.campaign.nursery import Barren
-from conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, Engine, Plan, Shard, shard_size
-from conformance.campaign.preflight import Unready
-from conformance.campaign.rows import ENDED, Found, Group, Key, Row, hash_of
-from conformance.campaign.watching import Watch
-from conformance.checks import CHECKS
-from conformance.core import exits
-from conformance.core.ledger import NAME as LEDGER
-from conformance.core.output_folder import Unusable
-from conformance.expectations import account
-from conformance.progress import show_traceback
-from conformance.selection import NOTHING, Misused, Options, Selection, subjects
-from conformance.targets.protocol import Broken, TargetInfo, Unavailable
-from conformance.targets.roll import is_steady, target as target_of
-from conformance.work import Worker
+from kipcheck.conformance import interrupts
+from kipcheck.conformance.campaign import keeping, ledger, sizing, snapshots, telling
+from kipcheck.conformance.campaign.corpus import Snapshot, grown
+from kipcheck.conformance.campaign.executors import Chosen, ExecutorName, ready
+from kipcheck.conformance.campaign.files import NO_ROOM, SetAside
+from kipcheck.conformance.campaign.growth import RoundTold
+from kipcheck.conformance.campaign.local import Executor
+from kipcheck.conformance.campaign.manifest import Manifest, Unfit, named
+from kipcheck.conformance.campaign.nursery import Barren
+from kipcheck.conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, Engine, Plan, Shard, shard_size
+from kipcheck.conformance.campaign.preflight import Unready
+from kipcheck.conformance.campaign.rows import ENDED, Found, Group, Key, Row, hash_of
+from kipcheck.conformance.campaign.watching import Watch
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.ledger import NAME as LEDGER
+from kipcheck.conformance.core.output_folder import Unusable
+from kipcheck.conformance.expectations import account
+from kipcheck.conformance.progress import show_traceback
+from kipcheck.conformance.selection import NOTHING, Misused, Options, Selection, subjects
+from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailable
+from kipcheck.conformance.targets.roll import is_steady, target as target_of
+from kipcheck.conformance.work import Worker
 
 WAVE: Final = 8
 """At most so many shards for each slot make a wave: what is lost with the driver, and how long one waits for news."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, Literal, Self, TypeAlias
 
-from conformance.campaign.corpus import Snapshot, value_of
-from conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
-from conformance.campaign.rows import Kept
-from conformance.checks import CHECKS, FAMILIES, Check
-from conformance.checks.declared import Conversation, Value
-from strategies.compiled import Draw, compiled
-from strategies.mutate import mutate
+from kipcheck.conformance.campaign.corpus import Snapshot, value_of
+from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
+from kipcheck.conformance.campaign.rows import Kept
+from kipcheck.conformance.checks import CHECKS, FAMILIES, Check
+from kipcheck.conformance.checks.declared import Conversation, Value
+from kipcheck.strategies.compiled import Draw, compiled
+from kipcheck.strategies.mutate import mutate
 
 Source: TypeAlias = Literal["given", "replay", "mutate", "draw", "uniform", "hypothesis"]
 """Where a batch is from: vectors; the corpus, as it is and changed; as the check draws; anything that is declared, by
@@ -130,7 +130,7 @@ class _Engine:
         values: Iterable[Value]
         match source:
             case "hypothesis":
-                from conformance.campaign import by_hypothesis  # brings Hypothesis: only these batches need it
+                from kipcheck.conformance.campaign import by_hypothesis  # brings Hypothesis: only these batches need it
 
                 values = by_hypothesis.values(check, subject, max(number, BY_HYPOTHESIS), random)
             case "uniform":

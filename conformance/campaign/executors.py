@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from conformance.campaign import local, preflight
-from conformance.campaign.local import Executor
-from conformance.campaign.preflight import Unready
+from kipcheck.conformance.campaign import local, preflight
+from kipcheck.conformance.campaign.local import Executor
+from kipcheck.conformance.campaign.preflight import Unready
 
 ExecutorName: TypeAlias = Literal["auto", "inline", "pool", "spark"]
 EXECUTORS: tuple[ExecutorName, ...] = ("auto", "inline", "pool", "spark")
@@ -35,7 +35,7 @@ def ready(name: ExecutorName, workers: int, master: str | None, remote: str | No
     if name == "spark":
         preflight.libraries(remote is not None)
         # Nobody who does without Spark shall need what it needs.
-        from conformance.campaign.spark import spark
+        from kipcheck.conformance.campaign.spark import spark
 
         with spark(master, remote, workers) as executor:
             where = master or remote or f"local[{executor.slots}]"

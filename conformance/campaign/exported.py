@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from conformance import inputs
-from conformance.campaign.corpus import value_of
-from conformance.campaign.rows import Kept
-from conformance.checks import CHECKS
-from conformance.core.case import Case, Role, Step
-from conformance.wire import layout as layout_of
-from conformance.wire.errors import Refused
-from conformance.wire.znodes import ZNode
+from kipcheck.conformance import inputs
+from kipcheck.conformance.campaign.corpus import value_of
+from kipcheck.conformance.campaign.rows import Kept
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.wire import layout as layout_of
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.znodes import ZNode
 
 
 class Exported(NamedTuple):

@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from conformance import evidence
-from conformance.campaign.rows import Found, Group, Row
-from conformance.checks import CHECKS
-from conformance.core.case import Case
-from conformance.core.history import Died, History, Lost, Op
-from conformance.core.known import Place
-from conformance.core.ledger import Line
-from conformance.core.verdict import Violation
-from conformance.expectations import where_of
-from conformance.failures import Members, gathered, united
-from conformance.invariants.survival import survives
-from conformance.targets.protocol import TargetInfo
-from conformance.work import Finding, Unit
+from kipcheck.conformance import evidence
+from kipcheck.conformance.campaign.rows import Found, Group, Row
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.history import Died, History, Lost, Op
+from kipcheck.conformance.core.known import Place
+from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.expectations import where_of
+from kipcheck.conformance.failures import Members, gathered, united
+from kipcheck.conformance.invariants.survival import survives
+from kipcheck.conformance.targets.protocol import TargetInfo
+from kipcheck.conformance.work import Finding, Unit
 
 DOWN: Final = frozenset({"timeout", "memory", "crashed", "garbled"})
 """What a row of the stage ``hold`` says where the child of its shard went down, and took the target with it."""

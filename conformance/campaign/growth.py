@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.campaign.rows import Row
-from conformance.core.ledger import Line
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.core.ledger import Line
 
 POINTS: Final = 40
 """At most so many of a round show how coverage grew with a target."""

@@ -87,7 +87,7 @@ def reason(why: Exception, where: str, said: str = "") -> str:
             f"Python {found[2]} here, and {found[1]} on the workers of {where}: have the same there, and name it in "
             f"PYSPARK_PYTHON"
         )
-    if found := re.search(r"No module named '?((?:conformance|strategies|golden|reports)\b[\w.]*'?)", text):
+    if found := re.search(r"No module named '?(kipcheck\b[\w.]*'?)", text):
         return (
             f"the Python of the workers of {where} has no kipcheck, or another ({found[0]}): install the same one "
             f"there, or name a Python that has it in PYSPARK_PYTHON"

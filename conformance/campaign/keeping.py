@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from conformance.campaign import snapshots
-from conformance.campaign.corpus import Damaged, Snapshot
-from conformance.campaign.manifest import NAME, Manifest, Unfit
-from conformance.campaign.snapshots import Lost, Shelf, save, shelf
-from conformance.core.output_folder import CORPUS, OF_A_CAMPAIGN, OutputFolder
+from kipcheck.conformance.campaign import snapshots
+from kipcheck.conformance.campaign.corpus import Damaged, Snapshot
+from kipcheck.conformance.campaign.manifest import NAME, Manifest, Unfit
+from kipcheck.conformance.campaign.snapshots import Lost, Shelf, save, shelf
+from kipcheck.conformance.core.output_folder import CORPUS, OF_A_CAMPAIGN, OutputFolder
 
 
 def free(out: Path) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
-from conformance.campaign.files import Full, SetAside, put, set_aside
-from conformance.campaign.rows import ENDED, Key, Row, digest_of, hash_over
-from conformance.core.install import advice
-from conformance.core.output_folder import OutputFolder, Unusable
+from kipcheck.conformance.campaign.files import Full, SetAside, put, set_aside
+from kipcheck.conformance.campaign.rows import ENDED, Key, Row, digest_of, hash_over
+from kipcheck.conformance.core.install import advice
+from kipcheck.conformance.core.output_folder import OutputFolder, Unusable
 
 __all__ = ["Clash", "Full", "Holdings", "SetAside", "Unread", "next_wave", "read", "rows_in", "storable", "write"]
 
@@ -248,7 +248,7 @@ def _mended(folder: Path, path: Path, rows: Sequence[Row], wrong: str) -> SetAsi
 def _arrow() -> tuple[ModuleType | None, str]:
     """What knows Parquet; None where pyarrow is missing, and why."""
     try:
-        from conformance.campaign import arrow
+        from kipcheck.conformance.campaign import arrow
     except ImportError as missing:
         return None, str(missing)
     return arrow, ""

@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from conformance.campaign.nursery import Nursery
-from conformance.campaign.plan import Shard
-from conformance.campaign.rows import Row
-from conformance.campaign.supervise import AGAIN, BoundsOf, is_doubtful, usual
+from kipcheck.conformance.campaign.nursery import Nursery
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.supervise import AGAIN, BoundsOf, is_doubtful, usual
 
 OFTEN: Final = 0.5
 """Seconds between two ticks while nothing happens."""

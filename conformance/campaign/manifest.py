@@ -11,10 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Self
 
-from conformance.campaign.files import put
-from conformance.campaign.plan import Aim, Plan
-from conformance.campaign.rows import digest_of
-from conformance.core.output_folder import OutputFolder
+from kipcheck.conformance.campaign.files import put
+from kipcheck.conformance.campaign.plan import Aim, Plan
+from kipcheck.conformance.campaign.rows import digest_of
+from kipcheck.conformance.core.output_folder import OutputFolder
 
 NAME: Final = "manifest.json"
 FORMAT: Final = 1

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from conformance.campaign import behaviour
-from conformance.campaign.corpus import value_of
-from conformance.campaign.rows import Kept
-from conformance.checks import CHECKS
-from conformance.runner import converse
-from conformance.targets.protocol import NotPlayed
-from conformance.targets.roll import target as target_of
-from conformance.work import Worker
+from kipcheck.conformance.campaign import behaviour
+from kipcheck.conformance.campaign.corpus import value_of
+from kipcheck.conformance.campaign.rows import Kept
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.runner import converse
+from kipcheck.conformance.targets.protocol import NotPlayed
+from kipcheck.conformance.targets.roll import target as target_of
+from kipcheck.conformance.work import Worker
 
 
 def measured(entries: Iterable[Kept], target: str) -> Iterator[Kept]:

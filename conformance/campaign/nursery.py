@@ -16,11 +16,11 @@ from functools import cache
 from types import TracebackType
 from typing import IO, Final, Self
 
-from conformance import artifacts
-from conformance.campaign.journal import ROOM, Journal
-from conformance.campaign.plan import Shard
-from conformance.campaign.rows import Row
-from conformance.campaign.supervise import (
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.campaign.journal import ROOM, Journal
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.supervise import (
     AGAIN,
     BoundsOf,
     End,
@@ -31,10 +31,10 @@ from conformance.campaign.supervise import (
     usual,
     went_down,
 )
-from conformance.campaign.zygote import LENGTH, READY
-from conformance.targets.pipe import own_python
+from kipcheck.conformance.campaign.zygote import LENGTH, READY
+from kipcheck.conformance.targets.pipe import own_python
 
-RUN: Final = "conformance.campaign.shard:run_shard"
+RUN: Final = "kipcheck.conformance.campaign.shard:run_shard"
 LIVES: Final = 2
 """So many zygotes may one shard take down."""
 FENCE_S: Final = 60.0
@@ -198,7 +198,7 @@ class Nursery:
         file = self._file.fileno()
         # In a session of its own: what a terminal tells everybody at Ctrl-C is for this process to deal with.
         self._process = subprocess.Popen(
-            own_python("conformance.campaign.zygote", self._run, str(file)), env=env, pass_fds=(file,),
+            own_python("kipcheck.conformance.campaign.zygote", self._run, str(file)), env=env, pass_fds=(file,),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._noise, start_new_session=True,
         )  # fmt: skip
         os.set_blocking(self.fileno(), False)

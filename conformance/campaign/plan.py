@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias
 
-from conformance.campaign.rows import Found, Key, Row, Stage
+from kipcheck.conformance.campaign.rows import Found, Key, Row, Stage
 
 Engine: TypeAlias = Literal["mixed", "hypothesis", "compiled"]
 ENGINES: Final[tuple[Engine, ...]] = ("mixed", "hypothesis", "compiled")

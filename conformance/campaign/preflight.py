@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from conformance import artifacts, process_tree
-from conformance.core.install import advice
+from kipcheck.conformance import artifacts, process_tree
+from kipcheck.conformance.core.install import advice
 
 JAVA: Final = 17
 """The least that Spark 4 runs on."""

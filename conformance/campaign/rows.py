@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-from conformance.core.ledger import check_failure
+from kipcheck.conformance.core.ledger import check_failure
 
 Status: TypeAlias = Literal["done", "timeout", "memory", "crashed", "garbled", "lost", "infra", "unlike"]
 """Of a shard.

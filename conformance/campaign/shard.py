@@ -10,24 +10,24 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from conformance import evidence
-from conformance.campaign import behaviour
-from conformance.campaign.corpus import Snapshot, plain_text
-from conformance.campaign.engines import Batch, batches
-from conformance.campaign.plan import Shard
-from conformance.campaign.rows import Count, Found, Group, Kept, Row
-from conformance.campaign.values import loaded
-from conformance.checks import CHECKS, Check
-from conformance.checks.declared import Sample
-from conformance.core.case import Case
-from conformance.core.history import Died, History
-from conformance.core.verdict import Violation
-from conformance.runner import converse
-from conformance.selection import subjects
-from conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
-from conformance.targets.roll import target as target_of
-from conformance.targets.session import Limits
-from conformance.work import Finding, Unit, UnitResult, Worker, judged, shrunk
+from kipcheck.conformance import evidence
+from kipcheck.conformance.campaign import behaviour
+from kipcheck.conformance.campaign.corpus import Snapshot, plain_text
+from kipcheck.conformance.campaign.engines import Batch, batches
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.rows import Count, Found, Group, Kept, Row
+from kipcheck.conformance.campaign.values import loaded
+from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.checks.declared import Sample
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.history import Died, History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.runner import converse
+from kipcheck.conformance.selection import subjects
+from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
+from kipcheck.conformance.targets.roll import target as target_of
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.work import Finding, Unit, UnitResult, Worker, judged, shrunk
 
 Note: TypeAlias = Callable[[int, Sequence[Case]], None]
 """Told before cases are held: the number of the first of them in the shard, and the cases."""

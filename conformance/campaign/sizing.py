@@ -4,9 +4,9 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from conformance.campaign.corpus import Snapshot
-from conformance.campaign.nursery import Nursery
-from conformance.campaign.plan import LEAST_SHARD, MOST_SHARD, SHARDS_A_ROUND, Plan
+from kipcheck.conformance.campaign.corpus import Snapshot
+from kipcheck.conformance.campaign.nursery import Nursery
+from kipcheck.conformance.campaign.plan import LEAST_SHARD, MOST_SHARD, SHARDS_A_ROUND, Plan
 
 SHARD_S: Final = 20.0
 """What a shard shall take, in seconds: long enough that to begin it costs little, short enough to wait for."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from conformance.campaign import ledger
-from conformance.campaign.corpus import Damaged, Snapshot, grown, united
-from conformance.campaign.files import SetAside, put, set_aside
-from conformance.campaign.rows import Row
-from conformance.core.output_folder import OutputFolder, Unusable
+from kipcheck.conformance.campaign import ledger
+from kipcheck.conformance.campaign.corpus import Damaged, Snapshot, grown, united
+from kipcheck.conformance.campaign.files import SetAside, put, set_aside
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.core.output_folder import OutputFolder, Unusable
 
 NAME: Final = "corpus"
 SUFFIX: Final = ".jsonl.gz"

@@ -23,13 +23,13 @@ from typing import Any, Final, NamedTuple, Protocol
 from pyspark import InheritableThread, TaskContext, daemon
 from pyspark.sql import SparkSession
 
-from conformance.campaign import afar, preflight
-from conformance.campaign.hushed import Hush, interrupts_kept, reason, silenced, surroundings
-from conformance.campaign.local import Progress, Tick
-from conformance.campaign.plan import Shard
-from conformance.campaign.preflight import Unready
-from conformance.campaign.rows import Row
-from conformance.campaign.supervise import AGAIN, went_down
+from kipcheck.conformance.campaign import afar, preflight
+from kipcheck.conformance.campaign.hushed import Hush, interrupts_kept, reason, silenced, surroundings
+from kipcheck.conformance.campaign.local import Progress, Tick
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.preflight import Unready
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.supervise import AGAIN, went_down
 
 Answer = Callable[[Mapping[str, Any], bytes, int], tuple[str, str]]
 """``afar.answer``, or what a test has in its place."""
@@ -40,7 +40,7 @@ SESSION: Final = {
     # The third attempt of a shard answers without running it: there has to be one, and room for what is no fault of
     # the shard.
     "spark.task.maxFailures": "8",
-    "spark.python.daemon.module": "conformance.campaign.spark",
+    "spark.python.daemon.module": "kipcheck.conformance.campaign.spark",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from conformance.campaign.journal import Entry
-from conformance.campaign.plan import Bounds, Shard
-from conformance.campaign.rows import Row, Status
-from conformance.core.foreign import clean, one_line
-from conformance.targets.pipe import half_of_memory, way_out
+from kipcheck.conformance.campaign.journal import Entry
+from kipcheck.conformance.campaign.plan import Bounds, Shard
+from kipcheck.conformance.campaign.rows import Row, Status
+from kipcheck.conformance.core.foreign import clean, one_line
+from kipcheck.conformance.targets.pipe import half_of_memory, way_out
 
 AGAIN: Final = 10.0
 """So many times its bounds has a shard that ran out of them, when it is run once more, before that counts."""

@@ -10,23 +10,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import reports
-from conformance.campaign.findings import Findings, Told as Failed, findings
-from conformance.campaign.growth import RoundTold, rounds_of
-from conformance.campaign.ledger import Clash, SetAside
-from conformance.campaign.rows import Row, hash_over
-from conformance.checks import CHECKS
-from conformance.core import exits, output_folder
-from conformance.core.ledger import NAME, Line, Place, Writer
-from conformance.core.output_folder import OutputFolder
-from conformance.core.verdict import Grade, Result
-from conformance.expectations import Account, account, told_of
-from conformance.failures import FLAKY, FOLDER, file, where_places
-from conformance.heading import header
-from conformance.selection import Misused, Options
-from conformance.targets.protocol import TargetInfo
-from golden.held import REGRESSIONS
-from golden.regressions import regression
+from kipcheck import reports
+from kipcheck.conformance.campaign.findings import Findings, Told as Failed, findings
+from kipcheck.conformance.campaign.growth import RoundTold, rounds_of
+from kipcheck.conformance.campaign.ledger import Clash, SetAside
+from kipcheck.conformance.campaign.rows import Row, hash_over
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core import exits, output_folder
+from kipcheck.conformance.core.ledger import NAME, Line, Place, Writer
+from kipcheck.conformance.core.output_folder import OutputFolder
+from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.expectations import Account, account, told_of
+from kipcheck.conformance.failures import FLAKY, FOLDER, file, where_places
+from kipcheck.conformance.heading import header
+from kipcheck.conformance.selection import Misused, Options
+from kipcheck.conformance.targets.protocol import TargetInfo
+from kipcheck.golden.held import REGRESSIONS
+from kipcheck.golden.regressions import regression
 
 __all__ = ["RoundTold", "Told", "tell"]
 

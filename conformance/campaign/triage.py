@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from conformance.core.foreign import harmless_line
-from conformance.core.ledger import NAME, Ledger, Line, Place, missing, read
-from conformance.failures import FLAKY, FOLDER, again, goes_to, where_places
-from reports.words import some
+from kipcheck.conformance.core.foreign import harmless_line
+from kipcheck.conformance.core.ledger import NAME, Ledger, Line, Place, missing, read
+from kipcheck.conformance.failures import FLAKY, FOLDER, again, goes_to, where_places
+from kipcheck.reports.words import some
 
 Status: TypeAlias = Literal["new", "flaky", "known", "fixed"]
 STATUSES: Final[tuple[Status, ...]] = ("new", "flaky", "known", "fixed")

@@ -5,8 +5,8 @@ import math
 from typing import Any, Final
 from uuid import UUID
 
-from strategies.nodes import Node
-from strategies.parse import parse
+from kipcheck.strategies.nodes import Node
+from kipcheck.strategies.parse import parse
 
 BYTES: Final = "$bytes"
 """Of ``{"$bytes": "00ff"}``."""

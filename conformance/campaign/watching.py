@@ -3,8 +3,8 @@
 import time
 from dataclasses import dataclass, field
 
-from conformance.campaign.local import Progress as Shards
-from conformance.progress import Progress
+from kipcheck.conformance.campaign.local import Progress as Shards
+from kipcheck.conformance.progress import Progress
 
 SELDOM = 20.0
 """Seconds between two lines about one stage, where lines stay."""

@@ -1,7 +1,7 @@
 """A process that has imported everything and does nothing, so that the child of a shard is a fork of it and clean.
 
-``python -m conformance.campaign.zygote RUN JOURNAL``: orders come on standard input, how their children ended goes to
-standard output. It ends with its input, and whatever it started ends with it.
+``python -m kipcheck.conformance.campaign.zygote RUN JOURNAL``: orders come on standard input, how their children
+ended goes to standard output. It ends with its input, and whatever it started ends with it.
 """
 
 import gc
@@ -21,15 +21,15 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Final
 
-from conformance import process_tree
-from conformance.campaign.child import Run, Ties, live
-from conformance.campaign.corpus import Damaged, Snapshot
-from conformance.campaign.journal import Journal
-from conformance.campaign.plan import Shard
-from conformance.campaign.supervise import EVIDENCE, End, Order
-from conformance.core.case import Case, Role
-from conformance.invariants.registry import all_invariants
-from conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.campaign.child import Run, Ties, live
+from kipcheck.conformance.campaign.corpus import Damaged, Snapshot
+from kipcheck.conformance.campaign.journal import Journal
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.supervise import EVIDENCE, End, Order
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
 
 LENGTH: Final = struct.Struct(">Q")
 """Of what goes to and fro, before it."""

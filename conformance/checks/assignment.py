@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from conformance.apis.assignment import assign, shares, with_user_data
-from conformance.checks.declared import Check, Conversation, Exhibit, Family
-from conformance.checks.historic import CLAIMS
-from conformance.core.case import Role, Step, step
-from conformance.core.history import History, Op, Replied
-from conformance.core.verdict import Violation
-from conformance.invariants.cooperation import ROUNDS
-from conformance.models.assignment import (
+from kipcheck.conformance.apis.assignment import assign, shares, with_user_data
+from kipcheck.conformance.checks.declared import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.checks.historic import CLAIMS
+from kipcheck.conformance.core.case import Role, Step, step
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.cooperation import ROUNDS
+from kipcheck.conformance.models.assignment import (
     ASSIGNORS,
     COOPERATIVE,
     NO_GENERATION,
@@ -23,12 +23,12 @@ from conformance.models.assignment import (
     Partition,
     listed,
 )
-from conformance.models.sticky import sticky
-from conformance.targets.protocol import Claims
-from strategies import membership as groups
-from strategies.compiled import compiled
-from strategies.membership import Value
-from strategies.nodes import Node, OneOf, Record, record
+from kipcheck.conformance.models.sticky import sticky
+from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.strategies import membership as groups
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.membership import Value
+from kipcheck.strategies.nodes import Node, OneOf, Record, record
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Final
 
-from conformance.apis.bounce import seen, shorthand, spoken, words
-from conformance.checks.declared import Check, Family
-from conformance.checks.machines import Subject, Value, Wording, conversation, machine_family
-from conformance.core.case import Case, Role, Step
-from conformance.core.edition import APACHE, KIP_429, edition
-from conformance.core.history import Replied
-from conformance.models.rolling_bounce import bounces_in
-from conformance.targets.protocol import BOUNCE
-from strategies.bounce import bounces, streams
-from strategies.nodes import Node
+from kipcheck.conformance.apis.bounce import seen, shorthand, spoken, words
+from kipcheck.conformance.checks.declared import Check, Family
+from kipcheck.conformance.checks.machines import Subject, Value, Wording, conversation, machine_family
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
+from kipcheck.conformance.core.history import Replied
+from kipcheck.conformance.models.rolling_bounce import bounces_in
+from kipcheck.conformance.targets.protocol import BOUNCE
+from kipcheck.strategies.bounce import bounces, streams
+from kipcheck.strategies.nodes import Node
 
 START: Final = "roll a {0}; roll b {0}; roll c {0}; settle"
 ROLL: Final = "roll a {0}; settle; roll b {0}; settle; roll c {0}; settle"

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from conformance.checks.declared import Check, Conversation, Exhibit, Family
-from conformance.core.case import Role, Step, step
-from conformance.core.edition import edition
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.invariants.readings import brief, kind_at, layout_of
-from conformance.invariants.wire import canonical
-from conformance.targets.protocol import Claims
-from conformance.values import SYSTEMATIC, bare
-from conformance.wire import Layout
-from conformance.wire.schema import messages, spec
-from strategies.compiled import compiled
-from strategies.messages import from_layout
-from strategies.nodes import Node
-from strategies.reduce import least
+from kipcheck.conformance.checks.declared import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.core.case import Role, Step, step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.readings import brief, kind_at, layout_of
+from kipcheck.conformance.invariants.wire import canonical
+from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.conformance.values import SYSTEMATIC, bare
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.schema import messages, spec
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.messages import from_layout
+from kipcheck.strategies.nodes import Node
+from kipcheck.strategies.reduce import least
 
 TAGS = "_unknownTaggedFields"
 EXPLAINED = 2048
@@ -98,7 +98,7 @@ def annotated(history: History, violation: Violation) -> list[Exhibit]:
 
 def explained(layout: Layout, data: bytes, violation: Violation) -> list[Exhibit]:
     """The guilty row is the one at the violation's offset or path."""
-    from conformance.wire.explain import explain  # brings construct: only a run with failures needs it
+    from kipcheck.conformance.wire.explain import explain  # brings construct: only a run with failures needs it
 
     if len(data) > EXPLAINED:
         beginning = {"offset": 0, "bytes": data[:32].hex(), "path": "", "type": "", "value": f"... {len(data)} bytes"}

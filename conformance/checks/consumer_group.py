@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from random import Random
 
-from conformance.apis.consumer_group import shorthand, step_of
-from conformance.checks.declared import Check, Conversation, Family
-from conformance.checks.machines import Subject, Value, Wording, conversation, listed, machine_family
-from conformance.core.case import Role, steps_from
-from conformance.core.edition import edition
-from conformance.models.consumer_group import CLIENTS, Beat, Says
-from conformance.targets.players import players
-from conformance.targets.protocol import CONSUMER_GROUP
-from strategies.consumer_group import CONSUMER_GROUPS
+from kipcheck.conformance.apis.consumer_group import shorthand, step_of
+from kipcheck.conformance.checks.declared import Check, Conversation, Family
+from kipcheck.conformance.checks.machines import Subject, Value, Wording, conversation, listed, machine_family
+from kipcheck.conformance.core.case import Role, steps_from
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.consumer_group import CLIENTS, Beat, Says
+from kipcheck.conformance.targets.players import players
+from kipcheck.conformance.targets.protocol import CONSUMER_GROUP
+from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
 
 ROUNDS = 5
 """Of heartbeats at the end, so that what was begun comes to its end."""

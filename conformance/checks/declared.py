@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.targets.protocol import Claims
-from strategies.nodes import Node
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.strategies.nodes import Node
 
 Value: TypeAlias = Any
 Drawing: TypeAlias = Callable[[Random, Value | None], Value]

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from conformance.checks.declared import Check, Family
-from conformance.checks.machines import Subject, Wording, conversation, listed, machine_family
-from conformance.core.case import Role, Step
-from conformance.core.edition import APACHE, KIP_584, edition
-from conformance.targets.protocol import FEATURES
-from strategies.features import FEATURE_UPDATES
+from kipcheck.conformance.checks.declared import Check, Family
+from kipcheck.conformance.checks.machines import Subject, Wording, conversation, listed, machine_family
+from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
+from kipcheck.conformance.targets.protocol import FEATURES
+from kipcheck.strategies.features import FEATURE_UPDATES
 
 
 def editions(name: str) -> Iterable[str]:

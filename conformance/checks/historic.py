@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from strategies.membership import GENERATION, MEMBERS, TOPICS, Value
+from kipcheck.strategies.membership import GENERATION, MEMBERS, TOPICS, Value
 
 Topic = tuple[str, str]
 """Who reads it, and the owner of each of its partitions, by letters; ``-`` for none."""

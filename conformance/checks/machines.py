@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from conformance.checks.declared import Conversation, Drawing, Exhibit, Family
-from conformance.core.case import Role, Step, steps_from
-from conformance.core.history import Died, History, Lost, Observation, Refused, Replied, Silent, Unsupported
-from conformance.core.verdict import Violation
-from strategies.events import Conversations
+from kipcheck.conformance.checks.declared import Conversation, Drawing, Exhibit, Family
+from kipcheck.conformance.core.case import Role, Step, steps_from
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Refused, Replied, Silent, Unsupported
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.strategies.events import Conversations
 
 Value: TypeAlias = list[dict[str, Any]]
 """Steps as plain data."""

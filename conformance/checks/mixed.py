@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from conformance.apis.assignment import drafted
-from conformance.checks.assignment import Assignor, claimed, drawn, shown
-from conformance.checks.declared import Check, Conversation, Family
-from conformance.core.case import Role, Step
-from conformance.core.edition import KIP_429, edition
-from conformance.models.assignment import Group
-from conformance.models.membership import V0, V1, Subscription
-from conformance.models.mixed_group import DRAFT
-from strategies import membership as groups
-from strategies.membership import Value
-from strategies.nodes import Node, OneOf, Pick, Record, record
+from kipcheck.conformance.apis.assignment import drafted
+from kipcheck.conformance.checks.assignment import Assignor, claimed, drawn, shown
+from kipcheck.conformance.checks.declared import Check, Conversation, Family
+from kipcheck.conformance.core.case import Role, Step
+from kipcheck.conformance.core.edition import KIP_429, edition
+from kipcheck.conformance.models.assignment import Group
+from kipcheck.conformance.models.membership import V0, V1, Subscription
+from kipcheck.conformance.models.mixed_group import DRAFT
+from kipcheck.strategies import membership as groups
+from kipcheck.strategies.membership import Value
+from kipcheck.strategies.nodes import Node, OneOf, Pick, Record, record
 
 
 def subjects(name: str) -> Iterator[Assignor]:

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, Final, TypeAlias, cast
 
-from conformance.checks.codec import Subject, explained
-from conformance.checks.declared import Check, Conversation, Exhibit, Family
-from conformance.core.case import Role
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.targets.protocol import Claims
-from conformance.wire import layout as layout_of
-from conformance.wire.errors import Refused
-from conformance.wire.znodes import ZNode, znode_messages, znode_versions
-from strategies.compiled import compiled
-from strategies.znodes import as_json, from_node
+from kipcheck.conformance.checks.codec import Subject, explained
+from kipcheck.conformance.checks.declared import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.conformance.wire import layout as layout_of
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.znodes import ZNode, znode_messages, znode_versions
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.znodes import as_json, from_node
 
 Value: TypeAlias = dict[str, Any]
 

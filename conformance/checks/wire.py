@@ -6,18 +6,18 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from conformance.checks.codec import Subject, Value, about_codecs, drawn
-from conformance.checks.declared import Check, Conversation
-from conformance.core.case import step
-from conformance.core.edition import edition
-from conformance.invariants.readings import Disagreement, without_foreign_fields
-from conformance.values import emptied, extreme, inhabited, tagged
-from conformance.versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
-from conformance.wire import Layout
-from conformance.wire.schema import MessageSpec, spec
-from golden.vectors import Vector, check as unlike, vectors
-from strategies.damage import USUAL, damages, every_damage
-from strategies.places import Place, Role as Says, mark
+from kipcheck.conformance.checks.codec import Subject, Value, about_codecs, drawn
+from kipcheck.conformance.checks.declared import Check, Conversation
+from kipcheck.conformance.core.case import step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.invariants.readings import Disagreement, without_foreign_fields
+from kipcheck.conformance.values import emptied, extreme, inhabited, tagged
+from kipcheck.conformance.versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.schema import MessageSpec, spec
+from kipcheck.golden.vectors import Vector, check as unlike, vectors
+from kipcheck.strategies.damage import USUAL, damages, every_damage
+from kipcheck.strategies.places import Place, Role as Says, mark
 
 TAGS = "_unknownTaggedFields"
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from conformance.commands.declared import FAILED, NOT_STARTED, OK, USAGE, Commands, Parser, complain
-from conformance.core.foreign import harmless_json
+from kipcheck.conformance.commands.declared import FAILED, NOT_STARTED, OK, USAGE, Commands, Parser, complain
+from kipcheck.conformance.core.foreign import harmless_json
 
 if TYPE_CHECKING:
-    from conformance.targets.protocol import Target
+    from kipcheck.conformance.targets.protocol import Target
 
 STREAM: Final = "stream"
 Line: TypeAlias = tuple[str, bool]
@@ -19,7 +19,7 @@ Many: TypeAlias = "Callable[[Iterable[str], Target, str], Iterator[Line]]"
 
 
 def add(commands: Commands) -> None:
-    from conformance.assigning import ASSIGNORS
+    from kipcheck.conformance.assigning import ASSIGNORS
 
     made = commands.add("assign", _assign, "what a target's leader assigns to the members of a group", _epilog())
     made.add_argument("--target", default="kafka-python", metavar="T", help="default kafka-python")
@@ -36,7 +36,7 @@ def one_file(made: Parser) -> None:
 
 
 def _epilog() -> str:
-    from conformance.assigning import CLASSES
+    from kipcheck.conformance.assigning import CLASSES
 
     width = max(map(len, CLASSES))
     classes = "\n".join(f"  {name:<{width}}  {meaning}" for name, meaning in CLASSES.items())
@@ -61,10 +61,10 @@ exit codes: 0 assigned, 1 {{"error": {{"class", "message"}}}} in the place of a 
 
 def _assign(options: argparse.Namespace) -> int:
     if options.assignor == STREAM:
-        from conformance import streaming
+        from kipcheck.conformance import streaming
 
         return answering(options, streaming.assigned, streaming.assign_lines)
-    from conformance import assigning
+    from kipcheck.conformance import assigning
 
     name = options.assignor
     return answering(
@@ -76,10 +76,10 @@ def _assign(options: argparse.Namespace) -> int:
 
 def answering(options: argparse.Namespace, one: One, many: Many) -> int:
     """``one`` for a whole file, ``many`` for its lines with ``--batch``; both by a target, in an edition."""
-    from conformance.core.edition import edition
-    from conformance.targets.protocol import Broken, Unavailable
-    from conformance.targets.roll import target
-    from conformance.wire.workbench import Unreadable
+    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.targets.protocol import Broken, Unavailable
+    from kipcheck.conformance.targets.roll import target
+    from kipcheck.conformance.wire.workbench import Unreadable
 
     try:
         edition(options.edition)

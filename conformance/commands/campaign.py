@@ -4,7 +4,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from conformance.commands.declared import EXIT_CODES, UNDECIDED, USAGE, Commands, complain, duration, positive, say
+from kipcheck.conformance.commands.declared import (
+    EXIT_CODES,
+    UNDECIDED,
+    USAGE,
+    Commands,
+    complain,
+    duration,
+    positive,
+    say,
+)
 
 ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
@@ -56,7 +65,7 @@ def add(commands: Commands) -> None:
 
 
 def _campaign(options: argparse.Namespace) -> int:
-    from conformance.campaign.drive import Asked, campaign
+    from kipcheck.conformance.campaign.drive import Asked, campaign
 
     if options.resume is not None and (given := [name for name in FIXED if getattr(options, name) is not None]):
         return complain(f"--{given[0]} is in the manifest of {options.resume}: leave it out", USAGE)

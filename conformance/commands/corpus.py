@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.commands.declared import NOT_STARTED, OK, USAGE, Call, Commands, complain, positive, say_json
+from kipcheck.conformance.commands.declared import NOT_STARTED, OK, USAGE, Call, Commands, complain, positive, say_json
 
 if TYPE_CHECKING:
-    from conformance.campaign.corpus import Snapshot
-    from conformance.campaign.rows import Kept
-    from conformance.campaign.snapshots import Shelf
+    from kipcheck.conformance.campaign.corpus import Snapshot
+    from kipcheck.conformance.campaign.rows import Kept
+    from kipcheck.conformance.campaign.snapshots import Shelf
 
 ABOUT = "what campaigns found worth keeping, and inputs for other fuzzers"
 SEEDS = "one file for each input: golden bytes, drawn ones and damaged ones, with a dictionary"
@@ -78,7 +78,7 @@ def add(commands: Commands) -> None:
 
 def _told(call: Call) -> Call:
     """In one line what there is not, cannot be read, or cannot be written."""
-    from conformance.core.output_folder import Unusable
+    from kipcheck.conformance.core.output_folder import Unusable
 
     def told(options: argparse.Namespace) -> int:
         try:
@@ -97,7 +97,7 @@ def _told(call: Call) -> Call:
 
 def _opened(folder: Path) -> "tuple[Shelf, Snapshot]":
     """Damaged files are named on stderr. Errors: LookupError."""
-    from conformance.campaign import snapshots
+    from kipcheck.conformance.campaign import snapshots
 
     try:
         shelf = snapshots.shelf(folder)
@@ -118,7 +118,7 @@ def _in_words(entries: "Sequence[Kept]") -> str:
 
 
 def _info(options: argparse.Namespace) -> int:
-    from conformance.campaign.exported import readable
+    from kipcheck.conformance.campaign.exported import readable
 
     shelf, latest = _opened(options.folder)
     by_check: dict[str, list[Kept]] = {}
@@ -152,8 +152,8 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from conformance.campaign import corpus, snapshots
-    from conformance.core.output_folder import CORPUS, OutputFolder
+    from kipcheck.conformance.campaign import corpus, snapshots
+    from kipcheck.conformance.core.output_folder import CORPUS, OutputFolder
 
     OutputFolder(options.out).check(CORPUS)
     found = [_opened(folder)[1] for folder in options.folders]
@@ -181,11 +181,11 @@ def _written(path: Path, snapshot: "Snapshot") -> dict[str, Any]:
 
 
 def _minimise(options: argparse.Namespace) -> int:
-    from conformance.campaign import corpus, ledger, snapshots
-    from conformance.campaign.exported import readable
-    from conformance.campaign.measured import measured
-    from conformance.core.output_folder import CORPUS, OutputFolder
-    from conformance.targets.protocol import Broken, Unavailable, Unstable
+    from kipcheck.conformance.campaign import corpus, ledger, snapshots
+    from kipcheck.conformance.campaign.exported import readable
+    from kipcheck.conformance.campaign.measured import measured
+    from kipcheck.conformance.core.output_folder import CORPUS, OutputFolder
+    from kipcheck.conformance.targets.protocol import Broken, Unavailable, Unstable
 
     out = options.out or options.folder
     if (out / ledger.NAME).is_dir():
@@ -215,8 +215,8 @@ def _minimise(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from fnmatch import fnmatchcase
 
-    from conformance import inputs
-    from conformance.campaign.exported import exported, readable
+    from kipcheck.conformance import inputs
+    from kipcheck.conformance.campaign.exported import exported, readable
 
     _, latest = _opened(options.folder)
     globs = options.check or ["*"]
@@ -233,7 +233,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _seeds(options: argparse.Namespace) -> int:
-    from conformance import seeds
+    from kipcheck.conformance import seeds
 
     count = seeds.write(options.out, options.edition, options.message or ["*"], options.seed, options.cases)
     print(f"{count} inputs in {options.out}")

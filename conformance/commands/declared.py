@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO, TypeAlias
 
-from conformance.core.foreign import harmless, harmless_json, harmless_line
-from conformance.core.part import Part
+from kipcheck.conformance.core.foreign import harmless, harmless_json, harmless_line
+from kipcheck.conformance.core.part import Part
 
 OK, FAILED, USAGE, NOT_STARTED, STALE, UNDECIDED, OUR_BUG = 0, 1, 2, 3, 5, 6, 70
 EXIT_CODES = """\

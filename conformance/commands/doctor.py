@@ -3,11 +3,11 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from conformance.commands.declared import NOT_STARTED, OK, USAGE, Commands, complain, say, say_json
-from conformance.core.foreign import one_line
+from kipcheck.conformance.commands.declared import NOT_STARTED, OK, USAGE, Commands, complain, say, say_json
+from kipcheck.conformance.core.foreign import one_line
 
 if TYPE_CHECKING:
-    from conformance.doctor import Line
+    from kipcheck.conformance.doctor import Line
 
 ABOUT = "try whether a testee keeps the protocol: its harness, and not the code behind it"
 EPILOG = """\
@@ -25,9 +25,9 @@ def add(commands: Commands) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from conformance.doctor import examine
-    from conformance.targets.protocol import Unavailable
-    from conformance.targets.roll import target
+    from kipcheck.conformance.doctor import examine
+    from kipcheck.conformance.targets.protocol import Unavailable
+    from kipcheck.conformance.targets.roll import target
 
     lines: list[Line] = []
     try:

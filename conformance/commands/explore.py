@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.commands.declared import OK, USAGE, Commands, complain, duration, positive, say_json
+from kipcheck.conformance.commands.declared import OK, USAGE, Commands, complain, duration, positive, say_json
 
 if TYPE_CHECKING:
-    from conformance.core.edition import Edition
-    from conformance.playable.declared import Playable
+    from kipcheck.conformance.core.edition import Edition
+    from kipcheck.conformance.playable.declared import Playable
 
 MOST_STATES = 5_000_000
 """About 1 GB."""
@@ -38,10 +38,10 @@ def add(commands: Commands) -> None:
 
 
 def _explore(options: argparse.Namespace) -> int:
-    from conformance.core.edition import edition
-    from conformance.core.output_folder import OutputFolder, Unusable, of_a_search
-    from conformance.exploring import explored
-    from conformance.playable import playable
+    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.core.output_folder import OutputFolder, Unusable, of_a_search
+    from kipcheck.conformance.exploring import explored
+    from kipcheck.conformance.playable import playable
 
     try:
         model, spoken = playable(options.model), edition(options.edition)

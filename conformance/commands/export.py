@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain
+from kipcheck.conformance.commands.declared import FAILED, OK, USAGE, Commands, complain
 
 ABOUT = "a stored failure as a program, a test, a packet capture or bytes"
 FORMS = ("pytest", "script", "pcap", "hex")
@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from conformance import exporting
+    from kipcheck.conformance import exporting
 
     named = Path(options.failure)
     by_id = options.out / "failures" / f"{options.failure}.json"

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from conformance.commands.declared import FAILED, OK, Commands, say
-from conformance.core.foreign import one_line
+from kipcheck.conformance.commands.declared import FAILED, OK, Commands, say
+from kipcheck.conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
@@ -25,8 +25,8 @@ def add(commands: Commands) -> None:
 
 
 def _golden_verify(options: argparse.Namespace) -> int:
-    from golden import regressions
-    from golden.vectors import report
+    from kipcheck.golden import regressions
+    from kipcheck.golden.vectors import report
 
     found = report()
     for line in found.lines():
@@ -36,8 +36,8 @@ def _golden_verify(options: argparse.Namespace) -> int:
         say(one_line(line))
     code = FAILED if found.troubles or failed else OK
     if options.target:
-        import reports
-        from conformance import gate
+        from kipcheck import reports
+        from kipcheck.conformance import gate
 
         run = gate.run(gate.Options(targets=tuple(options.target), checks=("wire/vectors",), out=options.out))
         if run.ledger is not None:
@@ -47,6 +47,6 @@ def _golden_verify(options: argparse.Namespace) -> int:
 
 
 def _golden_make(options: argparse.Namespace) -> int:
-    from golden.make import main
+    from kipcheck.golden.make import main
 
     return main(["--check"] if options.check else [])

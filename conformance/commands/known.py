@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say, say_json
-from conformance.core.foreign import one_line
+from kipcheck.conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say, say_json
+from kipcheck.conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
@@ -34,9 +34,9 @@ def add(commands: Commands) -> None:
 def _update(options: argparse.Namespace) -> int:
     from datetime import date
 
-    from conformance.core.known_files import Wrong
-    from conformance.core.ledger import NAME, read
-    from conformance.known_edits import updated
+    from kipcheck.conformance.core.known_files import Wrong
+    from kipcheck.conformance.core.ledger import NAME, read
+    from kipcheck.conformance.known_edits import updated
 
     try:
         ledger = read(options.out / NAME if options.out.is_dir() else options.out)
@@ -63,8 +63,8 @@ def _update(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from datetime import date
 
-    from conformance.core.known_files import Wrong
-    from conformance.known_lists import everything, stranger
+    from kipcheck.conformance.core.known_files import Wrong
+    from kipcheck.conformance.known_lists import everything, stranger
 
     troubles: list[str] = []
     try:
@@ -79,8 +79,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from conformance.core.known_files import Wrong
-    from conformance.known_lists import everything, row
+    from kipcheck.conformance.core.known_files import Wrong
+    from kipcheck.conformance.known_lists import everything, row
 
     try:
         rows = [row(entry) for known in everything(options.file) for entry in known.entries]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say_json
+from kipcheck.conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say_json
 
 
 def add(commands: Commands) -> None:
@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
 
 
 def _checks(options: argparse.Namespace) -> int:
-    from conformance.catalogue import checks_table
+    from kipcheck.conformance.catalogue import checks_table
 
     if options.lint:
         return _lint()
@@ -46,7 +46,7 @@ def _checks(options: argparse.Namespace) -> int:
 
 
 def _lint() -> int:
-    from conformance import lint
+    from kipcheck.conformance import lint
 
     found = lint.here()
     troubles = list(lint.troubles(found))
@@ -60,7 +60,7 @@ def _lint() -> int:
 
 
 def _requirements(options: argparse.Namespace) -> int:
-    from conformance.catalogue import requirement, requirements_table
+    from kipcheck.conformance.catalogue import requirement, requirements_table
 
     if options.id:
         try:
@@ -86,7 +86,7 @@ def _requirements(options: argparse.Namespace) -> int:
 
 
 def _targets(options: argparse.Namespace) -> int:
-    from conformance.targets.roll import targets_table
+    from kipcheck.conformance.targets.roll import targets_table
 
     rows = targets_table()
     if options.json:
@@ -113,7 +113,7 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, 
 
 
 def _editions(options: argparse.Namespace) -> int:
-    from conformance.wire import editions
+    from kipcheck.conformance.wire import editions
 
     if options.json:
         return say_json(editions.editions_table())
@@ -124,8 +124,8 @@ def _editions(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     import json
 
-    from conformance.core.edition import edition
-    from conformance.wire import diff
+    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.wire import diff
 
     try:
         found = diff.diff(edition(options.a), edition(options.b))

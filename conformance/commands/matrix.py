@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.commands.declared import (
+from kipcheck.conformance.commands.declared import (
     FAILED,
     NOT_STARTED,
     OK,
@@ -19,13 +19,13 @@ from conformance.commands.declared import (
     say,
     say_json,
 )
-from conformance.interrupts import finish
+from kipcheck.conformance.interrupts import finish
 
 if TYPE_CHECKING:
-    from conformance.matrix.cells import Cell
-    from conformance.matrix.lines import Version
-    from conformance.matrix.run import Tick
-    from conformance.progress import Progress
+    from kipcheck.conformance.matrix.cells import Cell
+    from kipcheck.conformance.matrix.lines import Version
+    from kipcheck.conformance.matrix.run import Tick
+    from kipcheck.conformance.progress import Progress
 
 ABOUT = "upgrades of Kafka Streams groups from each release to each other one, played with the released jars"
 EPILOG = """\
@@ -44,7 +44,7 @@ is no JDK, or no jar; 5 a known deviation did not come; 6 the budget or Ctrl-C e
 
 
 def add(commands: Commands) -> None:
-    from conformance.matrix.scenarios import SCENARIOS
+    from kipcheck.conformance.matrix.scenarios import SCENARIOS
 
     made = commands.add("matrix", _matrix, ABOUT, EPILOG)
     made.set_defaults(interrupted=UNDECIDED)
@@ -61,11 +61,11 @@ def add(commands: Commands) -> None:
 
 
 def _matrix(options: argparse.Namespace) -> int:
-    from conformance.artifacts import Unavailable
-    from conformance.core.known_files import Wrong
-    from conformance.matrix.cells import cells
-    from conformance.matrix.lines import named
-    from conformance.matrix.scenarios import SCENARIOS
+    from kipcheck.conformance.artifacts import Unavailable
+    from kipcheck.conformance.core.known_files import Wrong
+    from kipcheck.conformance.matrix.cells import cells
+    from kipcheck.conformance.matrix.lines import named
+    from kipcheck.conformance.matrix.scenarios import SCENARIOS
 
     try:
         if options.case is not None:
@@ -90,7 +90,7 @@ def _each(texts: Sequence[str], named: "Callable[[str], Version]") -> "tuple[Ver
 
 
 def _none(options: argparse.Namespace, old: "Sequence[Version]", new: "Sequence[Version]") -> str:
-    from conformance.matrix.scenarios import SCENARIOS, Pair, possible
+    from kipcheck.conformance.matrix.scenarios import SCENARIOS, Pair, possible
 
     told = [
         f"{scenario} from {one.name} to {other.name}: {possible(scenario, Pair(one, other))}"
@@ -102,11 +102,11 @@ def _none(options: argparse.Namespace, old: "Sequence[Version]", new: "Sequence[
 
 
 def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
-    from conformance.core.output_folder import OF_A_MATRIX, OutputFolder, Unusable
-    from conformance.matrix.known import listed
-    from conformance.matrix.results import plain, write
-    from conformance.matrix.whole import Wanted, made
-    from reports import matrix
+    from kipcheck.conformance.core.output_folder import OF_A_MATRIX, OutputFolder, Unusable
+    from kipcheck.conformance.matrix.known import listed
+    from kipcheck.conformance.matrix.results import plain, write
+    from kipcheck.conformance.matrix.whole import Wanted, made
+    from kipcheck.reports import matrix
 
     known = listed()
     wanted = Wanted(asked, known, options.full, options.out, options.budget, options.workers)
@@ -142,8 +142,8 @@ def _not_written(place: Path, wrong: Exception) -> int:
 
 
 def _predict(path: Path, asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
-    from conformance.matrix.predictions import read, renewed, written
-    from conformance.matrix.run import predict
+    from kipcheck.conformance.matrix.predictions import read, renewed, written
+    from kipcheck.conformance.matrix.run import predict
 
     try:
         before = read(path)
@@ -160,7 +160,7 @@ def _predict(path: Path, asked: "Sequence[Cell]", options: argparse.Namespace) -
 
 
 def _again(path: Path) -> int:
-    from conformance.matrix.again import again
+    from kipcheck.conformance.matrix.again import again
 
     try:
         told, breaks = again(path)
@@ -171,7 +171,7 @@ def _again(path: Path) -> int:
 
 
 def _progress() -> "Progress":
-    from conformance.progress import Progress
+    from kipcheck.conformance.progress import Progress
 
     return Progress()
 
@@ -179,7 +179,7 @@ def _progress() -> "Progress":
 def _tick(progress: "Progress") -> "Tick":
     from time import monotonic
 
-    from conformance.progress import OFTEN, SELDOM
+    from kipcheck.conformance.progress import OFTEN, SELDOM
 
     told = [0.0]
 

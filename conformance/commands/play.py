@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from conformance.commands.declared import OK, USAGE, Commands, complain, say_json
-from conformance.core.foreign import harmless_json
+from kipcheck.conformance.commands.declared import OK, USAGE, Commands, complain, say_json
+from kipcheck.conformance.core.foreign import harmless_json
 
 if TYPE_CHECKING:
-    from conformance.playable.declared import Playable, Scope, Verb
-    from conformance.playable.games import Game
+    from kipcheck.conformance.playable.declared import Playable, Scope, Verb
+    from kipcheck.conformance.playable.games import Game
 
 ABOUT = "tell a model events, line by line, and see what it does and how it is then"
 EPILOG = """\
@@ -39,9 +39,9 @@ def add(commands: Commands) -> None:
 
 
 def _play(options: argparse.Namespace) -> int:
-    from conformance.core.edition import edition
-    from conformance.playable import playable
-    from conformance.playable.games import game
+    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.playable import playable
+    from kipcheck.conformance.playable.games import game
 
     try:
         model, spoken = playable(options.model), edition(options.edition)
@@ -63,7 +63,7 @@ def _play(options: argparse.Namespace) -> int:
 
 
 def _told(game: "Game", lines: Iterable[str]) -> int:
-    from conformance.playable.games import Unplayable, events
+    from kipcheck.conformance.playable.games import Unplayable, events
 
     for number, line in enumerate(lines, 1):
         for text in events(line):

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from conformance.commands.declared import EXIT_CODES, OK, USAGE, Commands, complain, say_json
+from kipcheck.conformance.commands.declared import EXIT_CODES, OK, USAGE, Commands, complain, say_json
 
 FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
 """As ``reports.FORMS``; a test holds them together. A matrix has fewer."""
@@ -48,10 +48,10 @@ def _report(options: argparse.Namespace) -> int:
         return _asked_by_spark(options)
     if options.master or options.remote:
         return complain(f"--{'master' if options.master else 'remote'} says where --spark runs: give that too", USAGE)
-    import reports
-    from conformance.core import exits
-    from conformance.core.ledger import NAME, missing, read
-    from conformance.core.output_folder import Unusable
+    from kipcheck import reports
+    from kipcheck.conformance.core import exits
+    from kipcheck.conformance.core.ledger import NAME, missing, read
+    from kipcheck.conformance.core.output_folder import Unusable
 
     if (matrix := _matrix(options.folder)) is not None:
         return _of_matrix(matrix, options.form)
@@ -73,8 +73,8 @@ def _report(options: argparse.Namespace) -> int:
 
 def _matrix(folder: Path) -> Path | None:
     """The matrix that is there; None where there is none, or a ledger that was written after it."""
-    from conformance.core.ledger import NAME
-    from reports import matrix
+    from kipcheck.conformance.core.ledger import NAME
+    from kipcheck.reports import matrix
 
     if folder.is_file():
         return folder if folder.suffix == Path(matrix.NAME).suffix else None
@@ -86,8 +86,8 @@ def _matrix(folder: Path) -> Path | None:
 
 
 def _of_matrix(path: Path, form: str) -> int:
-    from conformance.core.output_folder import Unusable
-    from reports import matrix
+    from kipcheck.conformance.core.output_folder import Unusable
+    from kipcheck.reports import matrix
 
     try:
         print(matrix.write(path) if form == "all" else matrix.render(path, form), end="")
@@ -99,13 +99,13 @@ def _of_matrix(path: Path, form: str) -> int:
 
 
 def _asked_by_spark(options: argparse.Namespace) -> int:
-    from conformance.campaign import preflight
+    from kipcheck.conformance.campaign import preflight
 
     if options.form not in ("text", "json"):
         return complain(f"--spark has no --form {options.form}: text and json it has", USAGE)
     try:
         preflight.libraries(remote=options.remote is not None)
-        from conformance.campaign.analysis import Unanswered, analyse  # what it needs may be missing
+        from kipcheck.conformance.campaign.analysis import Unanswered, analyse  # what it needs may be missing
     except preflight.Unready as why:
         return complain(why, USAGE)
     try:
@@ -119,9 +119,9 @@ def _asked_by_spark(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    import reports
-    from conformance.core.output_folder import Unusable
-    from conformance.merging import Unlike, merge
+    from kipcheck import reports
+    from kipcheck.conformance.core.output_folder import Unusable
+    from kipcheck.conformance.merging import Unlike, merge
 
     try:
         found = merge(options.folders, options.out)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.commands.declared import (
+from kipcheck.conformance.commands.declared import (
     EXIT_CODES,
     FAILED,
     OK,
@@ -21,7 +21,7 @@ from conformance.commands.declared import (
     say,
     say_json,
 )
-from conformance.core.foreign import one_line
+from kipcheck.conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
@@ -80,7 +80,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from conformance import gate, selection
+    from kipcheck.conformance import gate, selection
 
     outcome = gate.run(
         gate.Options(
@@ -120,8 +120,8 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from conformance.core.exits import first
-    from conformance.replaying import replay, stored
+    from kipcheck.conformance.core.exits import first
+    from kipcheck.conformance.replaying import replay, stored
 
     codes = []
     for path in stored([_failure(each, options.out) for each in options.failure] or [options.out]):
@@ -137,7 +137,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 def _prune(path: Path) -> None:
     """Deletes a file of a failure: one that has the failure's id as its name, and is no link to another file."""
-    from conformance.failures import is_filed
+    from kipcheck.conformance.failures import is_filed
 
     if is_filed(path):
         path.unlink()

@@ -2,8 +2,8 @@
 
 import argparse
 
-from conformance.commands.assign import answering, one_file
-from conformance.commands.declared import Commands
+from kipcheck.conformance.commands.assign import answering, one_file
+from kipcheck.conformance.commands.declared import Commands
 
 GIVEN = """\
 {"topics": {"t": 3},
@@ -40,6 +40,6 @@ exceptions, and those that `kipcheck assign --help` lists."""
 
 
 def _subscribe(options: argparse.Namespace) -> int:
-    from conformance import streaming
+    from kipcheck.conformance import streaming
 
     return answering(options, streaming.subscribed, streaming.subscribe_lines)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from conformance.commands.declared import NOT_STARTED, OK, USAGE, Commands, complain
+from kipcheck.conformance.commands.declared import NOT_STARTED, OK, USAGE, Commands, complain
 
 ABOUT = "be a testee: on stdin and stdout, or on a port of this machine, to be tested as tcp:127.0.0.1:PORT"
 
@@ -25,10 +25,10 @@ def _testee(options: argparse.Namespace) -> int:
     if options.schema:
         from importlib.resources import files
 
-        print((files("conformance.targets") / "testee.schema.json").read_text("utf-8"), end="")
+        print((files("kipcheck.conformance.targets") / "testee.schema.json").read_text("utf-8"), end="")
         return OK
-    from conformance.targets import listening
-    from conformance.targets.protocol import Unavailable
+    from kipcheck.conformance.targets import listening
+    from kipcheck.conformance.targets.protocol import Unavailable
 
     try:
         if options.listen is None:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say_json
+from kipcheck.conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, say_json
 
 ABOUT = "the distinct failures of a campaign or a run: new, known, fixed or flaky"
 EPILOG = """\
@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
 
 
 def _triage(options: argparse.Namespace) -> int:
-    from conformance.campaign.triage import Unread, lines, triage
+    from kipcheck.conformance.campaign.triage import Unread, lines, triage
 
     try:
         found = triage(options.folder, options.against)

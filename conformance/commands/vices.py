@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, positive, say_json
+from kipcheck.conformance.commands.declared import FAILED, OK, USAGE, Commands, complain, positive, say_json
 
 if TYPE_CHECKING:
-    from conformance.vices import Caught
+    from kipcheck.conformance.vices import Caught
 
 ABOUT = "hold every planted defect with the checks, and say which check caught which; exit 1 where one survives"
 
@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
 
 
 def _vices(options: argparse.Namespace) -> int:
-    from conformance import selection, vices
+    from kipcheck.conformance import selection, vices
 
     globs = options.check or ["*"]
     try:
@@ -47,7 +47,7 @@ def _vices(options: argparse.Namespace) -> int:
 
 def _lines(found: Iterable["Caught"]) -> Iterator[tuple["Caught", str]]:
     """As they come: the widest name is not known yet, so the widest of all is taken."""
-    from conformance.targets.miniatures import VICES
+    from kipcheck.conformance.targets.miniatures import VICES
 
     width = max(map(len, VICES))
     print(f"{'vice':<{width}}  {'cases':>5}  {'cpu s':>6}  {'steps':>5}  caught by")

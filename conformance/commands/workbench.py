@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.commands.declared import FAILED, OK, USAGE, Commands, complain
-from conformance.core.foreign import harmless, harmless_json
+from kipcheck.conformance.commands.declared import FAILED, OK, USAGE, Commands, complain
+from kipcheck.conformance.core.foreign import harmless, harmless_json
 
 if TYPE_CHECKING:
-    from conformance.wire import Layout
+    from kipcheck.conformance.wire import Layout
 
 
 def add(commands: Commands) -> None:
@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 def _bytes_epilog(name: str) -> str:
     if name == "explain":
         return "exit codes: 0 whole, 1 damaged (explained up to the damage), 2 unreadable"
-    from conformance.wire.workbench import classes_help
+    from kipcheck.conformance.wire.workbench import classes_help
 
     given, gives = ("value", "hex") if name == "encode" else ("hex", "value")
     return (
@@ -48,7 +48,7 @@ def _bytes_epilog(name: str) -> str:
 
 
 def _encode(options: argparse.Namespace) -> int:
-    from conformance.wire import workbench
+    from kipcheck.conformance.wire import workbench
 
     if options.batch:
         return _batch(options, workbench.encode_lines)
@@ -56,7 +56,7 @@ def _encode(options: argparse.Namespace) -> int:
 
 
 def _decode(options: argparse.Namespace) -> int:
-    from conformance.wire import workbench
+    from kipcheck.conformance.wire import workbench
 
     if options.batch:
         return _batch(options, workbench.decode_lines)
@@ -64,8 +64,8 @@ def _decode(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from conformance.wire import explain
-    from conformance.wire.workbench import Unreadable, unhex
+    from kipcheck.conformance.wire import explain
+    from kipcheck.conformance.wire.workbench import Unreadable, unhex
 
     try:
         found = explain.explain(_layout(options), unhex(_hex(options.input)))
@@ -76,8 +76,8 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _one(options: argparse.Namespace, work: Callable[[], str]) -> int:
-    from conformance.wire.errors import Refused
-    from conformance.wire.workbench import Unreadable
+    from kipcheck.conformance.wire.errors import Refused
+    from kipcheck.conformance.wire.workbench import Unreadable
 
     try:
         print(harmless_json(work()))
@@ -109,7 +109,7 @@ def _lines(results: Iterable[tuple[str, bool]]) -> int:
 
 
 def _layout(options: argparse.Namespace) -> "Layout":
-    from conformance.wire.workbench import Unreadable, named
+    from kipcheck.conformance.wire.workbench import Unreadable, named
 
     if options.message is None or options.version is None:
         raise Unreadable("bad-line", "--message and --version say what the bytes are")
@@ -117,7 +117,7 @@ def _layout(options: argparse.Namespace) -> "Layout":
 
 
 def _text(source: str) -> str:
-    from conformance.wire.workbench import Unreadable
+    from kipcheck.conformance.wire.workbench import Unreadable
 
     try:
         return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8", "surrogateescape")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from conformance.core.release import NEWEST, Release
+from kipcheck.conformance.core.release import NEWEST, Release
 
 
 class Standing(Enum):

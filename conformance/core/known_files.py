@@ -7,7 +7,7 @@ from datetime import date
 from itertools import combinations
 from typing import Any
 
-from conformance.core.known import Draw, Entry, Kind, Known, Span, overlap, places_in, releases_in
+from kipcheck.conformance.core.known import Draw, Entry, Kind, Known, Span, overlap, places_in, releases_in
 
 
 class Wrong(ValueError):

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TextIO, TypeAlias
 
-from conformance.core.foreign import harmless_json
+from kipcheck.conformance.core.foreign import harmless_json
 
 FORMAT = 2
 NAME = "ledger.jsonl"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
 
-from conformance.core.history import History
+from kipcheck.conformance.core.history import History
 
 Read = TypeVar("Read")
 

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.core.ledger import NAME as LEDGER_NAME
+from kipcheck.conformance.core.ledger import NAME as LEDGER_NAME
 
 LIST: Final = ".kipcheck"
 FORMAT: Final = 1

@@ -18,5 +18,5 @@ class Remedy:
 @cache
 def remedies() -> Mapping[str, Remedy]:
     """By the id of the requirement, in the order of the file."""
-    listed = tomllib.loads((files("conformance") / "remedies.toml").read_text("utf-8"))
+    listed = tomllib.loads((files("kipcheck.conformance") / "remedies.toml").read_text("utf-8"))
     return {id: Remedy(**each) for id, each in listed.items()}

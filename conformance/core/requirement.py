@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from conformance.core.verdict import Grade
+from kipcheck.conformance.core.verdict import Grade
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Requirement:
 @cache
 def requirements() -> Mapping[str, Requirement]:
     """All of them by id, in the order of the file."""
-    listed = tomllib.loads((files("conformance") / "requirements.toml").read_text("utf-8"))["requirement"]
+    listed = tomllib.loads((files("kipcheck.conformance") / "requirements.toml").read_text("utf-8"))["requirement"]
     return {
         each["id"]: Requirement(
             each["id"], each["kip"], each["clause"], each["edition"], each.get("releases", ""), each["role"],

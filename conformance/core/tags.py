@@ -33,7 +33,7 @@ class Vocabulary:
 
 @cache
 def vocabulary() -> Vocabulary:
-    listed: dict[str, Any] = tomllib.loads((files("conformance") / "tags.toml").read_text("utf-8"))
+    listed: dict[str, Any] = tomllib.loads((files("kipcheck.conformance") / "tags.toml").read_text("utf-8"))
     tags = {
         id: Tags(each["class"], tuple(each["effects"]), tuple(each["links"]))
         for id, each in listed["invariants"].items()

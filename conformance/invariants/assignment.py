@@ -2,12 +2,20 @@
 
 from collections.abc import Iterator
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Refused, Replied
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.registry import invariant
-from conformance.invariants.rounds import STICKIES, Round, every_round, giveable, is_assign, of_assignors, rounds
-from conformance.models.assignment import (
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Refused, Replied
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.rounds import (
+    STICKIES,
+    Round,
+    every_round,
+    giveable,
+    is_assign,
+    of_assignors,
+    rounds,
+)
+from kipcheck.conformance.models.assignment import (
     COOPERATIVE,
     RANGE,
     ROUNDROBIN,

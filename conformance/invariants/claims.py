@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from conformance.core.history import History, Unsupported
-from conformance.core.verdict import Violation
-from conformance.invariants.registry import invariant
+from kipcheck.conformance.core.history import History, Unsupported
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.registry import invariant
 
 
 @invariant("keeps-its-claims", "grp-30", role=None)

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformance.apis.consumer_group import BEAT, event_of
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Op, Refused, Replied
-from conformance.core.once import once
-from conformance.core.verdict import Violation
-from conformance.invariants.registry import invariant
-from conformance.models.assignment import Partition, named
-from conformance.models.consumer_group import (
+from kipcheck.conformance.apis.consumer_group import BEAT, event_of
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.assignment import Partition, named
+from kipcheck.conformance.models.consumer_group import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
     INVALID_REQUEST,

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from conformance.core.case import Role
-from conformance.core.history import History
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.registry import invariant
-from conformance.invariants.rounds import Round, is_balanced, of_assignors, rounds
-from conformance.models.assignment import COOPERATIVE, Member, Partition, listed, named
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.rounds import Round, is_balanced, of_assignors, rounds
+from kipcheck.conformance.models.assignment import COOPERATIVE, Member, Partition, listed, named
 
 ROUNDS = 3
 """So many further rounds of an unchanged group are enough (Kafka's own takes two)."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Op, Refused, Replied
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.registry import invariant
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.registry import invariant
 
 INVALID, FAILED = "INVALID_REQUEST", "FEATURE_UPDATE_FAILED"
 Range: TypeAlias = tuple[int, int] | None

@@ -6,14 +6,14 @@ Each rule looks at what was answered, never at what a model would have done.
 
 from collections.abc import Iterator, Mapping
 
-from conformance.core.case import Role
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.invariants.group_reading import Given, Reading, Told, Where, reading
-from conformance.invariants.group_requests import at, breach, metadata_of
-from conformance.invariants.registry import invariant
-from conformance.models.group.rules import INSTANCE_SINCE
-from conformance.models.group.words import EMPTY, Blob, Commit, Error, Heartbeat, Join, Sync
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.group_reading import Given, Reading, Told, Where, reading
+from kipcheck.conformance.invariants.group_requests import at, breach, metadata_of
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
+from kipcheck.conformance.models.group.words import EMPTY, Blob, Commit, Error, Heartbeat, Join, Sync
 
 # Generations
 

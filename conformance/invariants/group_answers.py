@@ -9,20 +9,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from conformance.apis.group_trace import Trace, trace
-from conformance.core.case import Role
-from conformance.core.edition import KIP_429, edition
-from conformance.core.history import History
-from conformance.core.once import once
-from conformance.core.verdict import Violation
-from conformance.invariants.group_requests import at, breach
-from conformance.invariants.registry import invariant
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.draft import DraftCoordinator
-from conformance.models.group.rules import Rules
-from conformance.models.group.service import Service
-from conformance.models.group.state import Member, State
-from conformance.models.group.words import (
+from kipcheck.conformance.apis.group_trace import Trace, trace
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import KIP_429, edition
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.group_requests import at, breach
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import Service
+from kipcheck.conformance.models.group.state import Member, State
+from kipcheck.conformance.models.group.words import (
     Commit,
     Delete,
     Describe,

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.edition import KIP_429, edition
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.invariants.group_reading import Reading, Told, reading
-from conformance.invariants.group_requests import at, breach
-from conformance.invariants.registry import invariant
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import KIP_429, edition
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.group_reading import Reading, Told, reading
+from kipcheck.conformance.invariants.group_requests import at, breach
+from kipcheck.conformance.invariants.registry import invariant
 
 UNTOLD = -1
 """Of a member that tells no version: below all."""

@@ -6,15 +6,15 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from conformance.apis.group_trace import Asked, Moment, Trace, trace
-from conformance.core.edition import edition
-from conformance.core.history import History
-from conformance.core.once import once
-from conformance.invariants.group_requests import REFUSED, error_of, granted, instances, named, passes_time
-from conformance.models.group.editions import coordinator
-from conformance.models.group.rules import Rules
-from conformance.models.group.service import By, FailWrite
-from conformance.models.group.words import (
+from kipcheck.conformance.apis.group_trace import Asked, Moment, Trace, trace
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import once
+from kipcheck.conformance.invariants.group_requests import REFUSED, error_of, granted, instances, named, passes_time
+from kipcheck.conformance.models.group.editions import coordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import By, FailWrite
+from kipcheck.conformance.models.group.words import (
     Delete,
     Error,
     Heartbeat,

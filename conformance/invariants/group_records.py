@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from conformance.apis.group_trace import Asked, Moment
-from conformance.core.case import Role
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.invariants.group_reading import Reading, reading
-from conformance.invariants.group_requests import at, breach, error_of
-from conformance.invariants.registry import invariant
-from conformance.models.group.service import By, FailWrite
-from conformance.models.group.words import (
+from kipcheck.conformance.apis.group_trace import Asked, Moment
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.group_reading import Reading, reading
+from kipcheck.conformance.invariants.group_requests import at, breach, error_of
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.group.service import By, FailWrite
+from kipcheck.conformance.models.group.words import (
     Commit,
     Describe,
     Described,

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from conformance.apis.group_trace import Asked, Moment
-from conformance.core.verdict import Violation
-from conformance.models.group.service import Elapse
-from conformance.models.group.words import (
+from kipcheck.conformance.apis.group_trace import Asked, Moment
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.models.group.service import Elapse
+from kipcheck.conformance.models.group.words import (
     EMPTY,
     Blob,
     Commit,

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from conformance.apis.group_trace import Asked
-from conformance.core.case import Role
-from conformance.core.history import History, Refused, Replied, Unsupported
-from conformance.core.verdict import Violation
-from conformance.invariants.group_reading import INITIAL_DELAY_MS, Reading, Told, Where, reading
-from conformance.invariants.group_requests import at, breach, error_of, granted, instances, named
-from conformance.invariants.registry import invariant
-from conformance.models.group.words import (
+from kipcheck.conformance.apis.group_trace import Asked
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History, Refused, Replied, Unsupported
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.group_reading import INITIAL_DELAY_MS, Reading, Told, Where, reading
+from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, instances, named
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.group.words import (
     Beat,
     Commit,
     Committed,

@@ -5,16 +5,16 @@ As released (ConsumerCoordinator) and as KIP-429's draft has it. Each rule looks
 
 from collections.abc import Callable, Iterable, Iterator
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Refused
-from conformance.core.verdict import Violation
-from conformance.invariants.member_reading import Moment, moments
-from conformance.invariants.member_view import Round, is_incompatible, protocol_of
-from conformance.invariants.registry import invariant
-from conformance.models.assignment import Partition, listed
-from conformance.models.group.words import Join
-from conformance.models.member.client import Open
-from conformance.models.member.words import (
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Refused
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.member_reading import Moment, moments
+from kipcheck.conformance.invariants.member_view import Round, is_incompatible, protocol_of
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.assignment import Partition, listed
+from kipcheck.conformance.models.group.words import Join
+from kipcheck.conformance.models.member.client import Open
+from kipcheck.conformance.models.member.words import (
     Close,
     CommitEnded,
     Given,
@@ -27,7 +27,7 @@ from conformance.models.member.words import (
     Seen,
     Unsubscribe,
 )
-from conformance.models.membership import COOPERATIVE, EAGER, Subscription
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Subscription
 
 CALLBACKS = (Revoked, Lost, Given)
 

@@ -5,11 +5,11 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.apis.member import action_of, event_of, rules_of
-from conformance.core.edition import edition
-from conformance.core.history import History, Op, Refused, Replied
-from conformance.core.once import once
-from conformance.invariants.member_view import (
+from kipcheck.conformance.apis.member import action_of, event_of, rules_of
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.once import once
+from kipcheck.conformance.invariants.member_view import (
     LATEST_MS,
     NOBODY,
     Owned,
@@ -20,7 +20,7 @@ from conformance.invariants.member_view import (
     is_cooperative,
     is_incompatible,
 )
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.words import (
     Beat,
     Blob,
     Commit,
@@ -32,9 +32,9 @@ from conformance.models.group.words import (
     Sync,
     Synced,
 )
-from conformance.models.member.client import POLL_MS, SESSION_MS, Elapse, Event, Open, Told
-from conformance.models.member.rules import Rules
-from conformance.models.member.words import (
+from kipcheck.conformance.models.member.client import POLL_MS, SESSION_MS, Elapse, Event, Open, Told
+from kipcheck.conformance.models.member.rules import Rules
+from kipcheck.conformance.models.member.words import (
     ILLEGAL_STATE,
     Close,
     CommitEnded,
@@ -52,7 +52,7 @@ from conformance.models.member.words import (
     Subscribe,
     Unsubscribe,
 )
-from conformance.models.membership import Assigned
+from kipcheck.conformance.models.membership import Assigned
 
 CONSUMER: Final = "consumer"
 SEARCHED: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})

@@ -4,15 +4,15 @@ owns, when it joins, syncs, beats and leaves, what errors do to it, and what it 
 
 from collections.abc import Iterator
 
-from conformance.core.case import Role
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.invariants.member import breach, every, joins, on
-from conformance.invariants.member_reading import Moment, moments
-from conformance.invariants.member_view import NOBODY, Round, Who
-from conformance.invariants.registry import invariant
-from conformance.models.assignment import listed
-from conformance.models.group.words import (
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.member import breach, every, joins, on
+from kipcheck.conformance.invariants.member_reading import Moment, moments
+from kipcheck.conformance.invariants.member_view import NOBODY, Round, Who
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.assignment import listed
+from kipcheck.conformance.models.group.words import (
     EMPTY,
     NO_GENERATION,
     Commit,
@@ -23,8 +23,8 @@ from conformance.models.group.words import (
     Leave,
     Sync,
 )
-from conformance.models.member.client import HEARTBEAT_MS, INCREMENTAL, POLL_MS, SESSION_MS, Elapse, Told
-from conformance.models.member.words import (
+from kipcheck.conformance.models.member.client import HEARTBEAT_MS, INCREMENTAL, POLL_MS, SESSION_MS, Elapse, Told
+from kipcheck.conformance.models.member.words import (
     COMMIT_FAILED,
     ILLEGAL_STATE,
     REBALANCING,
@@ -37,7 +37,7 @@ from conformance.models.member.words import (
     Raised,
     Unsubscribe,
 )
-from conformance.models.membership import Subscription
+from kipcheck.conformance.models.membership import Subscription
 
 TOLD_BY = "member-told"
 RETRIED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
-from conformance.models.assignment import Partition
-from conformance.models.group.words import NO_GENERATION, Blob, Joined
-from conformance.models.member.client import BACKOFF_MS, OFFERED, Open
-from conformance.models.member.rules import Rules
-from conformance.models.member.words import Request
-from conformance.models.membership import COOPERATIVE, EAGER, Assigned
+from kipcheck.conformance.models.assignment import Partition
+from kipcheck.conformance.models.group.words import NO_GENERATION, Blob, Joined
+from kipcheck.conformance.models.member.client import BACKOFF_MS, OFFERED, Open
+from kipcheck.conformance.models.member.rules import Rules
+from kipcheck.conformance.models.member.words import Request
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned
 
 SOONEST_MS: Final = BACKOFF_MS * 8 // 10
 LATEST_MS: Final = BACKOFF_MS * 12 // 10

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Observation, Refused, Replied
-from conformance.core.verdict import Violation
-from conformance.invariants.readings import brief, difference, layout_of
-from conformance.invariants.registry import invariant
-from conformance.invariants.wire import answered, canonical, is_encode, rewritten, well_written
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Observation, Refused, Replied
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.readings import brief, difference, layout_of
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.wire import answered, canonical, is_encode, rewritten, well_written
 
 
 @invariant("wire/same-answer", "grp-05", role=Role.CODEC)

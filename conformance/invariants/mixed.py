@@ -7,15 +7,15 @@ The text gives the error of an assignment neither a place nor a value: it is rea
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.apis.assignment import errors
-from conformance.core.case import Role
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.invariants.registry import invariant
-from conformance.invariants.rounds import Round, of_assignors, rounds
-from conformance.models.assignment import Member, Partition, listed, named
-from conformance.models.membership import V0
-from conformance.models.mixed_group import DRAFT
+from kipcheck.conformance.apis.assignment import errors
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.rounds import Round, of_assignors, rounds
+from kipcheck.conformance.models.assignment import Member, Partition, listed, named
+from kipcheck.conformance.models.membership import V0
+from kipcheck.conformance.models.mixed_group import DRAFT
 
 is_drafted = of_assignors(DRAFT)
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Refused as Refusal, Replied
-from conformance.core.verdict import Violation
-from conformance.invariants.readings import brief, difference
-from conformance.invariants.registry import ByMessage, invariant
-from conformance.invariants.wire import answered
-from conformance.wire import Layout, layout
-from conformance.wire.errors import Refused
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.readings import brief, difference
+from kipcheck.conformance.invariants.registry import ByMessage, invariant
+from kipcheck.conformance.invariants.wire import answered
+from kipcheck.conformance.wire import Layout, layout
+from kipcheck.conformance.wire.errors import Refused
 
 NODES: ByMessage = {
     ("apache", "BrokerIdZNode"): ("584-01",),

@@ -7,15 +7,15 @@ state to, and the searches that go through what was seen of a group and say who 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from conformance.apis.bounce import Moment, moments
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.registry import invariant
-from conformance.models.assignment import Partition, listed
-from conformance.models.happenings import Assigned, Ended, Formed, Gave, PutOut, Rests, Took
-from conformance.models.membership import V0
-from conformance.models.operations import TOPICS
+from kipcheck.conformance.apis.bounce import Moment, moments
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.assignment import Partition, listed
+from kipcheck.conformance.models.happenings import Assigned, Ended, Formed, Gave, PutOut, Rests, Took
+from kipcheck.conformance.models.membership import V0
+from kipcheck.conformance.models.operations import TOPICS
 
 # The sums
 

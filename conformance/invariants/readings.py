@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from conformance.core.edition import edition
-from conformance.wire import Layout
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Slot, spec
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Slot, spec
 
 TAGS = "_unknownTaggedFields"
 
@@ -57,7 +57,9 @@ def read(layout: Layout, data: bytes) -> Reading:
 
 
 def _read(layout: Layout, data: bytes, lenient: bool) -> tuple[Any, Refused | None]:
-    from conformance.wire import constructs  # brings construct, which nobody needs who only looks up an invariant
+    from kipcheck.conformance.wire import (
+        constructs,  # brings construct, which nobody needs who only looks up an invariant
+    )
 
     fast, fast_refused = _attempt(lambda: layout.decode(data, lenient=lenient))
     if fast_refused is not None and fast_refused.offset is not None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TypeAlias
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History
-from conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
 
 Search: TypeAlias = Callable[[History], Iterator[Violation]]
 Concerns: TypeAlias = Callable[[Case, Step], bool]
@@ -73,5 +73,5 @@ MODULES = (
 
 def all_invariants(role: Role) -> tuple[Invariant, ...]:
     for name in MODULES:
-        import_module(f"conformance.invariants.{name}")
+        import_module(f"kipcheck.conformance.invariants.{name}")
     return tuple(i for i in INVARIANTS.values() if i.role in (role, None))

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from conformance.apis.assignment import Share, group_of, shares
-from conformance.core.case import Case, Step
-from conformance.core.history import History, Op, Refused, Replied
-from conformance.invariants.registry import Concerns
-from conformance.models.assignment import COOPERATIVE, STICKY, Group, Member, Partition
+from kipcheck.conformance.apis.assignment import Share, group_of, shares
+from kipcheck.conformance.core.case import Case, Step
+from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.invariants.registry import Concerns
+from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Group, Member, Partition
 
 STICKIES = (STICKY, COOPERATIVE)
 

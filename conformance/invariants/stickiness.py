@@ -6,14 +6,14 @@ partition near than where it was.
 
 from collections.abc import Iterator, Mapping
 
-from conformance.apis.assignment import read_user_data, user_data_version
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Op, Replied
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.registry import invariant
-from conformance.invariants.rounds import STICKIES, Round, is_balanced, of_assignors, rounds
-from conformance.models.assignment import COOPERATIVE, STICKY, Member, Partition, listed, named
-from conformance.models.sticky import agreed
+from kipcheck.conformance.apis.assignment import read_user_data, user_data_version
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.rounds import STICKIES, Round, is_balanced, of_assignors, rounds
+from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Member, Partition, listed, named
+from kipcheck.conformance.models.sticky import agreed
 
 
 def is_sticky(case: Case, step: Step) -> bool:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from conformance.apis.streams_blobs import read_assignment
-from conformance.core.history import History
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.streams_reading import (
+from kipcheck.conformance.apis.streams_blobs import read_assignment
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.streams_reading import (
     FIRST_PROBED,
     Given,
     Life,
@@ -17,8 +17,8 @@ from conformance.invariants.streams_reading import (
     promised,
     story,
 )
-from conformance.models.streams.tasks import Work, work
-from conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.tasks import Work, work
+from kipcheck.conformance.models.streams.words import (
     ASSIGNMENT_ERROR,
     SHUTDOWN_REQUESTED,
     AssignmentInfo,

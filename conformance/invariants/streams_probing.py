@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.invariants.streams_reading import (
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.streams_reading import (
     FIRST_PROBED,
     NOTHING,
     Heard,
@@ -18,11 +18,11 @@ from conformance.invariants.streams_reading import (
     story,
     stretches,
 )
-from conformance.invariants.streams_versions import begins_in, has_cause, is_held_back
-from conformance.models.operations import Settle
-from conformance.models.streams.happenings import Present
-from conformance.models.streams.operations import Start
-from conformance.models.streams.words import AssignmentInfo
+from kipcheck.conformance.invariants.streams_versions import begins_in, has_cause, is_held_back
+from kipcheck.conformance.models.operations import Settle
+from kipcheck.conformance.models.streams.happenings import Present
+from kipcheck.conformance.models.streams.operations import Start
+from kipcheck.conformance.models.streams.words import AssignmentInfo
 
 GENERATIONS = 3
 """So many for each thing that befell the group are enough until it rests: to meet, to ask for another version or to

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, NamedTuple
 
-from conformance.apis.streams import Moment, event_of, moments
-from conformance.apis.streams_blobs import latest, read_assignment, read_subscription
-from conformance.core.case import Case, Role, Step
-from conformance.core.edition import EDITIONS
-from conformance.core.history import History
-from conformance.core.once import once
-from conformance.core.release import Release, releases
-from conformance.core.requirement import requirements
-from conformance.core.verdict import Grade
-from conformance.invariants.registry import Search, invariant
-from conformance.models.happenings import Ended, Restless
-from conformance.models.streams.happenings import Applied, Began, Died, Formed, Refused, Rests, Sent, Told
-from conformance.models.streams.operations import Deploy, Event, Start
-from conformance.models.streams.words import ENDLESS, FUTURE, AssignmentInfo, Blob, Fatal, SubscriptionInfo
+from kipcheck.conformance.apis.streams import Moment, event_of, moments
+from kipcheck.conformance.apis.streams_blobs import latest, read_assignment, read_subscription
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.invariants.registry import Search, invariant
+from kipcheck.conformance.models.happenings import Ended, Restless
+from kipcheck.conformance.models.streams.happenings import Applied, Began, Died, Formed, Refused, Rests, Sent, Told
+from kipcheck.conformance.models.streams.operations import Deploy, Event, Start
+from kipcheck.conformance.models.streams.words import ENDLESS, FUTURE, AssignmentInfo, Blob, Fatal, SubscriptionInfo
 
 FIRST_PROBED: Final = 3
 """The metadata version from which on it can be asked for another (268-48)."""

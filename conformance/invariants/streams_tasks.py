@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
-from conformance.core.history import History
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.streams_leaders import deployed, is_whole, listed
-from conformance.invariants.streams_reading import (
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.streams_leaders import deployed, is_whole, listed
+from kipcheck.conformance.invariants.streams_reading import (
     FIRST_PROBED,
     Given,
     Life,
@@ -20,12 +20,12 @@ from conformance.invariants.streams_reading import (
     story,
     stretches,
 )
-from conformance.models.assignment import Partition, listed as listed_partitions
-from conformance.models.happenings import Ended, Gave, PutOut, Took
-from conformance.models.membership import Partitions
-from conformance.models.streams.happenings import Died
-from conformance.models.streams.tasks import Work
-from conformance.models.streams.words import AssignmentInfo, TaskId, by_topic
+from kipcheck.conformance.models.assignment import Partition, listed as listed_partitions
+from kipcheck.conformance.models.happenings import Ended, Gave, PutOut, Took
+from kipcheck.conformance.models.membership import Partitions
+from kipcheck.conformance.models.streams.happenings import Died
+from kipcheck.conformance.models.streams.tasks import Work
+from kipcheck.conformance.models.streams.words import AssignmentInfo, TaskId, by_topic
 
 FOR_ALL = "0.10.0.0-2.5.1"
 """Releases whose leaders give standbys of tasks without state too."""

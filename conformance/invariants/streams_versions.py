@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from conformance.core.history import History
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.streams_reading import (
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.streams_reading import (
     FIRST_PROBED,
     Life,
     heard,
@@ -12,10 +12,10 @@ from conformance.invariants.streams_reading import (
     promised,
     story,
 )
-from conformance.models.membership import COOPERATIVE
-from conformance.models.streams.happenings import Began, Refused
-from conformance.models.streams.rules import LINES, Rules
-from conformance.models.streams.words import FUTURE, AssignmentInfo, Misconfigured
+from kipcheck.conformance.models.membership import COOPERATIVE
+from kipcheck.conformance.models.streams.happenings import Began, Refused
+from kipcheck.conformance.models.streams.rules import LINES, Rules
+from kipcheck.conformance.models.streams.words import FUTURE, AssignmentInfo, Misconfigured
 
 BEFORE_PROBING = LINES[: LINES.index("2.0")]
 """Values of ``upgrade.from`` that lower the version."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from conformance.core.history import Died, History
-from conformance.core.verdict import Violation
-from conformance.invariants.registry import invariant
+from kipcheck.conformance.core.history import Died, History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.registry import invariant
 
 WORDS = 400
 """So much of the end of stderr is told."""

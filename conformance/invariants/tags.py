@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Op, Refused as Refusal, Replied
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.readings import TAGS, Reading, difference, read, tags_in, without_tags
-from conformance.invariants.registry import Concerns, invariant
-from conformance.invariants.wire import answered, is_answer_in_v0, misread, reading, refused, well_read
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.readings import TAGS, Reading, difference, read, tags_in, without_tags
+from kipcheck.conformance.invariants.registry import Concerns, invariant
+from kipcheck.conformance.invariants.wire import answered, is_answer_in_v0, misread, reading, refused, well_read
 
 
 def is_tagged(verb: str) -> Concerns:

@@ -3,15 +3,15 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from conformance.apis.bounce import Moment, event_of
-from conformance.core.case import Role
-from conformance.core.edition import KIP_429
-from conformance.core.history import History
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.ownership import Books, every_step, is_mixed, told
-from conformance.invariants.registry import invariant
-from conformance.models.assignment import Partition, listed
-from conformance.models.happenings import (
+from kipcheck.conformance.apis.bounce import Moment, event_of
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import KIP_429
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.ownership import Books, every_step, is_mixed, told
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.assignment import Partition, listed
+from kipcheck.conformance.models.happenings import (
     Assigned,
     Counted,
     Ended,
@@ -23,8 +23,8 @@ from conformance.models.happenings import (
     Rests,
     SteppedDown,
 )
-from conformance.models.membership import V0
-from conformance.models.operations import KINDS, Crash, Event, Revive, Roll, Stop
+from kipcheck.conformance.models.membership import V0
+from kipcheck.conformance.models.operations import KINDS, Crash, Event, Revive, Roll, Stop
 
 GENERATIONS = 3
 """So many for each thing that befell the group are enough until it rests: one to notice, one to hand over, one to take

@@ -5,12 +5,12 @@ from functools import lru_cache
 from json import dumps, loads
 from typing import Any
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Refused as Refusal, Replied
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.readings import brief, difference, layout_of, tags_in
-from conformance.invariants.registry import invariant
-from conformance.invariants.wire import (
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.readings import brief, difference, layout_of, tags_in
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.wire import (
     answered,
     canonical,
     is_answer_in_v0,
@@ -20,8 +20,8 @@ from conformance.invariants.wire import (
     rewritten,
     well_written,
 )
-from conformance.wire import Layout
-from conformance.wire.errors import Refused
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
 
 
 def layout_at(case: Case, step: Step) -> Layout:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Op, Refused as Refusal, Replied
-from conformance.core.verdict import Grade, Violation
-from conformance.invariants.readings import (
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
+from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.invariants.readings import (
     Disagreement,
     Reading,
     brief,
@@ -20,9 +20,9 @@ from conformance.invariants.readings import (
     without_foreign_fields,
     without_tags,
 )
-from conformance.invariants.registry import ByMessage, invariant
-from conformance.wire import Layout
-from conformance.wire.errors import Refused
+from kipcheck.conformance.invariants.registry import ByMessage, invariant
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
 
 BOUND = frozenset({"truncated", "length", "varint"})
 """The classes of damage that no reader may take for data; of the others Kafka's own readers pass over some."""

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
-from conformance.apis.streams import event_of, shorthand
-from conformance.apis.streams_told import words
-from conformance.core.case import Case
-from conformance.matrix.cells import BREAKS, Told, verdict_of
-from conformance.matrix.fleets import Made, Mixed, foretold, released
-from conformance.matrix.play import judged, played
-from conformance.models.streams.operations import Start
-from conformance.models.streams.words import FUTURE
-from conformance.targets.java_streams import open_jars
+from kipcheck.conformance.apis.streams import event_of, shorthand
+from kipcheck.conformance.apis.streams_told import words
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.matrix.cells import BREAKS, Told, verdict_of
+from kipcheck.conformance.matrix.fleets import Made, Mixed, foretold, released
+from kipcheck.conformance.matrix.play import judged, played
+from kipcheck.conformance.models.streams.operations import Start
+from kipcheck.conformance.models.streams.words import FUTURE
+from kipcheck.conformance.targets.java_streams import open_jars
 
 
 def again(path: Path) -> tuple[str, bool]:

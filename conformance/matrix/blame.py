@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from conformance.core.release import Release, releases
-from conformance.invariants.streams_reading import Fell, Life, Round, binds, story
-from conformance.matrix.lines import line_of
-from conformance.matrix.play import Judged
-from conformance.matrix.scenarios import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, TWO_BOUNCE
-from conformance.models.streams.rules import EAGER_LINES, FIXED
-from conformance.models.streams.words import FUTURE
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.invariants.streams_reading import Fell, Life, Round, binds, story
+from kipcheck.conformance.matrix.lines import line_of
+from kipcheck.conformance.matrix.play import Judged
+from kipcheck.conformance.matrix.scenarios import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, TWO_BOUNCE
+from kipcheck.conformance.models.streams.rules import EAGER_LINES, FIXED
+from kipcheck.conformance.models.streams.words import FUTURE
 
 WHOLE: Final = {
     JOIN: "268-22", BOUNCE: "268-22", TWO_BOUNCE: "268-13", OFFLINE: "268-23", DOWNGRADE: "268-26", FAILURE: "268-26",

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from itertools import product, starmap
 from typing import Any, Final, NamedTuple, final
 
-from conformance.core.verdict import Grade
-from conformance.matrix import telling
-from conformance.matrix.blame import Blame, blame, refusal
-from conformance.matrix.fleets import Made, Mixed
-from conformance.matrix.lines import THE_FUTURE, Version, behaviours, in_table, lines
-from conformance.matrix.marks import marked
-from conformance.matrix.play import Judged, judged, played
-from conformance.matrix.scenarios import FAILURE, JOIN, Pair, possible, scripts
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.matrix import telling
+from kipcheck.conformance.matrix.blame import Blame, blame, refusal
+from kipcheck.conformance.matrix.fleets import Made, Mixed
+from kipcheck.conformance.matrix.lines import THE_FUTURE, Version, behaviours, in_table, lines
+from kipcheck.conformance.matrix.marks import marked
+from kipcheck.conformance.matrix.play import Judged, judged, played
+from kipcheck.conformance.matrix.scenarios import FAILURE, JOIN, Pair, possible, scripts
 
 OK, BREAKS, REFUSED = "ok", "breaks", "refused"
 WORST: Final = {OK: 0, REFUSED: 1, BREAKS: 2}

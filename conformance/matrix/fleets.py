@@ -4,14 +4,14 @@ from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
 from typing import Final, TypeAlias
 
-from conformance.apis.streams_blobs import InBytes
-from conformance.core.edition import APACHE, edition
-from conformance.models.cluster import Cluster, Life
-from conformance.models.cluster_parts import Move, Node
-from conformance.models.streams.binaries import binary
-from conformance.models.streams.fleet import Fleet
-from conformance.models.streams.operations import Deploy
-from conformance.models.streams.words import FUTURE, Binary, Settings
+from kipcheck.conformance.apis.streams_blobs import InBytes
+from kipcheck.conformance.core.edition import APACHE, edition
+from kipcheck.conformance.models.cluster import Cluster, Life
+from kipcheck.conformance.models.cluster_parts import Move, Node
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.fleet import Fleet
+from kipcheck.conformance.models.streams.operations import Deploy
+from kipcheck.conformance.models.streams.words import FUTURE, Binary, Settings
 
 Made: TypeAlias = Callable[[Settings], Binary]
 """What stands behind a member."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final, final
 
-from conformance.core.known_files import Wrong, no_link, no_reason
-from conformance.core.release import Release, releases
-from conformance.matrix.cells import WORST, Cell
-from conformance.matrix.lines import Version
-from conformance.matrix.scenarios import SCENARIOS
-from conformance.models.streams.words import FUTURE
+from kipcheck.conformance.core.known_files import Wrong, no_link, no_reason
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.matrix.cells import WORST, Cell
+from kipcheck.conformance.matrix.lines import Version
+from kipcheck.conformance.matrix.scenarios import SCENARIOS
+from kipcheck.conformance.models.streams.words import FUTURE
 
 NAME: Final = "known.toml"
 KEYS: Final = ("scenario", "from", "to", "verdict", "reason", "link")
@@ -54,7 +54,7 @@ def _among(version: Version, span: str) -> bool:
 
 def listed() -> tuple[Deviation, ...]:
     """Those that come with kipcheck."""
-    return parse((files("conformance.matrix") / NAME).read_text("utf-8"), NAME)
+    return parse((files("kipcheck.conformance.matrix") / NAME).read_text("utf-8"), NAME)
 
 
 def parse(text: str, path: str) -> tuple[Deviation, ...]:

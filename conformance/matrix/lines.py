@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from conformance.core.release import Release
-from conformance.models.streams.words import FUTURE
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.streams.words import FUTURE
 
 NEWEST: Final = (
     "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1",

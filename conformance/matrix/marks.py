@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from conformance.core.history import History, Op, Replied
-from conformance.matrix.play import Broken, Judged
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.matrix.play import Broken, Judged
 
 Plain = dict[str, Any]
 USED: Final = ("version",)

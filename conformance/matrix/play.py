@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final
 
-from conformance.apis.streams import Plain, step_of, told
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import History, Op, Replied
-from conformance.core.machine import Driven, Transition
-from conformance.core.verdict import Violation
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.matrix.scenarios import Script
-from conformance.models.happenings import Restless
-from conformance.models.operations import Move, Settle
-from conformance.models.streams.happenings import Died, Formed, Happening, Refused, Rests
-from conformance.models.streams.operations import Deploy, Event
+from kipcheck.conformance.apis.streams import Plain, step_of, told
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.machine import Driven, Transition
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.matrix.scenarios import Script
+from kipcheck.conformance.models.happenings import Restless
+from kipcheck.conformance.models.operations import Move, Settle
+from kipcheck.conformance.models.streams.happenings import Died, Formed, Happening, Refused, Rests
+from kipcheck.conformance.models.streams.operations import Deploy, Event
 
 EDITION: Final = "apache"
 """Scripts name exact releases: it matters to members of the future only."""

@@ -10,10 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from conformance.matrix.cells import Cell, verdict
-from conformance.matrix.fleets import foretold
-from conformance.matrix.lines import Version, named
-from conformance.matrix.scenarios import SCENARIOS
+from kipcheck.conformance.matrix.cells import Cell, verdict
+from kipcheck.conformance.matrix.fleets import foretold
+from kipcheck.conformance.matrix.lines import Version, named
+from kipcheck.conformance.matrix.scenarios import SCENARIOS
 
 NAME: Final = "predictions.json"
 FORESEEN, FITTED, OBSERVED = "foreseen", "fitted", "observed"
@@ -48,7 +48,7 @@ class Predictions:
 
 
 def committed() -> Predictions:
-    return Predictions(json.loads((files("conformance.matrix") / NAME).read_text("utf-8"))["cells"])
+    return Predictions(json.loads((files("kipcheck.conformance.matrix") / NAME).read_text("utf-8"))["cells"])
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from conformance.apis.streams_blobs import latest
-from conformance.core.foreign import harmless_json
-from conformance.core.output_folder import OutputFolder
-from conformance.core.requirement import requirements
-from conformance.matrix.cells import Cell, Outcome
-from conformance.matrix.known import Deviation
-from conformance.matrix.lines import Version, in_table, needs_fix, starred
-from conformance.matrix.predictions import FITTED, FORESEEN, OBSERVED, Prediction
-from conformance.matrix.scenarios import ABOUT, SCENARIOS
-from reports.matrix import HISTORIES, NAME
+from kipcheck.conformance.apis.streams_blobs import latest
+from kipcheck.conformance.core.foreign import harmless_json
+from kipcheck.conformance.core.output_folder import OutputFolder
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.matrix.cells import Cell, Outcome
+from kipcheck.conformance.matrix.known import Deviation
+from kipcheck.conformance.matrix.lines import Version, in_table, needs_fix, starred
+from kipcheck.conformance.matrix.predictions import FITTED, FORESEEN, OBSERVED, Prediction
+from kipcheck.conformance.matrix.scenarios import ABOUT, SCENARIOS
+from kipcheck.reports.matrix import HISTORIES, NAME
 
 Plain = dict[str, Any]
 

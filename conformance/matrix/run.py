@@ -13,15 +13,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from conformance import artifacts
-from conformance.artifacts import Unavailable
-from conformance.matrix.cells import Cell, Outcome, outcome
-from conformance.matrix.fleets import released
-from conformance.matrix.predictions import Told, predicted
-from conformance.models.streams.words import FUTURE
-from conformance.pool import Result, pool
-from conformance.targets import java
-from conformance.targets.java_streams import Unanswerable, open_jars
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.artifacts import Unavailable
+from kipcheck.conformance.matrix.cells import Cell, Outcome, outcome
+from kipcheck.conformance.matrix.fleets import released
+from kipcheck.conformance.matrix.predictions import Told, predicted
+from kipcheck.conformance.models.streams.words import FUTURE
+from kipcheck.conformance.pool import Result, pool
+from kipcheck.conformance.targets import java
+from kipcheck.conformance.targets.java_streams import Unanswerable, open_jars
 
 WORKERS: Final = 2
 WAIT_SECONDS: Final = 0.5
@@ -83,7 +83,9 @@ def ours() -> str:
     """Of all that decides what comes of a cell besides the jars: our own sources, and the Java program's."""
     told = hashlib.sha256()
     for package in ("core", "models", "apis", "invariants", "matrix", "targets", "wire"):
-        root = Path(str(files("conformance") / package))
+        root = Path(str(files("kipcheck.conformance") / package))
+        if not (root / "__init__.py").is_file():  # it counted as empty, and cells of other sources were taken for ours
+            raise FileNotFoundError(f"{root} is no package: the cache of the matrix cannot be named")
         for path in sorted(root.rglob("*.*")):
             if path.suffix in (".py", ".java", ".json", ".toml") and path.is_file():
                 told.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())

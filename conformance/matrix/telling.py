@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from conformance.apis.streams import event_of, shorthand
-from conformance.apis.streams_blobs import ASSIGNMENT, SUBSCRIPTION, latest, read_assignment, read_subscription
-from conformance.apis.streams_told import words
-from conformance.core.edition import APACHE
-from conformance.core.plain import kind_of
-from conformance.matrix.play import Judged
-from conformance.models.streams.happenings import Applied, Began, Died, Formed, Happening, Refused, Rests, Sent
-from conformance.models.streams.operations import Start
-from conformance.models.streams.words import Blob, Fatal
-from conformance.wire.explain import Row, explain
-from conformance.wire.schema import spec
+from kipcheck.conformance.apis.streams import event_of, shorthand
+from kipcheck.conformance.apis.streams_blobs import ASSIGNMENT, SUBSCRIPTION, latest, read_assignment, read_subscription
+from kipcheck.conformance.apis.streams_told import words
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.plain import kind_of
+from kipcheck.conformance.matrix.play import Judged
+from kipcheck.conformance.models.streams.happenings import Applied, Began, Died, Formed, Happening, Refused, Rests, Sent
+from kipcheck.conformance.models.streams.operations import Start
+from kipcheck.conformance.models.streams.words import Blob, Fatal
+from kipcheck.conformance.wire.explain import Row, explain
+from kipcheck.conformance.wire.schema import spec
 
 Plain = dict[str, Any]
 KINDS: Final = {SUBSCRIPTION: "subscription", ASSIGNMENT: "assignment"}

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from conformance.matrix.cells import Cell
-from conformance.matrix.known import Deviation
-from conformance.matrix.predictions import Prediction, committed
-from conformance.matrix.results import Found
-from conformance.matrix.run import WORKERS, Kept, Tick, jars, play, predict
+from kipcheck.conformance.matrix.cells import Cell
+from kipcheck.conformance.matrix.known import Deviation
+from kipcheck.conformance.matrix.predictions import Prediction, committed
+from kipcheck.conformance.matrix.results import Found
+from kipcheck.conformance.matrix.run import WORKERS, Kept, Tick, jars, play, predict
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Who reads which partition: groups as values, and the assignors range and roundrobin as Kafka 3.9.2 has them.
 
-The sticky ones are in ``conformance.models.sticky``. All are total: whatever a group claims, they answer, and keep
-every law of ``conformance.invariants.assignment``.
+The sticky ones are in ``kipcheck.conformance.models.sticky``. All are total: whatever a group claims, they answer, and
+keep every law of ``kipcheck.conformance.invariants.assignment``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

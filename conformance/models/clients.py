@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from conformance.models.composed import HUB, Did, Law, Sent, StepLaw
-from conformance.models.group.aging import older
-from conformance.models.group.answers import SYNC_TYPE_SINCE, Config
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.draft import DraftCoordinator
-from conformance.models.group.rules import INSTANCE_SINCE
-from conformance.models.group.words import (
+from kipcheck.conformance.models.composed import HUB, Did, Law, Sent, StepLaw
+from kipcheck.conformance.models.group.aging import older
+from kipcheck.conformance.models.group.answers import SYNC_TYPE_SINCE, Config
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
+from kipcheck.conformance.models.group.words import (
     EMPTY,
     NO_GENERATION,
     Error,
@@ -28,7 +28,7 @@ from conformance.models.group.words import (
     Sync,
     Synced,
 )
-from conformance.models.hub import (
+from kipcheck.conformance.models.hub import (
     NUMBERS,
     Aged,
     Answer,

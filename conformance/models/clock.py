@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
-from conformance.models.group.words import Timer
+from kipcheck.conformance.models.group.words import Timer
 
 
 @final

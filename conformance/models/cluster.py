@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from conformance.models.cluster_parts import (
+from kipcheck.conformance.models.cluster_parts import (
     CRASHES,
     IDS,
     LATE,
@@ -33,10 +33,10 @@ from conformance.models.cluster_parts import (
     aged_blob,
     aged_node,
 )
-from conformance.models.composed import HUB, Did, Law, Sent, StepLaw
-from conformance.models.group.aging import ids
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.words import (
+from kipcheck.conformance.models.composed import HUB, Did, Law, Sent, StepLaw
+from kipcheck.conformance.models.group.aging import ids
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.words import (
     Beat,
     Error,
     Fired,
@@ -51,10 +51,10 @@ from conformance.models.group.words import (
     Sync,
     Synced,
 )
-from conformance.models.hub import NUMBERS, Aged, Answer, Ask, Coordinating, Fire, Hub, Store, number, spoken
-from conformance.models.member.consumer import Consumer
-from conformance.models.member.state import Pause, Phase, State
-from conformance.models.member.words import (
+from kipcheck.conformance.models.hub import NUMBERS, Aged, Answer, Ask, Coordinating, Fire, Hub, Store, number, spoken
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.state import Pause, Phase, State
+from kipcheck.conformance.models.member.words import (
     HEARTBEAT,
     RETRY,
     Close,

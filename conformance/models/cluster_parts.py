@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from conformance.models.group.aging import older
-from conformance.models.group.state import State as Group
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.aging import older
+from kipcheck.conformance.models.group.state import State as Group
+from kipcheck.conformance.models.group.words import (
     Blob,
     Heartbeat,
     Join,
@@ -14,10 +14,10 @@ from conformance.models.group.words import (
     Request,
     Sync,
 )
-from conformance.models.hub import Aged, Answer, Ask, Fire, Hub, Store
-from conformance.models.member.state import Identity, State
-from conformance.models.membership import Subscription
-from conformance.models.operations import EVERYBODYS
+from kipcheck.conformance.models.hub import Aged, Answer, Ask, Fire, Hub, Store
+from kipcheck.conformance.models.member.state import Identity, State
+from kipcheck.conformance.models.membership import Subscription
+from kipcheck.conformance.models.operations import EVERYBODYS
 
 CRASHES, LOSSES, LATE, REPEATS = "crashes", "losses", "late", "repeats"
 """Budgets: processes that end, connections that break, timers that run out for members that are alive, requests that

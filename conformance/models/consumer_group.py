@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, NamedTuple, TypeAlias, assert_never, final
 
-from conformance.core.machine import Transition
-from conformance.models.assignment import Partition
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.assignment import Partition
 
 TOPICS: Final = {"t": 3, "u": 2}
 """Those that there are, and how many partitions each has."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never, final
 
-from conformance.core.machine import Transition
+from kipcheck.conformance.core.machine import Transition
 
 INVALID_REQUEST = "INVALID_REQUEST"
 """What is wrong in the update itself (584-66)."""

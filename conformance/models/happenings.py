@@ -7,7 +7,7 @@ A partition belongs to a member from the end of its assigned callback to the end
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from conformance.models.membership import Partitions
+from kipcheck.conformance.models.membership import Partitions
 
 
 @final

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
-from conformance.core.machine import Driven
-from conformance.models.composed import HUB, Did, Sent
-from conformance.models.group.aging import aged, ids
-from conformance.models.group.state import Log, State, armed
-from conformance.models.group.words import (
+from kipcheck.conformance.core.machine import Driven
+from kipcheck.conformance.models.composed import HUB, Did, Sent
+from kipcheck.conformance.models.group.aging import aged, ids
+from kipcheck.conformance.models.group.state import Log, State, armed
+from kipcheck.conformance.models.group.words import (
     Action,
     Append,
     Arm,
@@ -36,7 +36,7 @@ from conformance.models.group.words import (
     WriteFailed,
     Written,
 )
-from conformance.models.membership import Assigned
+from kipcheck.conformance.models.membership import Assigned
 
 MOST_WRITES: Final = 2
 """Appends that are under way: until one of them ends, nothing else happens to the group."""

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from conformance.models.assignment import NO_GENERATION, Partition
+from kipcheck.conformance.models.assignment import NO_GENERATION, Partition
 
 Partitions: TypeAlias = tuple[Partition, ...]
 EAGER, COOPERATIVE = "eager", "cooperative"

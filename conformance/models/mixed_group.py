@@ -8,9 +8,9 @@ their consequences (429-25).
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from conformance.models.assignment import Assignment, Group, Member, Topic, range_
-from conformance.models.membership import V0, Assigned, Subscription
-from conformance.models.sticky import cooperative_sticky, owners
+from kipcheck.conformance.models.assignment import Assignment, Group, Member, Topic, range_
+from kipcheck.conformance.models.membership import V0, Assigned, Subscription
+from kipcheck.conformance.models.sticky import cooperative_sticky, owners
 
 DRAFT: Final = "draft"
 """The name by which a leader of the draft is asked for: the text gives its assignors none."""

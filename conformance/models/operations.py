@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from conformance.models.assignment import COOPERATIVE, RANGE
-from conformance.models.membership import V0, V1
+from kipcheck.conformance.models.assignment import COOPERATIVE, RANGE
+from kipcheck.conformance.models.membership import V0, V1
 
 V2: Final = 2
 """Of a later change of the protocol, for which the draft hopes to need one bounce only (429-09)."""

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias
 
-from conformance.models.composed import (
+from kipcheck.conformance.models.composed import (
     HUB,
     Composed,
     Disobeyed,

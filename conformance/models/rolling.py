@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeVar, assert_never
 
-from conformance.models.cluster import Cluster
-from conformance.models.cluster_parts import Centre, Does, From, Message, Move as Moves, Node, Part, Told
-from conformance.models.composed import HUB, Event as Moved, Step, Whole
-from conformance.models.group.state import session
-from conformance.models.group.words import Leave, Phase as GroupPhase
-from conformance.models.hub import Fire
-from conformance.models.member.state import Pause, Phase
-from conformance.models.operations import Expire, Lose, Move, Settle
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_parts import Centre, Does, From, Message, Move as Moves, Node, Part, Told
+from kipcheck.conformance.models.composed import HUB, Event as Moved, Step, Whole
+from kipcheck.conformance.models.group.state import session
+from kipcheck.conformance.models.group.words import Leave, Phase as GroupPhase
+from kipcheck.conformance.models.hub import Fire
+from kipcheck.conformance.models.member.state import Pause, Phase
+from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
 
 MOST: Final = 80
 """Turns of all members until a group that does not rest is given up,"""

@@ -9,20 +9,20 @@ from dataclasses import replace
 from functools import cache
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
-from conformance.core.edition import KIP_429, Edition, Standing
-from conformance.core.machine import Transition
-from conformance.core.release import Release
-from conformance.models.assignment import Topic
-from conformance.models.cluster import Cluster
-from conformance.models.cluster_parts import Centre, Does, Message, Move as Moves, Node, Part, Told
-from conformance.models.composed import Step
-from conformance.models.group.answers import Config as BrokerConfig
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.draft import OVER, DraftCoordinator
-from conformance.models.group.rules import Rules as BrokerRules
-from conformance.models.group.state import Member
-from conformance.models.group.words import Error, Join, Request, Synced
-from conformance.models.happenings import (
+from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_parts import Centre, Does, Message, Move as Moves, Node, Part, Told
+from kipcheck.conformance.models.composed import Step
+from kipcheck.conformance.models.group.answers import Config as BrokerConfig
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import OVER, DraftCoordinator
+from kipcheck.conformance.models.group.rules import Rules as BrokerRules
+from kipcheck.conformance.models.group.state import Member
+from kipcheck.conformance.models.group.words import Error, Join, Request, Synced
+from kipcheck.conformance.models.happenings import (
     Assigned as WasAssigned,
     Counted,
     Ended,
@@ -36,12 +36,12 @@ from conformance.models.happenings import (
     Rests,
     Took,
 )
-from conformance.models.member.consumer import Consumer
-from conformance.models.member.rules import ASSIGNORS, Config, Rules
-from conformance.models.member.state import Phase
-from conformance.models.member.words import Given, Lost, Metric, Raised, Revoked, Seen
-from conformance.models.membership import COOPERATIVE, EAGER, V0, Assigned, Subscription
-from conformance.models.operations import (
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
+from kipcheck.conformance.models.member.state import Phase
+from kipcheck.conformance.models.member.words import Given, Lost, Metric, Raised, Revoked, Seen
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, V0, Assigned, Subscription
+from kipcheck.conformance.models.operations import (
     KINDS,
     LATER,
     MEMBERS,
@@ -60,8 +60,8 @@ from conformance.models.operations import (
     Settle,
     Stop,
 )
-from conformance.models.probing import Probing, Streams
-from conformance.models.rolling import Run, called_by, put_out
+from kipcheck.conformance.models.probing import Probing, Streams
+from kipcheck.conformance.models.rolling import Run, called_by, put_out
 
 KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
 COOPERATES_SINCE: Final = Release.parse("2.4.0")

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from conformance.playable.cluster import BOUNCE, CLUSTER
-from conformance.playable.declared import Playable
-from conformance.playable.features import FEATURES
-from conformance.playable.group import GROUP
-from conformance.playable.member import MEMBER
-from conformance.playable.streams import STREAMS
+from kipcheck.conformance.playable.cluster import BOUNCE, CLUSTER
+from kipcheck.conformance.playable.declared import Playable
+from kipcheck.conformance.playable.features import FEATURES
+from kipcheck.conformance.playable.group import GROUP
+from kipcheck.conformance.playable.member import MEMBER
+from kipcheck.conformance.playable.streams import STREAMS
 
 PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROUP, MEMBER, CLUSTER, BOUNCE, STREAMS)}
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.core.case import Step
-from conformance.core.machine import Machine
-from conformance.models.composed import Did, Law, StepLaw
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.machine import Machine
+from kipcheck.conformance.models.composed import Did, Law, StepLaw
 
 
 @dataclass(frozen=True)

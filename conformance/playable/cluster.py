@@ -3,16 +3,26 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from conformance.apis.bounce import event_of, spoken
-from conformance.core.edition import KIP_429, Edition
-from conformance.models.assignment import Topic
-from conformance.models.cluster import Cluster
-from conformance.models.cluster_laws import laws
-from conformance.models.cluster_parts import Scope as ClusterScope
-from conformance.models.operations import COOPERATES, EVERYBODYS, KINDS as MEMBER_KINDS, OLD, READY, TOPICS
-from conformance.models.rolling_bounce import Bounce, as_before, bounces_in, consumers, coordinator
-from conformance.playable.declared import INTEGER, Conversation, Dial, Field, Kind, Playable, Scope, Verb, World
-from conformance.playable.group import FIRE, STORE
+from kipcheck.conformance.apis.bounce import event_of, spoken
+from kipcheck.conformance.core.edition import KIP_429, Edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_laws import laws
+from kipcheck.conformance.models.cluster_parts import Scope as ClusterScope
+from kipcheck.conformance.models.operations import COOPERATES, EVERYBODYS, KINDS as MEMBER_KINDS, OLD, READY, TOPICS
+from kipcheck.conformance.models.rolling_bounce import Bounce, as_before, bounces_in, consumers, coordinator
+from kipcheck.conformance.playable.declared import (
+    INTEGER,
+    Conversation,
+    Dial,
+    Field,
+    Kind,
+    Playable,
+    Scope,
+    Verb,
+    World,
+)
+from kipcheck.conformance.playable.group import FIRE, STORE
 
 MEMBERS: Final = ("a", "b", "c")
 WHERE: Final = "apache, apache@RELEASE from 2.4.0 on, and kip-429"

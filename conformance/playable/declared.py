@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from conformance.core.case import Step
-from conformance.core.edition import Edition
-from conformance.core.machine import Driven
-from conformance.models.composed import Composed
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.machine import Driven
+from kipcheck.conformance.models.composed import Composed
 
 
 @dataclass(frozen=True, slots=True)

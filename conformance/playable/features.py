@@ -1,11 +1,21 @@
 """The feature controller of KIP-584's draft."""
 
-from conformance.apis.features import event_of, shorthand, spoken, step_of
-from conformance.core.edition import KIP_584, Edition
-from conformance.models.composed import Did, Law, StepLaw
-from conformance.models.features import STIMULI, Event, FeatureController, State, Update
-from conformance.playable.alone import Alone
-from conformance.playable.declared import FLAG, INTEGER, Conversation, Dial, Field, Playable, Scope, Verb, World
+from kipcheck.conformance.apis.features import event_of, shorthand, spoken, step_of
+from kipcheck.conformance.core.edition import KIP_584, Edition
+from kipcheck.conformance.models.composed import Did, Law, StepLaw
+from kipcheck.conformance.models.features import STIMULI, Event, FeatureController, State, Update
+from kipcheck.conformance.playable.alone import Alone
+from kipcheck.conformance.playable.declared import (
+    FLAG,
+    INTEGER,
+    Conversation,
+    Dial,
+    Field,
+    Playable,
+    Scope,
+    Verb,
+    World,
+)
 
 BROKER = Field("broker", INTEGER, "its number")
 LEVEL = INTEGER.or_null()

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from conformance.core.case import Step
-from conformance.core.edition import Edition
-from conformance.core.plain import KIND, kind_of, plain
-from conformance.models.composed import Event, Whole
-from conformance.playable.declared import Conversation, Playable, Scope, Verb, World
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.plain import KIND, kind_of, plain
+from kipcheck.conformance.models.composed import Event, Whole
+from kipcheck.conformance.playable.declared import Conversation, Playable, Scope, Verb, World
 
 MOST = 12
 """So many of the moves that could be made are named where another was asked for."""

@@ -3,18 +3,18 @@
 from functools import partial
 from typing import Final
 
-from conformance.apis.group import BROKER, REQUESTS, TIME, event_of
-from conformance.apis.group_shorthand import spoken
-from conformance.core.edition import KIP_429, Edition
-from conformance.models.client_laws import laws
-from conformance.models.clients import CONFIG, VERBS, Clients, Scope as ClientScope, has_static
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.draft import DraftCoordinator
-from conformance.models.group.editions import coordinator
-from conformance.models.group.rules import Rules
-from conformance.models.group.service import Service
-from conformance.models.group.words import Error
-from conformance.playable.declared import (
+from kipcheck.conformance.apis.group import BROKER, REQUESTS, TIME, event_of
+from kipcheck.conformance.apis.group_shorthand import spoken
+from kipcheck.conformance.core.edition import KIP_429, Edition
+from kipcheck.conformance.models.client_laws import laws
+from kipcheck.conformance.models.clients import CONFIG, VERBS, Clients, Scope as ClientScope, has_static
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.editions import coordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import Service
+from kipcheck.conformance.models.group.words import Error
+from kipcheck.conformance.playable.declared import (
     FLAG,
     INTEGER,
     TEXT,

@@ -5,22 +5,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from conformance.apis.member import COORDINATOR, TIME, TOLD, USER, event_of, rules_of, step_of
-from conformance.apis.member_shorthand import shorthand, spoken
-from conformance.core.case import Step, step
-from conformance.core.edition import Edition
-from conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, Topic
-from conformance.models.composed import Did, Law, StepLaw
-from conformance.models.group.words import Beat, Committed, Error, Fired, Joined, Left, Synced
-from conformance.models.member.client import Client, Told
-from conformance.models.member.consumer import CONSUMER, Consumer
-from conformance.models.member.rules import ASSIGNORS, Config, Rules
-from conformance.models.member.state import Asked, Phase, State
-from conformance.models.member.words import CommitOffsets, Event, Poll, Subscribe
-from conformance.models.membership import COOPERATIVE, EAGER, Assigned, Partitions
-from conformance.models.mixed_group import INCOMPATIBLE
-from conformance.playable.alone import Alone
-from conformance.playable.declared import (
+from kipcheck.conformance.apis.member import COORDINATOR, TIME, TOLD, USER, event_of, rules_of, step_of
+from kipcheck.conformance.apis.member_shorthand import shorthand, spoken
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, Topic
+from kipcheck.conformance.models.composed import Did, Law, StepLaw
+from kipcheck.conformance.models.group.words import Beat, Committed, Error, Fired, Joined, Left, Synced
+from kipcheck.conformance.models.member.client import Client, Told
+from kipcheck.conformance.models.member.consumer import CONSUMER, Consumer
+from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
+from kipcheck.conformance.models.member.state import Asked, Phase, State
+from kipcheck.conformance.models.member.words import CommitOffsets, Event, Poll, Subscribe
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Partitions
+from kipcheck.conformance.models.mixed_group import INCOMPATIBLE
+from kipcheck.conformance.playable.alone import Alone
+from kipcheck.conformance.playable.declared import (
     INTEGER,
     TEXT,
     Conversation,

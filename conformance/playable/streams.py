@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.apis.streams import event_of, spoken
-from conformance.apis.streams_blobs import future_of
-from conformance.core.edition import KIP_268, Edition, Standing
-from conformance.core.release import Release
-from conformance.models.assignment import Topic
-from conformance.models.streams.binaries import binary
-from conformance.models.streams.fleet import Fleet
-from conformance.models.streams.laws import laws
-from conformance.models.streams.operations import MEMBERS, OWN, STATELESS, TOPICS, Deploy
-from conformance.models.streams.tasks import work
-from conformance.models.streams.words import FUTURE, Store, Subtopology, Topology
-from conformance.models.streams.world import Stage, World as Upgrading
-from conformance.playable.declared import (
+from kipcheck.conformance.apis.streams import event_of, spoken
+from kipcheck.conformance.apis.streams_blobs import future_of
+from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.fleet import Fleet
+from kipcheck.conformance.models.streams.laws import laws
+from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, STATELESS, TOPICS, Deploy
+from kipcheck.conformance.models.streams.tasks import work
+from kipcheck.conformance.models.streams.words import FUTURE, Store, Subtopology, Topology
+from kipcheck.conformance.models.streams.world import Stage, World as Upgrading
+from kipcheck.conformance.playable.declared import (
     FLAG,
     INTEGER,
     TEXT,
@@ -28,7 +28,7 @@ from conformance.playable.declared import (
     Verb,
     World,
 )
-from conformance.playable.group import FIRE
+from kipcheck.conformance.playable.group import FIRE
 
 WHERE: Final = "apache, apache@RELEASE from 0.10.0.0 on, and kip-268"
 CLASSES: Final = (

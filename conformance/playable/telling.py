@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.core.case import Step
-from conformance.core.plain import KIND, plain
-from conformance.models.composed import Event, Whole
-from conformance.models.packed import Breach
-from conformance.playable.alone import Alone
-from conformance.playable.declared import World
-from conformance.playable.games import event_data, in_words
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.plain import KIND, plain
+from kipcheck.conformance.models.composed import Event, Whole
+from kipcheck.conformance.models.packed import Breach
+from kipcheck.conformance.playable.alone import Alone
+from kipcheck.conformance.playable.declared import World
+from kipcheck.conformance.playable.games import event_data, in_words
 
 
 def history(world: World, breach: Breach[Any]) -> list[dict[str, Any]]:
@@ -29,7 +29,7 @@ def jsonl(events: Sequence[Mapping[str, Any]]) -> str:
 
 
 def rows(world: World, breach: Breach[Any]) -> list[dict[str, Any]]:
-    """Who says what to whom, as ``reports.diagram`` draws it; the last event is the guilty one."""
+    """Who says what to whom, as ``kipcheck.reports.diagram`` draws it; the last event is the guilty one."""
     made = _alone(world, breach.path) if isinstance(world, Alone) else _together(world, breach.path)
     found = list(made)
     for row in found:

@@ -1,4 +1,4 @@
-"""The gate as pytest sees it: ``pytest --pyargs conformance.suite --kipcheck-target kafka-python``.
+"""The gate as pytest sees it: ``pytest --pyargs kipcheck.conformance.suite --kipcheck-target kafka-python``.
 
 Or in a test suite of one's own, with the targets in the ini file (``kipcheck_target = cmd:./my-testee``)::
 

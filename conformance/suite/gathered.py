@@ -16,7 +16,7 @@ def out_of(config: pytest.Config) -> Path:
 
 def forget(config: pytest.Config) -> None:
     """The items of an earlier session. Errors: ``pytest.UsageError`` where files are that kipcheck did not write."""
-    from conformance.core.output_folder import FLAKY, LINK, OF_A_RUN, UNLISTED, OutputFolder, Unusable
+    from kipcheck.conformance.core.output_folder import FLAKY, LINK, OF_A_RUN, UNLISTED, OutputFolder, Unusable
 
     out = out_of(config)
     items = out / ITEMS
@@ -40,11 +40,11 @@ class Told:
 
 def gathered(config: pytest.Config) -> Told | None:
     """One ledger and one report of all items that were held; None where none was."""
-    import reports
-    from conformance.core import exits
-    from conformance.core.ledger import NAME
-    from conformance.core.output_folder import Unusable
-    from conformance.merging import Unlike, merge
+    from kipcheck import reports
+    from kipcheck.conformance.core import exits
+    from kipcheck.conformance.core.ledger import NAME
+    from kipcheck.conformance.core.output_folder import Unusable
+    from kipcheck.conformance.merging import Unlike, merge
 
     out = out_of(config)
     folders = sorted(path.parent for path in (out / ITEMS).glob(f"*/{NAME}"))

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-import reports
-from conformance import gate
-from conformance.core import exits
-from conformance.core.case import Role
-from conformance.core.foreign import harmless_line
-from conformance.core.ledger import read
-from conformance.selection import NOTHING, Misused, Options, Selection
-from conformance.suite.gathered import ITEMS, out_of
-from conformance.suite.plugin import LISTS, KipcheckWarning
-from conformance.targets.protocol import Broken, Session, Target, Unavailable
-from conformance.targets.roll import target as target_of
-from conformance.work import Worker
+from kipcheck import reports
+from kipcheck.conformance import gate
+from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.foreign import harmless_line
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.selection import NOTHING, Misused, Options, Selection
+from kipcheck.conformance.suite.gathered import ITEMS, out_of
+from kipcheck.conformance.suite.plugin import LISTS, KipcheckWarning
+from kipcheck.conformance.targets.protocol import Broken, Session, Target, Unavailable
+from kipcheck.conformance.targets.roll import target as target_of
+from kipcheck.conformance.work import Worker
 
 
 @dataclass(frozen=True)

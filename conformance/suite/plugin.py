@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conformance.suite.held import Item, Kept
-    from conformance.targets.protocol import Target
+    from kipcheck.conformance.suite.held import Item, Kept
+    from kipcheck.conformance.targets.protocol import Target
 
 ITEM, TARGET = "kipcheck_item", "kipcheck_target"
 LISTS = {
@@ -25,7 +25,8 @@ class KipcheckWarning(UserWarning):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("kipcheck", "conformance with Kafka's protocols (pytest --pyargs conformance.suite)")
+    about = "conformance with Kafka's protocols (pytest --pyargs kipcheck.conformance.suite)"
+    group = parser.getgroup("kipcheck", about)
     for name, about in LISTS.items():
         metavar = {"target": "T", "known": "FILE"}.get(name, "GLOB")
         group.addoption(f"--kipcheck-{name}", action="append", default=[], metavar=metavar, help=about)
@@ -64,7 +65,7 @@ def kipcheck_target(request: pytest.FixtureRequest) -> "Target":
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     if _tells(session.config):
-        from conformance.suite.gathered import forget
+        from kipcheck.conformance.suite.gathered import forget
 
         forget(session.config)
 
@@ -73,7 +74,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not _tells(session.config):
         return
-    from conformance.suite.gathered import gathered
+    from kipcheck.conformance.suite.gathered import gathered
 
     told = gathered(session.config)
     if told is not None:
@@ -105,7 +106,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def _kept(config: pytest.Config) -> "Kept":
     """The targets at work, and what is asked of them."""
     if KEPT not in config.stash:
-        from conformance.suite.held import Kept
+        from kipcheck.conformance.suite.held import Kept
 
         config.stash[KEPT] = Kept(config)
     return config.stash[KEPT]

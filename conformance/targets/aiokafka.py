@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from importlib import import_module, metadata
 from typing import Any
 
-from conformance.targets.leading import Member
-from conformance.targets.structs import Classes, Structs, by_api, present
-from conformance.targets.structs_assignors import StructAssignors
+from kipcheck.conformance.targets.leading import Member
+from kipcheck.conformance.targets.structs import Classes, Structs, by_api, present
+from kipcheck.conformance.targets.structs_assignors import StructAssignors
 
 MODULES = ("admin", "commit", "coordination", "group", "metadata")
 

@@ -1,6 +1,7 @@
 """The child of an environment without kipcheck: run by its path, it makes importable what kipcheck's child needs.
 
-Only ``conformance`` becomes visible, not what lies beside it: another release of the client under test may.
+Only ``kipcheck`` becomes visible, not what lies beside it: another release of the client under test may. The package
+is two folders above this file as it was named, for in a checkout there is a link between them.
 """
 
 import importlib.util
@@ -10,16 +11,16 @@ from pathlib import Path
 
 
 def main() -> None:
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).absolute().parents[2]
     spec = importlib.util.spec_from_file_location(
-        "conformance", root / "__init__.py", submodule_search_locations=[str(root)]
+        "kipcheck", root / "__init__.py", submodule_search_locations=[str(root)]
     )
     assert spec is not None
     assert spec.loader is not None
     package = importlib.util.module_from_spec(spec)
-    sys.modules["conformance"] = package
+    sys.modules["kipcheck"] = package
     spec.loader.exec_module(package)
-    runpy.run_module("conformance.targets.child", run_name="__main__", alter_sys=True)
+    runpy.run_module("kipcheck.conformance.targets.child", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
-from conformance.apis.group import EVENTS as GROUP_EVENTS, reply_of
-from conformance.apis.member import EVENTS as MEMBER_EVENTS, action_of
-from conformance.core.case import Role
-from conformance.core.foreign import one_line
-from conformance.targets.framing import Framing
-from conformance.targets.pipe import DUMPS
-from conformance.targets.protocol import PLAYED, VERSION, Claims
+from kipcheck.conformance.apis.group import EVENTS as GROUP_EVENTS, reply_of
+from kipcheck.conformance.apis.member import EVENTS as MEMBER_EVENTS, action_of
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.targets.framing import Framing
+from kipcheck.conformance.targets.pipe import DUMPS
+from kipcheck.conformance.targets.protocol import PLAYED, VERSION, Claims
 
 SHOWN: Final = 80
 HEX: Final = re.compile(r"[0-9a-fA-F]*")

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from conformance.apis.member import EVENTS, answer_of, event_of, rules_of
-from conformance.core.edition import APACHE, Edition, edition
-from conformance.models.member.client import Client
-from conformance.models.member.consumer import Consumer
-from conformance.models.member.rules import Config
-from conformance.targets.player import Player
-from conformance.targets.protocol import MEMBER, Claims
+from kipcheck.conformance.apis.member import EVENTS, answer_of, event_of, rules_of
+from kipcheck.conformance.core.edition import APACHE, Edition, edition
+from kipcheck.conformance.models.member.client import Client
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.rules import Config
+from kipcheck.conformance.targets.player import Player
+from kipcheck.conformance.targets.protocol import MEMBER, Claims
 
 
 def member(edition: Edition, make: Callable[[Config], Consumer] = Consumer) -> Player[Any, Any, Any] | None:

@@ -1,4 +1,4 @@
-"""An adapter of ours behind the testee protocol: ``python -m conformance.targets.child NAME``."""
+"""An adapter of ours behind the testee protocol: ``python -m kipcheck.conformance.targets.child NAME``."""
 
 import faulthandler
 import json
@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import IO, Any, Final, Protocol
 
-from conformance.targets.framing import LENGTH, MOST, Framing, Unreadable, packed, understood
-from conformance.targets.protocol import VERSION, Adapter, Claims, Unavailable
-from conformance.targets.roll import adapter
-from conformance.targets.supervised import DUMP, Supervised
+from kipcheck.conformance.targets.framing import LENGTH, MOST, Framing, Unreadable, packed, understood
+from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, Unavailable
+from kipcheck.conformance.targets.roll import adapter
+from kipcheck.conformance.targets.supervised import DUMP, Supervised
 
 SHARE: Final = 3
 """An operation that takes more than this part of what its batch may take hangs: so the batch is answered in time."""

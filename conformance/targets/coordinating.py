@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.apis.group import EVENTS, answer_of, heard
-from conformance.core.edition import APACHE, Edition, edition
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.draft import DraftCoordinator
-from conformance.models.group.editions import coordinator
-from conformance.models.group.rules import Rules
-from conformance.models.group.service import Service
-from conformance.models.group.state import State
-from conformance.targets.player import Player
-from conformance.targets.protocol import GROUP, Claims
+from kipcheck.conformance.apis.group import EVENTS, answer_of, heard
+from kipcheck.conformance.core.edition import APACHE, Edition, edition
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.editions import coordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import Service
+from kipcheck.conformance.models.group.state import State
+from kipcheck.conformance.targets.player import Player
+from kipcheck.conformance.targets.protocol import GROUP, Claims
 
 
 def playing(machine: Coordinator) -> Player[Any, Any, Any]:

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from conformance import process_tree
-from conformance.core.case import Case, Role
-from conformance.core.history import Observation
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.protocol import Broken, Session, Target, TargetInfo
-from conformance.targets.session import Limits
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo
+from kipcheck.conformance.targets.session import Limits
 
 SHARD: Final = "KIPCHECK_SHARD"
 """Variable of the environment of a process that holds a shard, and may be taken down."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from conformance.targets.pipe import half_of_memory
-from conformance.targets.session import Limits
+from kipcheck.conformance.targets.pipe import half_of_memory
+from kipcheck.conformance.targets.session import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +36,5 @@ class Entry:
 
 @cache
 def roll() -> Mapping[str, Entry]:
-    listed = tomllib.loads((files("conformance.targets") / "targets.toml").read_text("utf-8"))
+    listed = tomllib.loads((files("kipcheck.conformance.targets") / "targets.toml").read_text("utf-8"))
     return {name: Entry(**entry) for name, entry in listed.items()}

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from conformance import process_tree
-from conformance.artifacts import cache
-from conformance.targets.protocol import Unavailable
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.artifacts import cache
+from kipcheck.conformance.targets.protocol import Unavailable
 
 SECONDS: Final = 300
 """What the making of one may take."""

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from conformance.apis.streams import EVENTS, answer_of, event_of
-from conformance.apis.streams_blobs import InBytes, future_of
-from conformance.core.edition import KIP_268, Edition, Standing
-from conformance.models.streams.binaries import binary
-from conformance.models.streams.fleet import Fleet
-from conformance.models.streams.words import Binary, Settings
-from conformance.targets.player import Player
+from kipcheck.conformance.apis.streams import EVENTS, answer_of, event_of
+from kipcheck.conformance.apis.streams_blobs import InBytes, future_of
+from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.fleet import Fleet
+from kipcheck.conformance.models.streams.words import Binary, Settings
+from kipcheck.conformance.targets.player import Player
 
 
 def playing(fleet: Fleet) -> Player[Any, Any, Any]:

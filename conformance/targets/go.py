@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.targets import toolchains
-from conformance.targets.entries import Entry
-from conformance.targets.pipe import Command
-from conformance.targets.protocol import Target
-from conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.targets import toolchains
+from kipcheck.conformance.targets.entries import Entry
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.protocol import Target
+from kipcheck.conformance.targets.testee import Limits, Testee
 
 MODULES: Final = {"franz-go": "github.com/twmb/franz-go"}
 CPU_SECONDS: Final = 0.1

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.edition import Edition, edition
-from conformance.core.history import Observation
-from conformance.models.mixed_group import DRAFT
-from conformance.targets.leader import ALL, LEADING, DraftLeader, Leader
-from conformance.targets.players import players
-from conformance.targets.protocol import Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
-from conformance.wire import Layout, layout as layout_of
-from conformance.wire.errors import Refused
-from conformance.wire.schema import messages, spec
-from conformance.wire.znodes import znode_messages, znode_versions
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.models.mixed_group import DRAFT
+from kipcheck.conformance.targets.leader import ALL, LEADING, DraftLeader, Leader
+from kipcheck.conformance.targets.players import players
+from kipcheck.conformance.targets.protocol import Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
+from kipcheck.conformance.wire import Layout, layout as layout_of
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import messages, spec
+from kipcheck.conformance.wire.znodes import znode_messages, znode_versions
 
 UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 

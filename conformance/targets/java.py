@@ -19,10 +19,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from conformance import artifacts, process_tree
-from conformance.artifacts import Unavailable
-from conformance.core.release import Release, releases
-from conformance.targets.pipe import Command, Ended, Pipe
+from kipcheck.conformance import artifacts, process_tree
+from kipcheck.conformance.artifacts import Unavailable
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.targets.pipe import Command, Ended, Pipe
 
 BATCH: Final = 256
 """Orders in one exchange."""
@@ -220,7 +220,7 @@ def parts(release: str) -> tuple[str, ...]:
 
 def sources() -> dict[str, str]:
     """Our Java files, by name."""
-    folder = files("conformance.targets") / "adapters" / "java"
+    folder = files("kipcheck.conformance.targets") / "adapters" / "java"
     return {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.name.endswith(".java")}
 
 

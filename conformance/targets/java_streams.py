@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
-from conformance import artifacts
-from conformance.apis.streams_orders import (
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.apis.streams_orders import (
     memory_of,
     partitions_of,
     plain_data,
@@ -21,9 +21,9 @@ from conformance.apis.streams_orders import (
     plain_memory,
     plain_settings,
 )
-from conformance.core.release import Release
-from conformance.models.assignment import Topic
-from conformance.models.streams.words import (
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.words import (
     NONE,
     Blob,
     Endless,
@@ -36,9 +36,9 @@ from conformance.models.streams.words import (
     Settings,
     Share,
 )
-from conformance.targets import java
-from conformance.targets.answer_cache import AnswerCache
-from conformance.targets.pipe import Ended, Pipe
+from kipcheck.conformance.targets import java
+from kipcheck.conformance.targets.answer_cache import AnswerCache
+from kipcheck.conformance.targets.pipe import Ended, Pipe
 
 BATCH: Final = 32
 """Orders in one exchange: an assignment takes far longer than bytes do."""

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance import artifacts
-from conformance.core.release import NEWEST, Release, releases
-from conformance.targets import java
-from conformance.targets.java_words import Translated, names
-from conformance.targets.protocol import Target, Unavailable
-from conformance.targets.streams_jar import StreamsJar
-from conformance.targets.testee import Limits, Testee
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.core.release import NEWEST, Release, releases
+from kipcheck.conformance.targets import java
+from kipcheck.conformance.targets.java_words import Translated, names
+from kipcheck.conformance.targets.protocol import Target, Unavailable
+from kipcheck.conformance.targets.streams_jar import StreamsJar
+from kipcheck.conformance.targets.testee import Limits, Testee
 
 GROUP: Final = "org.apache.kafka"
 ARTIFACTS: Final[Mapping[str, str]] = {"kafka_2.13" if part == "core" else f"kafka-{part}": part for part in java.PARTS}

@@ -11,15 +11,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from conformance.core.case import Case, Role, Step
-from conformance.core.edition import edition
-from conformance.core.history import Observation, Refused, Replied, Unsupported
-from conformance.core.release import Release, releases
-from conformance.targets.passing import Passing, PassingTarget
-from conformance.targets.protocol import Session, Target
-from conformance.targets.settled import crowded, settled
-from conformance.wire.errors import Refused as Illegal
-from conformance.wire.schema import Layout, Slot, messages, spec
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.targets.passing import Passing, PassingTarget
+from kipcheck.conformance.targets.protocol import Session, Target
+from kipcheck.conformance.targets.settled import crowded, settled
+from kipcheck.conformance.wire.errors import Refused as Illegal
+from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
 
 TAGS: Final = "_unknownTaggedFields"
 CODEC_OPS: Final = ("encode", "decode", "recode")

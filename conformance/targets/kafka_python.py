@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from importlib import import_module, metadata
 from typing import Any
 
-from conformance.targets.kafka_python_assignors import KafkaPythonAssignors
-from conformance.targets.leading import LEADING, answer
-from conformance.targets.protocol import MEMBER, Claims
-from conformance.targets.refusal import rejected
+from kipcheck.conformance.targets.kafka_python_assignors import KafkaPythonAssignors
+from kipcheck.conformance.targets.leading import LEADING, answer
+from kipcheck.conformance.targets.protocol import MEMBER, Claims
+from kipcheck.conformance.targets.refusal import rejected
 
 MODULES = (
     "kafka.protocol.admin", "kafka.protocol.consumer.fetch", "kafka.protocol.consumer.group",
@@ -77,7 +77,7 @@ class KafkaPython:
     def _as_member(self, op: Mapping[str, Any]) -> dict[str, Any]:
         """Its consumer is loaded when it is first asked for: then its modules get another clock."""
         if self._member is None:
-            self._member = import_module("conformance.targets.kafka_python_member").KafkaPythonMember()
+            self._member = import_module("kipcheck.conformance.targets.kafka_python_member").KafkaPythonMember()
         found: dict[str, Any] = self._member.answer(op)
         return found
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from conformance.targets.leading import EAGER, Cluster, Member, Share, present
+from kipcheck.conformance.targets.leading import EAGER, Cluster, Member, Share, present
 
 PLACES = {**EAGER, "cooperative-sticky": ("cooperative_sticky", "CooperativeStickyAssignor")}
 

@@ -13,13 +13,13 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Final
 
-from conformance.models.group.words import Error
-from conformance.models.member.client import BACKOFF_MS, HEARTBEAT_MS, INCREMENTAL, POLL_MS, SESSION_MS
-from conformance.models.member.words import COMMIT_FAILED, ILLEGAL_STATE
-from conformance.targets.kafka_python import LIMITS, SKIPS
-from conformance.targets.kafka_python_loop import Client, Clock, Loop, Wire, on_the_wire, patched
-from conformance.targets.leading import EAGER
-from conformance.targets.refusal import rejected
+from kipcheck.conformance.models.group.words import Error
+from kipcheck.conformance.models.member.client import BACKOFF_MS, HEARTBEAT_MS, INCREMENTAL, POLL_MS, SESSION_MS
+from kipcheck.conformance.models.member.words import COMMIT_FAILED, ILLEGAL_STATE
+from kipcheck.conformance.targets.kafka_python import LIMITS, SKIPS
+from kipcheck.conformance.targets.kafka_python_loop import Client, Clock, Loop, Wire, on_the_wire, patched
+from kipcheck.conformance.targets.leading import EAGER
+from kipcheck.conformance.targets.refusal import rejected
 
 BROKER: Final = (4, 3)
 """The newest whose versions it knows: JoinGroup goes up to 7 in it, SyncGroup to 5, and so on."""

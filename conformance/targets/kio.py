@@ -14,11 +14,11 @@ from functools import cache
 from importlib import import_module, metadata
 from typing import Any, get_args
 
-from conformance.core.edition import Edition, edition
-from conformance.targets.protocol import Claims, Unavailable
-from conformance.targets.refusal import rejected
-from conformance.targets.structs import TAGS, TYPES, ZERO, Inexpressible, claimed, released
-from conformance.wire.schema import Layout, Slot, messages, spec
+from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.targets.protocol import Claims, Unavailable
+from kipcheck.conformance.targets.refusal import rejected
+from kipcheck.conformance.targets.structs import TAGS, TYPES, ZERO, Inexpressible, claimed, released
+from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
 
 KINDS = ("request", "response", "header", "data")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from conformance.apis.assignment import group_of, subscriptions_of, user_data
-from conformance.core.case import Step
-from conformance.models.assignment import (
+from kipcheck.conformance.apis.assignment import group_of, subscriptions_of, user_data
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.models.assignment import (
     COOPERATIVE,
     NO_GENERATION,
     RANGE,
@@ -18,10 +18,10 @@ from conformance.models.assignment import (
     range_,
     roundrobin,
 )
-from conformance.models.membership import Assigned, Subscription
-from conformance.models.mixed_group import DRAFT, draft_leader
-from conformance.models.sticky import cooperative_sticky, sticky
-from conformance.wire import layout
+from kipcheck.conformance.models.membership import Assigned, Subscription
+from kipcheck.conformance.models.mixed_group import DRAFT, draft_leader
+from kipcheck.conformance.models.sticky import cooperative_sticky, sticky
+from kipcheck.conformance.wire import layout
 
 ALL: Mapping[str, Callable[[Group], Assignment]] = {
     RANGE: range_,

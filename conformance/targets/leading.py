@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol, TypeAlias
 
-from conformance.targets.refusal import rejected
+from kipcheck.conformance.targets.refusal import rejected
 
 LEADING = ("assign", "user-data")
 """The operations of a leader."""

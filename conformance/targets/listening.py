@@ -5,12 +5,12 @@ import socket
 import sys
 from typing import NoReturn, cast
 
-from conformance import process_tree
-from conformance.targets import child, roll
-from conformance.targets.child import Here
-from conformance.targets.entries import Entry, roll as entries
-from conformance.targets.protocol import Adapter
-from conformance.targets.testee import Testee
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.targets import child, roll
+from kipcheck.conformance.targets.child import Here
+from kipcheck.conformance.targets.entries import Entry, roll as entries
+from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.targets.testee import Testee
 
 
 def speak(name: str) -> int:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.targets import toolchains
-from conformance.targets.entries import Entry
-from conformance.targets.pipe import Command
-from conformance.targets.protocol import Target, Unavailable
-from conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.targets import toolchains
+from kipcheck.conformance.targets.entries import Entry
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.protocol import Target, Unavailable
+from kipcheck.conformance.targets.testee import Limits, Testee
 
 PACKAGES: Final = {"platformatic-kafka": "@platformatic/kafka"}
 NEEDS: Final = (20, 0)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.targets.protocol import Session, Target, TargetInfo
+from kipcheck.conformance.targets.protocol import Session, Target, TargetInfo
 
 
 class Passing:

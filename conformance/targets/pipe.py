@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance import process_tree
-from conformance.targets.framing import Framing
-from conformance.targets.talk import Ended, Ends, Life
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.targets.framing import Framing
+from kipcheck.conformance.targets.talk import Ended, Ends, Life
 
 __all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "half_of_memory", "own_python"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Generic
 
-from conformance.core.case import Step
-from conformance.core.machine import A_co, Driven, E, S
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.machine import A_co, Driven, E, S
 
 
 class Player(Generic[S, E, A_co]):

@@ -3,17 +3,25 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.apis import bounce as bounces, consumer_group as consumer_groups, features as updates
-from conformance.core.edition import Edition, Standing
-from conformance.core.release import Release
-from conformance.models.consumer_group import ConsumerGroup
-from conformance.models.features import FeatureController
-from conformance.models.rolling_bounce import Bounce, bounces_in
-from conformance.targets.belonging import member
-from conformance.targets.coordinating import group
-from conformance.targets.fleets import fleet
-from conformance.targets.player import Player
-from conformance.targets.protocol import BOUNCE, CONSUMER_GROUP, FEATURES, GROUP, MEMBER, STREAMS, STREAMS_MIXED
+from kipcheck.conformance.apis import bounce as bounces, consumer_group as consumer_groups, features as updates
+from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.consumer_group import ConsumerGroup
+from kipcheck.conformance.models.features import FeatureController
+from kipcheck.conformance.models.rolling_bounce import Bounce, bounces_in
+from kipcheck.conformance.targets.belonging import member
+from kipcheck.conformance.targets.coordinating import group
+from kipcheck.conformance.targets.fleets import fleet
+from kipcheck.conformance.targets.player import Player
+from kipcheck.conformance.targets.protocol import (
+    BOUNCE,
+    CONSUMER_GROUP,
+    FEATURES,
+    GROUP,
+    MEMBER,
+    STREAMS,
+    STREAMS_MIXED,
+)
 
 KIP_848 = Release.parse("4.0.0")
 """The release in which consumer groups are no preview any more."""

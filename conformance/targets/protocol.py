@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
-from conformance.apis.group import REQUESTS
-from conformance.core.case import Case, Role, Step
-from conformance.core.foreign import clean, one_line
-from conformance.core.history import Died, Observation, Refused, Replied, Unsupported
-from conformance.models.streams.words import STREAM
+from kipcheck.conformance.apis.group import REQUESTS
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.foreign import clean, one_line
+from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.models.streams.words import STREAM
 
 VERSION = 1
 """Of the testee protocol."""

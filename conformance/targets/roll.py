@@ -9,24 +9,24 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module, metadata
 from typing import Any, cast
 
-from conformance.core.install import advice
-from conformance.targets import environments
-from conformance.targets.entries import Entry, roll
-from conformance.targets.pipe import Command, own_python
-from conformance.targets.protocol import Adapter, Target, Unavailable
-from conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.core.install import advice
+from kipcheck.conformance.targets import environments
+from kipcheck.conformance.targets.entries import Entry, roll
+from kipcheck.conformance.targets.pipe import Command, own_python
+from kipcheck.conformance.targets.protocol import Adapter, Target, Unavailable
+from kipcheck.conformance.targets.testee import Limits, Testee
 
 MINIATURE = "miniature/"
 PREFIXES: Mapping[str, str] = {
-    "cmd": "conformance.targets.command",
-    "drill": "conformance.targets.drill",
-    "java": "conformance.targets.java_target",
-    "tcp": "conformance.targets.tcp",
+    "cmd": "kipcheck.conformance.targets.command",
+    "drill": "kipcheck.conformance.targets.drill",
+    "java": "kipcheck.conformance.targets.java_target",
+    "tcp": "kipcheck.conformance.targets.tcp",
 }
 """Prefix -> a module with ``target(name, rest, limits)``, whose errors are LookupError with what would do and
 ``Unavailable``, and ``rows()`` for the table of targets, of what is there without fetching anything.
 """
-KINDS: Mapping[str, str] = {"go": "conformance.targets.go", "node": "conformance.targets.node"}
+KINDS: Mapping[str, str] = {"go": "kipcheck.conformance.targets.go", "node": "kipcheck.conformance.targets.node"}
 """Of an entry that is no Python client -> a module with ``target(name, entry, version, limits)``, where no version asks
 for the default, and ``rows(name, entry)``; errors likewise.
 """
@@ -71,7 +71,7 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
     else:
         if entry.distribution is not None:
             installed(entry.distribution)
-        argv = tuple(own_python("conformance.targets.child", base))
+        argv = tuple(own_python("kipcheck.conformance.targets.child", base))
         env = {**os.environ, **environments.SAME}
     return Testee(name, Command(argv, env, memory=entry.memory(limits)), limits)
 
@@ -79,7 +79,7 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
 def adapter(name: str) -> Adapter:
     """What the child runs: for what is installed where it runs. Errors: LookupError; ``Unavailable``."""
     if name.startswith(MINIATURE):
-        from conformance.targets.miniatures import VICES  # defects are loaded where they are asked for only
+        from kipcheck.conformance.targets.miniatures import VICES  # defects are loaded where they are asked for only
 
         return VICES[name.removeprefix(MINIATURE)].made()
     entry = _entry(name)
@@ -141,7 +141,7 @@ def _released(name: str, entry: Entry, version: str) -> str:
 
 def _entry(name: str) -> Entry:
     if name.startswith(MINIATURE):
-        from conformance.targets.miniatures import VICES
+        from kipcheck.conformance.targets.miniatures import VICES
 
         if name.removeprefix(MINIATURE) in VICES:
             return Entry()

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol
 
-from conformance.core.case import Case, Role
-from conformance.core.history import Died, Lost, Observation
-from conformance.targets import answers
-from conformance.targets.answers import Hello, Wrong
-from conformance.targets.framing import Framing
-from conformance.targets.protocol import (
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import Died, Lost, Observation
+from kipcheck.conformance.targets import answers
+from kipcheck.conformance.targets.answers import Hello, Wrong
+from kipcheck.conformance.targets.framing import Framing
+from kipcheck.conformance.targets.protocol import (
     BATCH,
     VERSION,
     Broken,
@@ -26,7 +26,7 @@ from conformance.targets.protocol import (
     observed,
     operation,
 )
-from conformance.targets.talk import Ended, Talk
+from kipcheck.conformance.targets.talk import Ended, Talk
 
 HEAVY: Final = 256 << 10
 """A batch carries no more hex digits than this, unless one case alone has more."""

@@ -9,15 +9,15 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.core.case import Role
-from conformance.core.edition import edition
-from conformance.models.streams.fleet import Fleet
-from conformance.models.streams.words import FUTURE, Binary, Settings
-from conformance.targets.fleets import in_bytes, playing
-from conformance.targets.inprocess import InProcess
-from conformance.targets.java_streams import Jars, Unanswerable, open_jars
-from conformance.targets.passing import Passing, PassingTarget
-from conformance.targets.protocol import STREAMS, Claims, Session, Target, TargetInfo
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.streams.fleet import Fleet
+from kipcheck.conformance.models.streams.words import FUTURE, Binary, Settings
+from kipcheck.conformance.targets.fleets import in_bytes, playing
+from kipcheck.conformance.targets.inprocess import InProcess
+from kipcheck.conformance.targets.java_streams import Jars, Unanswerable, open_jars
+from kipcheck.conformance.targets.passing import Passing, PassingTarget
+from kipcheck.conformance.targets.protocol import STREAMS, Claims, Session, Target, TargetInfo
 
 TOPOLOGIES: Final = "topologies"
 LIMITS: Final[Mapping[str, str]] = {TOPOLOGIES: "a release has no words for topologies that came after it"}

@@ -12,11 +12,11 @@ from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
-from conformance.core.edition import Edition, edition
-from conformance.targets.leading import LEADING, Library, answer
-from conformance.targets.protocol import Claims
-from conformance.targets.refusal import rejected
-from conformance.wire.schema import Layout, Slot, messages, spec
+from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.targets.leading import LEADING, Library, answer
+from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.conformance.targets.refusal import rejected
+from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
 
 TAGS = "_unknownTaggedFields"
 ZERO = str(uuid.UUID(int=0))

@@ -5,7 +5,7 @@ before 3.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from conformance.targets.leading import EAGER, Cluster, Member, Share, derived, present
+from kipcheck.conformance.targets.leading import EAGER, Cluster, Member, Share, derived, present
 
 
 class StructAssignors:

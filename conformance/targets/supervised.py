@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final, NoReturn
 
-from conformance import process_tree
+from kipcheck.conformance import process_tree
 
 Answer = Callable[[Mapping[str, Any], float], dict[str, Any]]
 """An operation and its budget of processor time, in seconds, to its result."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
-from conformance.core.foreign import clean
-from conformance.targets.framing import Framing, Gathered, Unreadable, packed
+from kipcheck.conformance.core.foreign import clean
+from kipcheck.conformance.targets.framing import Framing, Gathered, Unreadable, packed
 
 EVIDENCE: Final = 8 << 10
 """What is kept of the end of stderr, in bytes."""

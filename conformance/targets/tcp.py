@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from typing import Any, Final
 
-from conformance.core.case import Role
-from conformance.targets.protocol import Session, Target
-from conformance.targets.session import Conversation, Limits
-from conformance.targets.talk import Ended, Ends, Life
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.targets.protocol import Session, Target
+from kipcheck.conformance.targets.session import Conversation, Limits
+from kipcheck.conformance.targets.talk import Ended, Ends, Life
 
 CONNECT_SECONDS: Final = 5.0
 PATIENT: Final = Limits(start_s=None, batch_s=None, cpu_s=0, together=1)

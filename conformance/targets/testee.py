@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from conformance.core.case import Role
-from conformance.targets.pipe import Command, Pipe
-from conformance.targets.protocol import Session
-from conformance.targets.session import Conversation, Limits
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.targets.pipe import Command, Pipe
+from kipcheck.conformance.targets.protocol import Session
+from kipcheck.conformance.targets.session import Conversation, Limits
 
 __all__ = ["Limits", "Testee"]
 

@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from conformance import artifacts, process_tree
-from conformance.targets.entries import Entry
-from conformance.targets.protocol import Unavailable
+from kipcheck.conformance import artifacts, process_tree
+from kipcheck.conformance.targets.entries import Entry
+from kipcheck.conformance.targets.protocol import Unavailable
 
 SECONDS: Final = 900
 """What a build may take: the first one of a toolchain compiles its library too, on whatever machine CI has."""
@@ -59,7 +59,7 @@ def told(argv: tuple[str, ...]) -> str:
 
 def sources(language: str, endings: Iterable[str]) -> dict[str, str]:
     """Our files for a language, by name."""
-    folder = files("conformance.targets") / "adapters" / language
+    folder = files("kipcheck.conformance.targets") / "adapters" / language
     return {
         each.name: each.read_text("utf-8")
         for each in sorted(folder.iterdir(), key=lambda each: each.name)
@@ -69,7 +69,7 @@ def sources(language: str, endings: Iterable[str]) -> dict[str, str]:
 
 def definitions() -> str:
     """The folder with Kafka's message definitions, which lend a testee the names of fields."""
-    return str(files("conformance.wire") / "schemas" / "apache")
+    return str(files("kipcheck.conformance.wire") / "schemas" / "apache")
 
 
 def built(name: str, release: str, parts: Iterable[str], make: Callable[[Path], None]) -> Path:

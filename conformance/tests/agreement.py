@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from conformance.core.edition import edition
-from conformance.core.release import Release, releases
-from conformance.targets.java import Answer, JavaCodec, Order
-from conformance.targets.settled import settled
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout, messages, spec
-from strategies.compiled import compiled
-from strategies.messages import from_layout
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.targets.java import Answer, JavaCodec, Order
+from kipcheck.conformance.targets.settled import settled
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout, messages, spec
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.messages import from_layout
 
 STREAMS = ("SubscriptionInfo", "AssignmentInfo")
 CONSUMER = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-import conformance.campaign
-from conformance.campaign import arrow
+import kipcheck.conformance.campaign
+from kipcheck.conformance.campaign import arrow
 
 
 @contextmanager
@@ -17,5 +17,5 @@ def without_arrow() -> Iterator[None]:
             patch.delitem(sys.modules, name)
         patch.setitem(sys.modules, "pyarrow", None)
         patch.delitem(sys.modules, arrow.__name__)
-        patch.delattr(conformance.campaign, "arrow")
+        patch.delattr(kipcheck.conformance.campaign, "arrow")
         yield

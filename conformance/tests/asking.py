@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.core.case import Case, Role, Step, step
-from conformance.core.history import Observation, Replied
-from conformance.targets.protocol import Session
+from kipcheck.conformance.core.case import Case, Role, Step, step
+from kipcheck.conformance.core.history import Observation, Replied
+from kipcheck.conformance.targets.protocol import Session
 
 
 def held(session: Session, *steps: Step) -> tuple[Observation, ...]:

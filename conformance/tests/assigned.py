@@ -1,23 +1,26 @@
-"""Groups in the shorthand of ``conformance.apis.assignment``, for tests: read back, and answered by whom they like."""
+"""Groups in the shorthand of ``kipcheck.conformance.apis.assignment``, for tests.
+
+They are read back, and answered by whom the test likes.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from conformance.apis.assignment import assign, group_of
-from conformance.checks import CHECKS
-from conformance.checks.assignment import LEADER
-from conformance.checks.mixed import MIXED
-from conformance.core.case import Case, Role, Step, step
-from conformance.core.history import History, Observation, Op, Replied
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.models.assignment import Group, Member, Partition, Topic
-from conformance.runner import converse
-from conformance.targets.inprocess import InProcess
-from conformance.targets.protocol import Adapter
-from strategies import membership
-from strategies.membership import turned
-from strategies.nodes import Node, OneOf, Record, record
+from kipcheck.conformance.apis.assignment import assign, group_of
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.assignment import LEADER
+from kipcheck.conformance.checks.mixed import MIXED
+from kipcheck.conformance.core.case import Case, Role, Step, step
+from kipcheck.conformance.core.history import History, Observation, Op, Replied
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.models.assignment import Group, Member, Partition, Topic
+from kipcheck.conformance.runner import converse
+from kipcheck.conformance.targets.inprocess import InProcess
+from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.strategies import membership
+from kipcheck.strategies.membership import turned
+from kipcheck.strategies.nodes import Node, OneOf, Record, record
 
 CHECKED = {id: check for id, check in CHECKS.items() if check.family is LEADER}
 DRAFTED = {id: check for id, check in CHECKS.items() if check.family is MIXED}

@@ -13,10 +13,10 @@ from typing import Final
 
 import pytest
 
-from conformance.artifacts import Unavailable
-from conformance.targets.java import JavaCodec, java_judge
-from conformance.targets.protocol import Unavailable as Missing
-from conformance.tests.releases import ORACLES
+from kipcheck.conformance.artifacts import Unavailable
+from kipcheck.conformance.targets.java import JavaCodec, java_judge
+from kipcheck.conformance.targets.protocol import Unavailable as Missing
+from kipcheck.conformance.tests.releases import ORACLES
 
 REQUIRE = "KIPCHECK_REQUIRE"
 """Words with commas between them, ``jars``, ``index``, ``go``, ``node``, ``spark``: a test that cannot have what it

@@ -4,12 +4,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from conformance.models.group.answers import Config
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.draft import DraftCoordinator
-from conformance.models.group.rules import INSTANCE_SINCE, Rules
-from conformance.models.group.state import REBALANCE, SYNC, State, pending, session
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.answers import Config
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Rules
+from kipcheck.conformance.models.group.state import REBALANCE, SYNC, State, pending, session
+from kipcheck.conformance.models.group.words import (
     Action,
     Append,
     Arm,

@@ -5,10 +5,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from conformance.core.release import Release
-from conformance.wire.schema import Raw, release_table
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.wire.schema import Raw, release_table
 
-SCHEMAS = files("conformance.wire") / "schemas"
+SCHEMAS = files("kipcheck.conformance.wire") / "schemas"
 RELEASES = [Release.parse(each) for each in release_table()["releases"]]
 
 

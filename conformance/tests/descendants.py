@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from conformance import process_tree
+from kipcheck.conformance import process_tree
 
 MARK: Final = "KIPCHECK_TEST_PROCESS"
 """Variable of the environment of all of them: it is inherited, and /proc shows it."""
@@ -72,8 +72,8 @@ class Started:
 
 @contextmanager
 def started(*arguments: object, ignored: bool = False, program: Sequence[str] = (), cwd: Path) -> Iterator[Started]:
-    """``python -m conformance ARGUMENTS``, or another program; ``ignored``: as a shell begins a job with ``&``."""
-    made = Started([sys.executable, *(program or ("-m", "conformance")), *map(str, arguments)], ignored, cwd)
+    """``python -m kipcheck ARGUMENTS``, or another program; ``ignored``: as a shell begins a job with ``&``."""
+    made = Started([sys.executable, *(program or ("-m", "kipcheck")), *map(str, arguments)], ignored, cwd)
     try:
         yield made
     finally:

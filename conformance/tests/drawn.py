@@ -4,7 +4,7 @@ import random
 import uuid
 from typing import Any
 
-from conformance.wire.schema import INTEGERS, Layout, Slot
+from kipcheck.conformance.wire.schema import INTEGERS, Layout, Slot
 
 TEXTS = ("", "a", "grüße", "topic-0", "\0", "𝄞", "x" * 130, "\uffff", "߿ࠀ")
 

@@ -5,19 +5,24 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from conformance.apis.streams import Moment, moments, spoken, step_of, told
-from conformance.apis.streams_blobs import read_assignment, read_subscription, write_assignment, write_subscription
-from conformance.checks.machines import Subject
-from conformance.core.case import Case, Role, Step
-from conformance.core.edition import edition
-from conformance.core.history import History, Op, Replied
-from conformance.core.verdict import Result, Verdict
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.models.streams.happenings import Formed, Happening, Rests, Sent
-from conformance.models.streams.operations import Deploy
-from conformance.runner import converse, judge
-from conformance.targets.fleets import fleet
-from conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.apis.streams import Moment, moments, spoken, step_of, told
+from kipcheck.conformance.apis.streams_blobs import (
+    read_assignment,
+    read_subscription,
+    write_assignment,
+    write_subscription,
+)
+from kipcheck.conformance.checks.machines import Subject
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.verdict import Result, Verdict
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.models.streams.happenings import Formed, Happening, Rests, Sent
+from kipcheck.conformance.models.streams.operations import Deploy
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.fleets import fleet
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
 
 OURS: Mapping[str, Invariant] = {
     each.id: each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("streams/")

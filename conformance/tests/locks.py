@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from conformance.models.composed import HUB, Did, Law, Sent, StepLaw
+from kipcheck.conformance.models.composed import HUB, Did, Law, Sent, StepLaw
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from conformance.core.release import NEWEST
-from conformance.targets.entries import roll
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.targets.entries import roll
 
 OLD: Final = "3.9.2"
 """Kafka: the last line that reads and writes the versions which 4.0 removed."""

@@ -3,12 +3,12 @@
 from functools import cache
 from typing import Any
 
-from conformance.campaign.corpus import Snapshot
-from conformance.campaign.plan import Bounds, Shard
-from conformance.campaign.rows import Row
-from conformance.campaign.shard import run_shard
-from conformance.core.case import Case
-from conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.campaign.corpus import Snapshot
+from kipcheck.conformance.campaign.plan import Bounds, Shard
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.shard import run_shard
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
 
 EMPTY = Snapshot.empty()
 WELL = "drill:raise@1000000"

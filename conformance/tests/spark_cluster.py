@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from conformance.campaign import preflight
+from kipcheck.conformance.campaign import preflight
 
 NONE: Final[Mapping[str, str]] = {}
 STARTS_S: Final = 300.0

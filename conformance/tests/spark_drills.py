@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from conformance import process_tree
-from conformance.campaign import afar
-from conformance.campaign.plan import Bounds, Shard
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.campaign import afar
+from kipcheck.conformance.campaign.plan import Bounds, Shard
 
 
 @dataclass(frozen=True, slots=True)

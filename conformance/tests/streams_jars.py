@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
-from conformance import artifacts
-from conformance.apis.streams_blobs import read_assignment
-from conformance.models.assignment import Topic
-from conformance.models.membership import Partitions
-from conformance.models.streams.operations import STATELESS
-from conformance.models.streams.words import (
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.apis.streams_blobs import read_assignment
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.membership import Partitions
+from kipcheck.conformance.models.streams.operations import STATELESS
+from kipcheck.conformance.models.streams.words import (
     AssignmentInfo,
     Joining,
     Memory,
@@ -20,10 +20,10 @@ from conformance.models.streams.words import (
     TaskId,
     Topology,
 )
-from conformance.targets import java
-from conformance.targets.answer_cache import AnswerCache
-from conformance.targets.java_streams import JarBinary, Jars
-from conformance.targets.pipe import Pipe
+from kipcheck.conformance.targets import java
+from kipcheck.conformance.targets.answer_cache import AnswerCache
+from kipcheck.conformance.targets.java_streams import JarBinary, Jars
+from kipcheck.conformance.targets.pipe import Pipe
 
 THREE: Final = (Topic("t", 3),)
 

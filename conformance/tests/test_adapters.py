@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from conformance.core.case import Case, Role, step
-from conformance.core.edition import edition
-from conformance.core.history import Observation, Refused, Replied, Unsupported
-from conformance.targets.protocol import Session, Unavailable
-from conformance.targets.roll import target
-from conformance.wire import Layout
-from conformance.wire.schema import messages, spec
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.targets.protocol import Session, Unavailable
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.schema import messages, spec
 
 MODULES = {"kafka-python": "kafka", "aiokafka": "aiokafka", "kio": "kio"}
 APACHE = edition("apache")

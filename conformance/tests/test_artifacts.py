@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance import artifacts
-from conformance.artifacts import Unavailable
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.artifacts import Unavailable
 
 ONE, TWO = "org.example:one:1.0", "org.example:two:2.0.1"
 
@@ -150,7 +150,7 @@ def test_what_one_repository_lacks_another_may_have(tmp_path: Path, monkeypatch:
 def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     publish(tmp_path / "repo", ONE, os.urandom(300_000))
     program = (
-        "import hashlib; from conformance import artifacts; "
+        "import hashlib; from kipcheck.conformance import artifacts; "
         f"print(artifacts.sha256(artifacts.fetch([{ONE!r}])[{ONE!r}]))"
     )
     environment = {**os.environ, "KIPCHECK_MAVEN_REPOSITORY": (tmp_path / "repo").as_uri()}

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from conformance import assigning
-from conformance.cli import run
-from conformance.targets import testee
-from conformance.targets.pipe import Command
-from conformance.targets.protocol import Broken, Target
-from conformance.targets.testee import Limits
-from conformance.wire.workbench import Unreadable
+from kipcheck.conformance import assigning
+from kipcheck.conformance.cli import run
+from kipcheck.conformance.targets import testee
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.protocol import Broken, Target
+from kipcheck.conformance.targets.testee import Limits
+from kipcheck.conformance.wire.workbench import Unreadable
 
 LEADER = """
 import json, os, sys, time

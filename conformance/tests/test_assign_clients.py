@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from conformance.assigning import group
-from conformance.cli import run
-from conformance.core.case import Case, Role, step
-from conformance.core.history import Observation, Refused, Replied, Unsupported
-from conformance.targets import environments
-from conformance.targets.protocol import Session
-from conformance.targets.roll import target
-from conformance.tests.releases import PYTHON_CLIENTS
+from kipcheck.conformance.assigning import group
+from kipcheck.conformance.cli import run
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.targets import environments
+from kipcheck.conformance.targets.protocol import Session
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.tests.releases import PYTHON_CLIENTS
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from conformance.apis.assignment import (
+from kipcheck.conformance.apis.assignment import (
     assign,
     group_of,
     read_user_data,
@@ -18,10 +18,10 @@ from conformance.apis.assignment import (
     user_data_version,
     with_user_data,
 )
-from conformance.checks.historic import CLAIMS
-from conformance.core.case import Case, Role
-from conformance.core.history import Op, Refused, Replied
-from conformance.models.assignment import (
+from kipcheck.conformance.checks.historic import CLAIMS
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import Op, Refused, Replied
+from kipcheck.conformance.models.assignment import (
     ASSIGNORS,
     COOPERATIVE,
     RANGE,
@@ -36,17 +36,17 @@ from conformance.models.assignment import (
     range_,
     roundrobin,
 )
-from conformance.models.mixed_group import DRAFT
-from conformance.models.sticky import cooperative_sticky, sticky
-from conformance.targets.inprocess import Reference
-from conformance.targets.leader import ALL
-from conformance.tests.assigned import LEADING, answered, anything, case, got, group, held, step_of
-from strategies import groups, membership
-from strategies.compiled import compiled
-from strategies.membership import turned
-from strategies.nodes import Node, record
-from strategies.parse import belongs, parse
-from strategies.reduce import reduce
+from kipcheck.conformance.models.mixed_group import DRAFT
+from kipcheck.conformance.models.sticky import cooperative_sticky, sticky
+from kipcheck.conformance.targets.inprocess import Reference
+from kipcheck.conformance.targets.leader import ALL
+from kipcheck.conformance.tests.assigned import LEADING, answered, anything, case, got, group, held, step_of
+from kipcheck.strategies import groups, membership
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.membership import turned
+from kipcheck.strategies.nodes import Node, record
+from kipcheck.strategies.parse import belongs, parse
+from kipcheck.strategies.reduce import reduce
 
 
 @pytest.mark.parametrize(

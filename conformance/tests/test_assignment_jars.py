@@ -5,24 +5,24 @@ from random import Random
 
 import pytest
 
-from conformance.apis.assignment import assign, group_of, shorthand, with_user_data
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import Replied
-from conformance.invariants.registry import all_invariants
-from conformance.invariants.rounds import every_round
-from conformance.models.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
-from conformance.models.sticky import decided
-from conformance.models.sticky.departures import ENDLESS, Departure
-from conformance.runner import converse
-from conformance.targets import roll
-from conformance.targets.leader import ALL, Leader
-from conformance.targets.protocol import Session
-from conformance.tests.assigned import CHECKED, anything, case, got, step_of
-from conformance.tests.test_sticky import GIVEN, OTHERWISE
-from conformance.work import Unit, Worker
-from strategies import membership
-from strategies.compiled import compiled
-from strategies.nodes import Node, OneOf, record
+from kipcheck.conformance.apis.assignment import assign, group_of, shorthand, with_user_data
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import Replied
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.invariants.rounds import every_round
+from kipcheck.conformance.models.assignment import COOPERATIVE, RANGE, ROUNDROBIN, STICKY
+from kipcheck.conformance.models.sticky import decided
+from kipcheck.conformance.models.sticky.departures import ENDLESS, Departure
+from kipcheck.conformance.runner import converse
+from kipcheck.conformance.targets import roll
+from kipcheck.conformance.targets.leader import ALL, Leader
+from kipcheck.conformance.targets.protocol import Session
+from kipcheck.conformance.tests.assigned import CHECKED, anything, case, got, step_of
+from kipcheck.conformance.tests.test_sticky import GIVEN, OTHERWISE
+from kipcheck.conformance.work import Unit, Worker
+from kipcheck.strategies import membership
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.nodes import Node, OneOf, record
 
 pytestmark = pytest.mark.jars
 

@@ -5,15 +5,15 @@ from importlib.resources import files
 
 import pytest
 
-from conformance.checks import CHECKS
-from conformance.checks.assignment import shown
-from conformance.core.case import Case, Role
-from conformance.core.history import Died, History, Observation, Op, Refused, Replied
-from conformance.core.verdict import Grade, Result
-from conformance.gist import gist
-from conformance.runner import judge
-from conformance.targets.miniatures import VICES
-from conformance.tests.assigned import CHECKED, LEADING, answered, member_writes, said
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.assignment import shown
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import Died, History, Observation, Op, Refused, Replied
+from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.gist import gist
+from kipcheck.conformance.runner import judge
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.tests.assigned import CHECKED, LEADING, answered, member_writes, said
 
 LEADERS = {name: vice for name, vice in VICES.items() if vice.check in CHECKED}
 
@@ -275,7 +275,7 @@ def test_answers_are_compared_by_who_gets_what(one: str, other: str, same: bool)
 
 
 def test_the_page_tells_every_law_and_its_grade() -> None:
-    page = (files("conformance") / "docs" / "assignments.md").read_text("utf-8")
+    page = (files("kipcheck.conformance") / "docs" / "assignments.md").read_text("utf-8")
     told = {
         law: grade
         for laws, grade in re.findall(r"^\| (`assign/.*?) \| (MUST|SHOULD|INFO) \|", page, re.MULTILINE)

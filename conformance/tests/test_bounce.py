@@ -4,24 +4,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.apis.bounce import answer_of, event_of, moments, shorthand, spoken, words
-from conformance.checks import CHECKS
-from conformance.checks.bounce import BOUNCE_CHECKS, UPGRADED, UPGRADES, editions, with_failures
-from conformance.checks.machines import Subject
-from conformance.core.case import Case, Role
-from conformance.core.edition import edition
-from conformance.core.history import History
-from conformance.core.verdict import Grade, Result, Verdict
-from conformance.invariants.registry import all_invariants
-from conformance.models.happenings import Counted, Failed, Formed, Gave, Rests, SteppedDown, StreamsLed
-from conformance.models.rolling_bounce import Bounce, bounces_in
-from conformance.runner import converse, judge
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.players import players
-from conformance.targets.protocol import BOUNCE, Adapter
-from strategies.bounce import PLANS, bounces, streams
-from strategies.parse import belongs
+from kipcheck.conformance.apis.bounce import answer_of, event_of, moments, shorthand, spoken, words
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.bounce import BOUNCE_CHECKS, UPGRADED, UPGRADES, editions, with_failures
+from kipcheck.conformance.checks.machines import Subject
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Grade, Result, Verdict
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.models.happenings import Counted, Failed, Formed, Gave, Rests, SteppedDown, StreamsLed
+from kipcheck.conformance.models.rolling_bounce import Bounce, bounces_in
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.players import players
+from kipcheck.conformance.targets.protocol import BOUNCE, Adapter
+from kipcheck.strategies.bounce import PLANS, bounces, streams
+from kipcheck.strategies.parse import belongs
 
 UPGRADERS = {name: vice for name, vice in VICES.items() if vice.check.startswith("bounce/")}
 OURS = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("bounce/")]

@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 import pytest
 
-from conformance import gate, work
-from conformance.checks import CHECKS
-from conformance.core.case import Case, Role, step
-from conformance.core.history import Died, Lost, Observation, Replied
-from conformance.core.ledger import Ledger, read
-from conformance.gate import Options, Outcome
-from conformance.targets import pipe, roll
-from conformance.targets.pipe import Command
-from conformance.targets.protocol import Broken, Unstable
-from conformance.targets.testee import Limits, Testee
-from conformance.tests import broken_testees
-from conformance.tests.broken_testees import TESTEES, WellBred
+from kipcheck.conformance import gate, work
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import Died, Lost, Observation, Replied
+from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.gate import Options, Outcome
+from kipcheck.conformance.targets import pipe, roll
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.protocol import Broken, Unstable
+from kipcheck.conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.tests import broken_testees
+from kipcheck.conformance.tests.broken_testees import TESTEES, WellBred
 
 CHECK, MESSAGE, CASES = "wire/two-readings", "HeartbeatResponse", 8
 LIMITS = Limits(start_s=20, batch_s=20, restarts=40, grace_s=0.2)

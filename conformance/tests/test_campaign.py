@@ -16,19 +16,19 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from conformance import cli
-from conformance.campaign import ledger, local
-from conformance.campaign.drive import Asked, Outcome, Ready, campaign
-from conformance.campaign.executors import EXECUTORS, Chosen
-from conformance.campaign.files import Full
-from conformance.campaign.keeping import begun_with
-from conformance.campaign.local import Tick
-from conformance.campaign.manifest import Manifest
-from conformance.campaign.plan import ENGINES, MOST_SHARD, Aim, Plan, Shard, shard_size
-from conformance.campaign.rows import Count, Found, Kept, Row
-from conformance.commands import campaign as command
-from conformance.core import exits, ledger as core_ledger
-from conformance.tests.arrowless import without_arrow
+from kipcheck.conformance import cli
+from kipcheck.conformance.campaign import ledger, local
+from kipcheck.conformance.campaign.drive import Asked, Outcome, Ready, campaign
+from kipcheck.conformance.campaign.executors import EXECUTORS, Chosen
+from kipcheck.conformance.campaign.files import Full
+from kipcheck.conformance.campaign.keeping import begun_with
+from kipcheck.conformance.campaign.local import Tick
+from kipcheck.conformance.campaign.manifest import Manifest
+from kipcheck.conformance.campaign.plan import ENGINES, MOST_SHARD, Aim, Plan, Shard, shard_size
+from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
+from kipcheck.conformance.commands import campaign as command
+from kipcheck.conformance.core import exits, ledger as core_ledger
+from kipcheck.conformance.tests.arrowless import without_arrow
 
 VICE = "miniature/stuck-epoch"
 SMALL = Asked(
@@ -291,7 +291,7 @@ def test_on_a_disk_that_is_really_full_it_says_what_to_do_and_goes_on_to_the_sam
 ) -> None:
     """A file system with room for a share of what there is to write, mounted for this campaign alone."""
     pages = sum(-(-path.stat().st_size // 4096) for path in whole.rglob("*") if path.is_file())
-    out, kipcheck = tmp_path / "disk" / "out", f"{sys.executable} -m conformance campaign --executor inline"
+    out, kipcheck = tmp_path / "disk" / "out", f"{sys.executable} -m kipcheck campaign --executor inline"
     out.parent.mkdir()
     asked = f"--target {VICE} --check features/epochs --check features/gating --cases 120 --rounds 2 --engine compiled"
     script = f"""
@@ -322,7 +322,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_to_the_same_end(tmp_path
     more = ("--out", str(out))
     for seconds in (0.0, 1.0, 2.0):
         driver = subprocess.Popen(
-            [sys.executable, "-m", "conformance", *arguments, *more], stdout=subprocess.DEVNULL,
+            [sys.executable, "-m", "kipcheck", *arguments, *more], stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         while driver.poll() is None and not list(out.glob("ledger/round=*/wave-*")):

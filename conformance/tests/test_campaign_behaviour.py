@@ -6,16 +6,26 @@ from typing import Any
 
 import pytest
 
-from conformance.campaign.behaviour import keys
-from conformance.checks import CHECKS
-from conformance.checks.assignment import Assignor
-from conformance.checks.codec import Subject as Coded
-from conformance.checks.machines import Subject as Machine
-from conformance.core.case import Case, Role, Step, step, steps_from
-from conformance.core.history import Died, History, Lost, Observation, Op, Refused, Replied, Silent, Unsupported
-from conformance.runner import converse
-from conformance.targets.inprocess import Afresh, Reference
-from conformance.wire import layout
+from kipcheck.conformance.campaign.behaviour import keys
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.assignment import Assignor
+from kipcheck.conformance.checks.codec import Subject as Coded
+from kipcheck.conformance.checks.machines import Subject as Machine
+from kipcheck.conformance.core.case import Case, Role, Step, step, steps_from
+from kipcheck.conformance.core.history import (
+    Died,
+    History,
+    Lost,
+    Observation,
+    Op,
+    Refused,
+    Replied,
+    Silent,
+    Unsupported,
+)
+from kipcheck.conformance.runner import converse
+from kipcheck.conformance.targets.inprocess import Afresh, Reference
+from kipcheck.conformance.wire import layout
 
 GROUP = Machine("apache", "group")
 JOIN_GROUP = Coded("apache", layout("apache", "JoinGroupRequest", 5))

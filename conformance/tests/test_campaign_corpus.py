@@ -12,19 +12,19 @@ from uuid import UUID
 
 import pytest
 
-from conformance import cli
-from conformance.campaign import ledger, snapshots
-from conformance.campaign.corpus import Damaged, Snapshot, grown
-from conformance.campaign.cover import cover
-from conformance.campaign.exported import exported
-from conformance.campaign.rows import Kept, Row
-from conformance.campaign.values import loaded, plain_text, value_of
-from conformance.checks import CHECKS
-from conformance.core.case import Case
-from conformance.core.output_folder import LIST
-from conformance.inputs import INDEX
-from conformance.tests.looped import for_each
-from conformance.wire import layout
+from kipcheck.conformance import cli
+from kipcheck.conformance.campaign import ledger, snapshots
+from kipcheck.conformance.campaign.corpus import Damaged, Snapshot, grown
+from kipcheck.conformance.campaign.cover import cover
+from kipcheck.conformance.campaign.exported import exported
+from kipcheck.conformance.campaign.rows import Kept, Row
+from kipcheck.conformance.campaign.values import loaded, plain_text, value_of
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.inputs import INDEX
+from kipcheck.conformance.tests.looped import for_each
+from kipcheck.conformance.wire import layout
 
 # ---- values as text
 

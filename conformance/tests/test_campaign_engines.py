@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from conformance.campaign import by_hypothesis
-from conformance.campaign.corpus import Snapshot, plain_text, value_of
-from conformance.campaign.engines import SHARES, TOGETHER, Batch, batches
-from conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
-from conformance.campaign.rows import Kept
-from conformance.checks import CHECKS
-from conformance.checks.machines import Subject as Machine
-from conformance.core.edition import EDITIONS
-from conformance.wire import layout
-from strategies.compiled import compiled
-from strategies.parse import belongs, parse
+from kipcheck.conformance.campaign import by_hypothesis
+from kipcheck.conformance.campaign.corpus import Snapshot, plain_text, value_of
+from kipcheck.conformance.campaign.engines import SHARES, TOGETHER, Batch, batches
+from kipcheck.conformance.campaign.plan import SHARDS_A_ROUND, Engine, Shard
+from kipcheck.conformance.campaign.rows import Kept
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.machines import Subject as Machine
+from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.wire import layout
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.parse import belongs, parse
 
 
 def shard(engine: Engine = "mixed", number: int = 0, round_: int = 0, cases: int = 1_000) -> Shard:
@@ -83,8 +83,8 @@ def test_all_readings_of_a_declaration_speak_its_language(id: str) -> None:
 def test_the_same_batches_come_in_every_process_whatever_was_imported_before() -> None:
     """Among them those of Hypothesis, which looks for constants in what is imported."""
     script = (
-        "import conformance.tests.test_strategies\n"
-        "from conformance.tests.test_campaign_engines import told\n"
+        "import kipcheck.conformance.tests.test_strategies\n"
+        "from kipcheck.conformance.tests.test_campaign_engines import told\n"
         "print(told())"
     )
     other = subprocess.run(

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from conformance.campaign import arrow, files, ledger
-from conformance.campaign.rows import Count, Found, Kept, Key, Row
-from conformance.core.output_folder import LIST
-from conformance.tests.arrowless import without_arrow
+from kipcheck.conformance.campaign import arrow, files, ledger
+from kipcheck.conformance.campaign.rows import Count, Found, Kept, Key, Row
+from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.tests.arrowless import without_arrow
 
 FORMS = ("parquet", "jsonl")
 
@@ -367,8 +367,8 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from conformance.campaign import ledger
-from conformance.tests.test_campaign_ledger import row
+from kipcheck.conformance.campaign import ledger
+from kipcheck.conformance.tests.test_campaign_ledger import row
 folder, written = Path(sys.argv[1]), 0
 try:
     while written < 1000:
@@ -393,7 +393,7 @@ def test_what_a_killed_writer_left_is_no_wave_and_in_nobodys_way(tmp_path: Path)
     program = f"""
 import os, signal
 from pathlib import Path
-from conformance.campaign import files
+from kipcheck.conformance.campaign import files
 os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 files.put(Path({str(tmp_path / "ledger" / "round=0" / "wave-0.parquet")!r}), b"half")
 """
@@ -418,7 +418,7 @@ def test_without_pyarrow_a_parquet_file_is_not_taken_for_a_damaged_one(tmp_path:
 
 def test_pyarrow_is_loaded_where_a_file_is_written_and_not_before() -> None:
     program = (
-        "import sys, conformance.campaign.ledger, conformance.campaign.corpus, conformance.campaign.snapshots\n"
+        "import sys\nfrom kipcheck.conformance.campaign import corpus, ledger, snapshots\n"
         "assert 'pyarrow' not in sys.modules and 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance import process_tree
-from conformance.campaign.local import Executor, Progress, inline, pool
-from conformance.campaign.plan import Shard
-from conformance.campaign.rows import Row
-from conformance.campaign.supervise import AGAIN
-from conformance.tests.sharded import little, shard, undisturbed
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.campaign.local import Executor, Progress, inline, pool
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.supervise import AGAIN
+from kipcheck.conformance.tests.sharded import little, shard, undisturbed
 
 CHECKS = ("group/generations",)
 
@@ -128,9 +128,9 @@ def test_closing_the_rows_stops_what_runs_and_the_executor_goes_on(two: Executor
 
 DRIVER = """
 import signal, sys
-from conformance.campaign.local import pool
-from conformance.tests.sharded import little
-from conformance.tests.test_campaign_local import SLEEPING
+from kipcheck.conformance.campaign.local import pool
+from kipcheck.conformance.tests.sharded import little
+from kipcheck.conformance.tests.test_campaign_local import SLEEPING
 with pool(2, bounds=little) as executor:
     for row in executor.run(SLEEPING, b"", lambda progress: print(progress.done, progress.running, flush=True)):
         pass

@@ -8,20 +8,20 @@ from functools import partial
 
 import pytest
 
-from conformance.campaign.corpus import Snapshot, value_of
-from conformance.campaign.plan import Shard
-from conformance.campaign.rows import Row
-from conformance.campaign.shard import ASKED_AGAIN, PATIENT, Find, run_shard
-from conformance.checks import CHECKS
-from conformance.core.case import Case, Role
-from conformance.core.history import Died, Observation
-from conformance.invariants.registry import all_invariants
-from conformance.targets.inprocess import Afresh
-from conformance.targets.miniatures import VICES
-from conformance.targets.protocol import Session, Target, Unavailable
-from conformance.targets.session import Limits
-from conformance.vices import subject_of
-from conformance.work import Worker
+from kipcheck.conformance.campaign.corpus import Snapshot, value_of
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.shard import ASKED_AGAIN, PATIENT, Find, run_shard
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import Died, Observation
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.inprocess import Afresh
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.protocol import Session, Target, Unavailable
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.vices import subject_of
+from kipcheck.conformance.work import Worker
 
 VICE = "stuck-epoch"
 SHARD = Shard(

@@ -11,18 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from conformance import process_tree
-from conformance.campaign import afar, hushed, preflight
-from conformance.campaign.local import Executor, Progress, inline
-from conformance.campaign.plan import Shard
-from conformance.campaign.preflight import Unready
-from conformance.campaign.rows import Key, Row, hash_of
-from conformance.campaign.supervise import went_down
-from conformance.cli import run
-from conformance.targets.protocol import Unavailable
-from conformance.tests.spark_drills import Answer, Brief, Kill
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.campaign import afar, hushed, preflight
+from kipcheck.conformance.campaign.local import Executor, Progress, inline
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.preflight import Unready
+from kipcheck.conformance.campaign.rows import Key, Row, hash_of
+from kipcheck.conformance.campaign.supervise import went_down
+from kipcheck.conformance.cli import run
+from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.tests.spark_drills import Answer, Brief, Kill
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src"
 CHECKS = ("wire/round-trip", "wire/damage")
 HEALTHY = "drill:raise@1000000"
 """Our reference in the process of the shard, where nothing has to be started for it."""
@@ -180,7 +181,7 @@ def test_a_worker_that_is_not_like_this_one_runs_nothing() -> None:
 
 def test_two_checkouts_of_one_version_are_told_apart(tmp_path: Path) -> None:
     for name in ("one", "other"):
-        for package in afar.PACKAGES:
+        for package in (Path("kipcheck"), *(Path("kipcheck", each) for each in ("conformance", "reports"))):
             (tmp_path / name / package / "tests").mkdir(parents=True)
             (tmp_path / name / package / "__init__.py").write_text("")
 
@@ -188,9 +189,9 @@ def test_two_checkouts_of_one_version_are_told_apart(tmp_path: Path) -> None:
         return {afar._code([tmp_path / name / each for each in afar.PACKAGES]) for name in ("one", "other")}
 
     assert len(codes()) == 1
-    (tmp_path / "other" / "reports" / "tests" / "test_it.py").write_text("1")
+    (tmp_path / "other" / "kipcheck" / "reports" / "tests" / "test_it.py").write_text("1")
     assert len(codes()) == 1
-    (tmp_path / "other" / "reports" / "page.py").write_text("1")
+    (tmp_path / "other" / "kipcheck" / "reports" / "page.py").write_text("1")
     assert len(codes()) == 2
 
 
@@ -227,7 +228,7 @@ def ready(monkeypatch: pytest.MonkeyPatch) -> None:
         preflight.java()
     except Unready as missing:
         raise Unavailable(str(missing)) from missing
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")])))
 
 
 @pytest.mark.spark
@@ -238,7 +239,7 @@ def test_what_spark_complains_of_becomes_a_line_that_helps() -> None:
     versions = {"worker_version": "3.12", "driver_version": "3.11"}
     mismatch = PySparkRuntimeError(errorClass="PYTHON_VERSION_MISMATCH", messageParameters=versions)
     assert hushed.reason(mismatch, "sc://x").startswith("Python 3.11 here, and 3.12 on the workers of sc://x: ")
-    for missing in ("No module named 'conformance'", "No module named conformance.campaign.spark"):
+    for missing in ("No module named 'kipcheck'", "No module named kipcheck.conformance.campaign.spark"):
         line = hushed.reason(Exception(f"Error from python worker:\n  /usr/bin/python3: {missing}\n"), "spark://x:7077")
         assert line.startswith(f"the Python of the workers of spark://x:7077 has no kipcheck, or another ({missing}")
     assert hushed.reason(Exception("a\nb"), "yarn") == "Spark at yarn is of no use: a"
@@ -248,7 +249,7 @@ def test_what_spark_complains_of_becomes_a_line_that_helps() -> None:
 @pytest.mark.usefixtures("ready")
 def test_a_cluster_comes_to_the_same_rows_whatever_goes_down(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A child that leaves, a worker killed once and one killed each time, an executor: nothing on the terminal."""
-    from conformance.campaign.spark import spark
+    from kipcheck.conformance.campaign.spark import spark
 
     once, killed = tmp_path / "worker", tmp_path / "executor"
     crash, worker, poison = shard(3, "drill:exit@5"), shard(4, f"drill:worker@5,once={once}"), shard(5)
@@ -298,7 +299,7 @@ def holding() -> list[int]:
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         with suppress(OSError):
             parents[pid] = process_tree.parent_of(pid)
-            if b"conformance.campaign.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"kipcheck.conformance.campaign.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 zygotes.add(pid)
     return [pid for pid in zygotes if parents[pid] in zygotes and os.getpid() in ancestors(pid, parents)]
 
@@ -310,7 +311,7 @@ def ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
 
 
 def test_the_queries_come_with_the_package_and_say_what_they_answer() -> None:
-    found = files("conformance.campaign").joinpath("queries")
+    found = files("kipcheck.conformance.campaign").joinpath("queries")
     names = {each.name.removesuffix(".sql") for each in found.iterdir()}
     assert names == {"shards", "coverage_growth", "verdicts", "time_to_find", "flakiness", "clashes"}
     for name in names:

@@ -13,22 +13,22 @@ from typing import Any
 
 import pytest
 
-from conformance.campaign import ledger
-from conformance.campaign.local import inline
-from conformance.campaign.preflight import Unready
-from conformance.campaign.rows import Count, Found, Row
-from conformance.campaign.supervise import went_down
-from conformance.cli import run
-from conformance.tests.spark_cluster import connect, standalone
-from conformance.tests.spark_drills import Answer, Brief, Kill
-from conformance.tests.test_campaign_spark import BRIEF, ROOT, digests, held, ready, shard
+from kipcheck.conformance.campaign import ledger
+from kipcheck.conformance.campaign.local import inline
+from kipcheck.conformance.campaign.preflight import Unready
+from kipcheck.conformance.campaign.rows import Count, Found, Row
+from kipcheck.conformance.campaign.supervise import went_down
+from kipcheck.conformance.cli import run
+from kipcheck.conformance.tests.spark_cluster import connect, standalone
+from kipcheck.conformance.tests.spark_drills import Answer, Brief, Kill
+from kipcheck.conformance.tests.test_campaign_spark import BRIEF, ROOT, SOURCES, digests, held, ready, shard
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.usefixtures("ready")]
 __all__ = ["ready"]
 
 
 def test_whatever_a_target_does_is_the_same_row_on_spark() -> None:
-    from conformance.campaign.spark import spark
+    from kipcheck.conformance.campaign.spark import spark
 
     brief = Brief(wall_s=20, case_cpu_s=0.5)
     kinds = ("hang", "segfault", "exit", "raise", "allocate", "garbage", "parent")
@@ -43,7 +43,7 @@ def test_whatever_a_target_does_is_the_same_row_on_spark() -> None:
 
 
 def test_an_executor_that_is_killed_each_time_costs_no_other_shard() -> None:
-    from conformance.campaign.spark import spark
+    from kipcheck.conformance.campaign.spark import spark
 
     poison, *others = [shard(number) for number in range(5)]
     with spark("local-cluster[2,1,1024]", None, 0, Answer(BRIEF, (Kill(0, "executor"),))) as executor:
@@ -55,7 +55,7 @@ def test_an_executor_that_is_killed_each_time_costs_no_other_shard() -> None:
 
 def test_a_shard_that_was_run_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark begins what is slow a second time, and only on another host."""
-    from conformance.campaign.spark import spark
+    from kipcheck.conformance.campaign.spark import spark
 
     conf = tmp_path / "conf"
     conf.mkdir()
@@ -74,7 +74,7 @@ def test_a_shard_that_was_run_twice_counts_once(tmp_path: Path, monkeypatch: pyt
 
 
 def test_spark_connect_in_front_of_a_cluster(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from conformance.campaign.spark import spark
+    from kipcheck.conformance.campaign.spark import spark
 
     worker, poison = shard(3, f"drill:worker@5,once={tmp_path / 'worker'}"), shard(4)
     shards = [shard(0), shard(1), shard(2), worker, poison]
@@ -92,11 +92,11 @@ def test_spark_connect_in_front_of_a_cluster(tmp_path: Path, capfd: pytest.Captu
 
 
 def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
-    from conformance.campaign.spark import spark
+    from kipcheck.conformance.campaign.spark import spark
 
-    for name in ("conformance", "strategies", "golden", "reports"):
-        shutil.copytree(ROOT / name, tmp_path / "other" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "other" / "reports" / "words.py").open("a").write("# another\n")
+    package = tmp_path / "other" / "kipcheck"
+    shutil.copytree(SOURCES / "kipcheck", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "reports" / "words.py").open("a").write("# another\n")
     there = {"PYTHONPATH": str(tmp_path / "other")}
     told = r"not like this machine: the code of kipcheck \w+ instead of \w+$"
     with standalone(tmp_path, ("127.0.0.1",), there) as url, pytest.raises(Unready, match=told), spark(url, None, 0):
@@ -104,7 +104,7 @@ def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from conformance.campaign import spark
+    from kipcheck.conformance.campaign import spark
 
     monkeypatch.setattr(spark, "STARTED_S", 5.0)
     with (
@@ -134,7 +134,7 @@ def test_a_driver_that_is_killed_is_followed_by_one_that_comes_to_the_same(tmp_p
 
 
 def campaign(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "conformance", "campaign", *arguments]
+    command = [sys.executable, "-m", "kipcheck", "campaign", *arguments]
     return subprocess.Popen(
         command, cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

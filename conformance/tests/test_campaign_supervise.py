@@ -13,20 +13,20 @@ from typing import Any, NoReturn
 
 import pytest
 
-from conformance import process_tree
-from conformance.campaign.corpus import Snapshot, grown
-from conformance.campaign.journal import ROOM, Entry, Journal
-from conformance.campaign.nursery import LEAVES_S, Barren, Nursery
-from conformance.campaign.plan import Bounds, Shard
-from conformance.campaign.rows import Row
-from conformance.campaign.supervise import EVIDENCE, ROW, End, is_doubtful, packed, row_of, stretched
-from conformance.core.case import Case, Role
-from conformance.targets.drill import KINDS
-from conformance.targets.inprocess import Reference
-from conformance.targets.pipe import Command, Pipe, half_of_memory
-from conformance.targets.protocol import Broken
-from conformance.targets.roll import target as target_of
-from conformance.tests.sharded import EMPTY, little, shard, undisturbed
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.campaign.corpus import Snapshot, grown
+from kipcheck.conformance.campaign.journal import ROOM, Entry, Journal
+from kipcheck.conformance.campaign.nursery import LEAVES_S, Barren, Nursery
+from kipcheck.conformance.campaign.plan import Bounds, Shard
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.campaign.supervise import EVIDENCE, ROW, End, is_doubtful, packed, row_of, stretched
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.targets.drill import KINDS
+from kipcheck.conformance.targets.inprocess import Reference
+from kipcheck.conformance.targets.pipe import Command, Pipe, half_of_memory
+from kipcheck.conformance.targets.protocol import Broken
+from kipcheck.conformance.targets.roll import target as target_of
+from kipcheck.conformance.tests.sharded import EMPTY, little, shard, undisturbed
 
 SOON_S = 20.0
 
@@ -211,7 +211,7 @@ def test_a_zygote_does_not_finish_its_warming_for_nobody() -> None:
 
 def test_where_no_signal_tells_of_it_the_end_of_a_pipe_does() -> None:
     code = (
-        "import time; from conformance import process_tree; "
+        "import time; from kipcheck.conformance import process_tree; "
         "process_tree.die_at_the_end_of(0); print(flush=True); time.sleep(600)"
     )
     child = subprocess.Popen(
@@ -235,8 +235,8 @@ def test_testees_are_not_bound_by_the_limits_of_the_child(stubs: Nursery, tmp_pa
 
 def test_it_is_said_why_no_zygote_can_be_begun() -> None:
     with (
-        Nursery("conformance.nowhere:run") as nursery,
-        pytest.raises(Barren, match=r"No module named 'conformance\.no"),
+        Nursery("kipcheck.conformance.nowhere:run") as nursery,
+        pytest.raises(Barren, match=r"No module named 'kipcheck\.conformance\.no"),
     ):
         nursery.hold(shard(), b"")
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from conformance import gate
-from conformance.campaign.corpus import Snapshot
-from conformance.campaign.ledger import Clash
-from conformance.campaign.plan import Aim, Plan
-from conformance.campaign.rows import Found, Group, Row
-from conformance.campaign.shard import run_shard
-from conformance.campaign.telling import RoundTold, Told, tell
-from conformance.core.known_files import Wrong
-from conformance.core.ledger import Ledger, lines, read
-from conformance.gate import Options
-from conformance.known_edits import updated
-from conformance.replaying import replay, stored
-from conformance.targets.inprocess import Afresh, InProcess
-from conformance.targets.miniatures import VICES
-from conformance.targets.protocol import Target
-from golden.regressions import check, read as regression_in
+from kipcheck.conformance import gate
+from kipcheck.conformance.campaign.corpus import Snapshot
+from kipcheck.conformance.campaign.ledger import Clash
+from kipcheck.conformance.campaign.plan import Aim, Plan
+from kipcheck.conformance.campaign.rows import Found, Group, Row
+from kipcheck.conformance.campaign.shard import run_shard
+from kipcheck.conformance.campaign.telling import RoundTold, Told, tell
+from kipcheck.conformance.core.known_files import Wrong
+from kipcheck.conformance.core.ledger import Ledger, lines, read
+from kipcheck.conformance.gate import Options
+from kipcheck.conformance.known_edits import updated
+from kipcheck.conformance.replaying import replay, stored
+from kipcheck.conformance.targets.inprocess import Afresh, InProcess
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.protocol import Target
+from kipcheck.golden.regressions import check, read as regression_in
 
 NAME = "deletes-unasked"
 TARGET = f"miniature/{NAME}"

@@ -11,15 +11,15 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from referencing import Registry, Resource
 
-from conformance import gate
-from conformance.checks import CHECKS
-from conformance.core.case import Case, Role
-from conformance.gate import Options
-from conformance.targets.inprocess import InProcess
-from conformance.targets.miniatures import VICES
-from conformance.targets.protocol import Target
-from conformance.tests.looped import for_each
-from conformance.vices import subject_of
+from kipcheck.conformance import gate
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.gate import Options
+from kipcheck.conformance.targets.inprocess import InProcess
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.protocol import Target
+from kipcheck.conformance.tests.looped import for_each
+from kipcheck.conformance.vices import subject_of
 
 CASE = "urn:kipcheck:case:1"
 
@@ -31,7 +31,8 @@ def _schema(package: str, name: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def schema() -> Callable[[str], jsonschema.Draft202012Validator]:
-    case, testee = _schema("conformance.core", "case.schema.json"), _schema("conformance.targets", "testee.schema.json")
+    case = _schema("kipcheck.conformance.core", "case.schema.json")
+    testee = _schema("kipcheck.conformance.targets", "testee.schema.json")
     registry: Registry[Any] = Registry().with_resources(
         (each["$id"], Resource.from_contents(each)) for each in (case, testee)
     )

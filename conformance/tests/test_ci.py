@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from conformance.core.ledger import read
+from kipcheck.conformance.core.ledger import read
 
 pytestmark = pytest.mark.integration
 
-CI = Path(str(files("conformance"))) / "docs" / "ci"
+CI = Path(str(files("kipcheck.conformance"))) / "docs" / "ci"
 
 
 def loaded(name: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class Runner:
             each.mkdir()
         self._path = f"{tools}:/usr/bin:/bin"
         self.installed = folder / "installed"
-        self._script(tools / "kipcheck", f'exec "{sys.executable}" -m conformance "$@"')
+        self._script(tools / "kipcheck", f'exec "{sys.executable}" -m kipcheck "$@"')
         # Of ``python3 -m venv PLACE`` and ``PLACE/bin/python -m pip install``, which would ask an index: the shape.
         for name in ("python", "python3"):
             self._script(tools / name, (
@@ -146,7 +146,7 @@ def test_the_action_runs_and_tells_its_summary(runner: Runner) -> None:
         "github/codeql-action/upload-sarif", "actions/upload-artifact"
     ]  # fmt: skip
     place, *packages = [line for line in runner.installed.read_text().splitlines() if not line.startswith("-")]
-    assert (Path(place).resolve(), packages) == (CI.parents[2].resolve(), ["one", "two==2"])
+    assert (Path(place).resolve(), packages) == (CI.resolve().parents[2], ["one", "two==2"])
 
 
 def test_the_action_fails_with_kipchecks_own_exit_code_after_it_told_everything(runner: Runner) -> None:
@@ -243,7 +243,7 @@ def test_the_page_names_every_file_and_no_command_that_there_is_not() -> None:
         assert path.name == "index.md" or f"({path.name})" in page
     environment = {**os.environ, "COLUMNS": "200"}
     told = subprocess.run(
-        [sys.executable, "-m", "conformance", "--help"], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-m", "kipcheck", "--help"], capture_output=True, text=True, check=True, env=environment
     ).stdout
     for command in set(re.findall(r"(?:`|^)kipcheck ([a-z]+)", page, re.MULTILINE)):
         assert re.search(rf"^    {command} ", told, re.MULTILINE), command

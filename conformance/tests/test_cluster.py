@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.core.edition import Edition, edition
-from conformance.core.machine import Transition
-from conformance.models.assignment import Topic, frozen
-from conformance.models.cluster import Cluster
-from conformance.models.cluster_laws import laws
-from conformance.models.cluster_parts import Does, Node, Scope, Told
-from conformance.models.composed import Whole
-from conformance.models.explore import explore
-from conformance.models.group.words import Blob
-from conformance.models.member.consumer import Consumer
-from conformance.models.member.rules import Assignor
-from conformance.models.member.state import State, Step
-from conformance.models.operations import COOPERATES, KINDS, OLD, READY
-from conformance.models.packed import Search
-from conformance.models.rolling_bounce import config, consumers, coordinator
-from conformance.models.sticky import sticky
+from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.assignment import Topic, frozen
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_laws import laws
+from kipcheck.conformance.models.cluster_parts import Does, Node, Scope, Told
+from kipcheck.conformance.models.composed import Whole
+from kipcheck.conformance.models.explore import explore
+from kipcheck.conformance.models.group.words import Blob
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.rules import Assignor
+from kipcheck.conformance.models.member.state import State, Step
+from kipcheck.conformance.models.operations import COOPERATES, KINDS, OLD, READY
+from kipcheck.conformance.models.packed import Search
+from kipcheck.conformance.models.rolling_bounce import config, consumers, coordinator
+from kipcheck.conformance.models.sticky import sticky
 
 NEWEST, DRAFT = edition("apache"), edition("kip-429")
 TOPIC = Topic("t", 2)

@@ -13,14 +13,22 @@ from uuid import UUID
 
 import pytest
 
-from conformance.core.edition import EDITIONS
-from conformance.tests.drawn import damaged, value as drawn
-from conformance.tests.looped import for_each
-from conformance.wire import layout
-from conformance.wire.codec import Codec, compile_codec
-from conformance.wire.errors import Refused
-from conformance.wire.primitives import MANY, Rough, modified_utf8, read_modified_utf8, read_uvarint, uuid_of, uvarint
-from conformance.wire.schema import Absent, Layout, Slot, messages, spec
+from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.tests.drawn import damaged, value as drawn
+from kipcheck.conformance.tests.looped import for_each
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.codec import Codec, compile_codec
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.primitives import (
+    MANY,
+    Rough,
+    modified_utf8,
+    read_modified_utf8,
+    read_uvarint,
+    uuid_of,
+    uvarint,
+)
+from kipcheck.conformance.wire.schema import Absent, Layout, Slot, messages, spec
 
 JOIN_0, JOIN_4, JOIN_5, JOIN_9 = (layout("apache", "JoinGroupRequest", version) for version in (0, 4, 5, 9))
 VERSIONS_0, VERSIONS_3 = (layout("apache", "ApiVersionsResponse", version) for version in (0, 3))
@@ -743,7 +751,7 @@ def test_nothing_is_compiled_before_it_is_asked_for() -> None:
 
 def test_a_refusal_that_the_second_reading_does_not_share_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of the two is wrong then, and silence would hide which."""
-    from conformance.wire import constructs
+    from kipcheck.conformance.wire import constructs
 
     monkeypatch.setattr(constructs, "read", lambda layout, data, lenient: {})
     refused = refusal(Codec(JOIN_0).decode, b"\0\5a")

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from conformance.core.edition import edition
-from conformance.targets.java import JavaCodec, Order
-from conformance.tests.agreement import BY_HAND
-from conformance.tests.drawn import damaged, value as drawn
-from conformance.tests.releases import CLIENTS
-from conformance.wire import layout
-from conformance.wire.constructs import read
-from conformance.wire.errors import Refused
-from conformance.wire.lenient import java_text
-from conformance.wire.primitives import uvarint
-from conformance.wire.schema import Layout, Slot, messages, spec
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.targets.java import JavaCodec, Order
+from kipcheck.conformance.tests.agreement import BY_HAND
+from kipcheck.conformance.tests.drawn import damaged, value as drawn
+from kipcheck.conformance.tests.releases import CLIENTS
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.constructs import read
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.lenient import java_text
+from kipcheck.conformance.wire.primitives import uvarint
+from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
 
 HEARTBEAT_0, HEARTBEAT_3, HEARTBEAT_4 = (layout("apache", "HeartbeatRequest", version) for version in (0, 3, 4))
 LEAVE_3, LEAVE_4 = (layout("apache", "LeaveGroupRequest", version) for version in (3, 4))

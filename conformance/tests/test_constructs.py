@@ -9,12 +9,12 @@ from typing import Any
 import construct as c
 import pytest
 
-from conformance.core.edition import edition
-from conformance.tests.drawn import damaged, spoiled, value
-from conformance.wire import layout
-from conformance.wire.constructs import build, construct_for, read, read_first, scalars
-from conformance.wire.errors import CLASSES, Refused
-from conformance.wire.schema import Layout, Limits, MessageSpec, messages, spec
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.tests.drawn import damaged, spoiled, value
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.constructs import build, construct_for, read, read_first, scalars
+from kipcheck.conformance.wire.errors import CLASSES, Refused
+from kipcheck.conformance.wire.schema import Layout, Limits, MessageSpec, messages, spec
 
 EDITIONS = ("apache", "apache@0.10.2.2", "apache@2.8.2", "apache@4.3.1", "kip-268", "kip-429", "kip-584")
 

@@ -2,22 +2,22 @@
 
 import pytest
 
-from conformance.apis.consumer_group import answer_of, event_of, shorthand, spoken, step_of
-from conformance.checks import CHECKS
-from conformance.checks.consumer_group import GROUPS
-from conformance.core.case import Case, Role
-from conformance.core.edition import APACHE
-from conformance.core.history import Died, History, Lost, Observation, Op
-from conformance.core.verdict import Result
-from conformance.invariants.registry import all_invariants
-from conformance.models.consumer_group import Beat, ConsumerGroup, Pass, Says
-from conformance.runner import converse, judge
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.players import players
-from conformance.targets.protocol import CONSUMER_GROUP, Adapter, operation
-from strategies.consumer_group import CONSUMER_GROUPS
-from strategies.parse import belongs
+from kipcheck.conformance.apis.consumer_group import answer_of, event_of, shorthand, spoken, step_of
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.consumer_group import GROUPS
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.models.consumer_group import Beat, ConsumerGroup, Pass, Says
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.players import players
+from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Adapter, operation
+from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
+from kipcheck.strategies.parse import belongs
 
 PLANTED = {name: vice for name, vice in VICES.items() if vice.check.startswith("consumer-group/")}
 OURS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("consumer-group/")]

@@ -5,8 +5,8 @@ Where a row needs no release it speaks of 3.9.2, whose answers are those of 3.3.
 
 import pytest
 
-from conformance.models.group.state import REBALANCE, SYNC, pending, session
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.state import REBALANCE, SYNC, pending, session
+from kipcheck.conformance.models.group.words import (
     Append,
     Arm,
     Commit,
@@ -35,7 +35,7 @@ from conformance.models.group.words import (
     WriteFailed,
     Written,
 )
-from conformance.tests.coordinated import BOTH, RANGE, ROBIN, TURNED, Talk, at
+from kipcheck.conformance.tests.coordinated import BOTH, RANGE, ROBIN, TURNED, Talk, at
 
 PHASES = ("dead", "empty", "preparing", "completing", "stable")
 

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from conformance.core.release import Release
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.draft import DraftCoordinator
-from conformance.models.group.rules import Rules
-from conformance.models.group.state import REBALANCE, SYNC, Standing, State, armed, session
-from conformance.models.group.stimuli import stimuli
-from conformance.models.group.words import (
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.state import REBALANCE, SYNC, Standing, State, armed, session
+from kipcheck.conformance.models.group.stimuli import stimuli
+from kipcheck.conformance.models.group.words import (
     Action,
     Append,
     Arm,
@@ -41,7 +41,7 @@ from conformance.models.group.words import (
     WriteFailed,
     Written,
 )
-from conformance.tests.coordinated import BOTH, RANGE, ROBIN, TURNED, Talk, at
+from kipcheck.conformance.tests.coordinated import BOTH, RANGE, ROBIN, TURNED, Talk, at
 
 APIS = {
     "JoinGroup": Join,
@@ -56,7 +56,7 @@ APIS = {
 
 
 def test_versions_are_those_of_the_released_definitions() -> None:
-    known = json.loads((files("conformance.wire.schemas") / "releases.json").read_text())
+    known = json.loads((files("kipcheck.conformance.wire.schemas") / "releases.json").read_text())
     for api, request in APIS.items():
         spans = {Release.parse(first): span for first, span in known["messages"][api].items()}
         for release in known["releases"]:

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from conformance.catalogue import requirement
-from conformance.checks import CHECKS
-from conformance.core.case import Role
-from conformance.invariants.registry import all_invariants
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.miniatures.codec import everywhere
-from conformance.tests.looped import for_each
-from conformance.wire import Layout
-from conformance.wire.errors import Refused
-from conformance.work import Unit, Worker
+from kipcheck.conformance.catalogue import requirement
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.miniatures.codec import everywhere
+from kipcheck.conformance.tests.looped import for_each
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.work import Unit, Worker
 
 CODECS = [each for each in CHECKS.values() if each.role is Role.CODEC]
 BESIDES = sorted(

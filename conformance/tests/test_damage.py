@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from conformance.core.edition import APACHE, EDITIONS
-from conformance.tests.looped import for_each
-from conformance.wire import Layout, layout
-from conformance.wire.errors import Refused
-from conformance.wire.schema import MessageSpec, messages
-from strategies.compiled import compiled
-from strategies.damage import HEAVY, KINDS, USUAL, Damage, Outcome, damages, every_damage, prefixes
-from strategies.legal import prefix_is_legal
-from strategies.messages import from_layout, layouts
-from strategies.parse import parse
-from strategies.places import Role, java_utf, mark
+from kipcheck.conformance.core.edition import APACHE, EDITIONS
+from kipcheck.conformance.tests.looped import for_each
+from kipcheck.conformance.wire import Layout, layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import MessageSpec, messages
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.damage import HEAVY, KINDS, USUAL, Damage, Outcome, damages, every_damage, prefixes
+from kipcheck.strategies.legal import prefix_is_legal
+from kipcheck.strategies.messages import from_layout, layouts
+from kipcheck.strategies.parse import parse
+from kipcheck.strategies.places import Role, java_utf, mark
 
 each_message = for_each(messages(APACHE))
 

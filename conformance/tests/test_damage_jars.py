@@ -5,18 +5,18 @@ from random import Random
 
 import pytest
 
-from conformance.core.edition import edition
-from conformance.core.release import Release
-from conformance.targets.java import Answer, JavaCodec, Order, java_judge, parts
-from conformance.tests.agreement import BY_HAND, CONSUMER, STREAMS, generated, of
-from conformance.tests.releases import CLIENTS, STREAMS_JARS
-from conformance.tests.test_jars import LINES
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout, messages
-from strategies.compiled import compiled
-from strategies.damage import Damage, Outcome, damages, every_damage
-from strategies.messages import from_layout, layouts
-from strategies.places import mark
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.targets.java import Answer, JavaCodec, Order, java_judge, parts
+from kipcheck.conformance.tests.agreement import BY_HAND, CONSUMER, STREAMS, generated, of
+from kipcheck.conformance.tests.releases import CLIENTS, STREAMS_JARS
+from kipcheck.conformance.tests.test_jars import LINES
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout, messages
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.damage import Damage, Outcome, damages, every_damage
+from kipcheck.strategies.messages import from_layout, layouts
+from kipcheck.strategies.places import mark
 
 pytestmark = pytest.mark.jars
 

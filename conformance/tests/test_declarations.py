@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from conformance import artifacts
-from conformance.core.edition import APACHE, Edition, Standing, edition
-from conformance.core.release import Release, releases
-from conformance.tests.declared import RELEASES, declared, swap
-from conformance.wire.definitions import in_jar
-from conformance.wire.diff import differences_of
-from conformance.wire.schema import Layout, MessageSpec, Raw, Versions, messages, spec
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.core.edition import APACHE, Edition, Standing, edition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.tests.declared import RELEASES, declared, swap
+from kipcheck.conformance.wire.definitions import in_jar
+from kipcheck.conformance.wire.diff import differences_of
+from kipcheck.conformance.wire.schema import Layout, MessageSpec, Raw, Versions, messages, spec
 
 HOLDERS = {
     "kafka_2.13": "2.8.0-3.8.1",

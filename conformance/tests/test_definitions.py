@@ -8,12 +8,12 @@ from zipfile import ZipFile
 
 import pytest
 
-from conformance import artifacts
-from conformance.core.edition import Edition, edition
-from conformance.wire import layout
-from conformance.wire.definitions import definitions, missing, parse
-from conformance.wire.diff import diff
-from conformance.wire.schema import messages, spec
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.definitions import definitions, missing, parse
+from kipcheck.conformance.wire.diff import diff
+from kipcheck.conformance.wire.schema import messages, spec
 
 
 def jar(folder: Path, **definitions: object) -> Edition:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cli import run as kipcheck
-from conformance.doctor import Line, examine
-from conformance.examinations import EXAMINATIONS
-from conformance.targets.pipe import Command
-from conformance.targets.roll import target
-from conformance.targets.testee import Testee
-from conformance.tests import broken_testees
-from conformance.tests.broken_testees import TESTEES, WellBred
+from kipcheck.conformance.cli import run as kipcheck
+from kipcheck.conformance.doctor import Line, examine
+from kipcheck.conformance.examinations import EXAMINATIONS
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.targets.testee import Testee
+from kipcheck.conformance.tests import broken_testees
+from kipcheck.conformance.tests.broken_testees import TESTEES, WellBred
 
 
 def seen(name: str, where: Path, seconds: float = 20) -> dict[str, Line]:
@@ -90,7 +90,7 @@ def test_our_own_testees_are_in_good_health(name: str) -> None:
 def test_what_is_wrong_is_found_and_a_remedy_named(
     name: str, id: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("conformance.examinations.GRACE", 0.3)
+    monkeypatch.setattr("kipcheck.conformance.examinations.GRACE", 0.3)
     hangs = name in ("hangs-at-hello", "ignores-bye")
     lines = seen(name, tmp_path, 1.0 if hangs else 20)
     assert found in wrong(lines).get(id, ""), lines
@@ -146,7 +146,7 @@ def test_a_program_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str])
 
 def test_a_doctor_sees_whoever_listens(tmp_path: Path) -> None:
     serving = subprocess.Popen(
-        [sys.executable, "-m", "conformance", "testee", "reference", "--listen", "0"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "kipcheck", "testee", "reference", "--listen", "0"], stdout=subprocess.PIPE, text=True
     )
     try:
         assert serving.stdout is not None

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from conformance.core.edition import APACHE, edition
-from conformance.wire import layout
-from conformance.wire.diff import Diff, Reading, VersionDiff, diff, reading
-from conformance.wire.editions import editions_table, text
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout, MessageSpec, messages, spec
+from kipcheck.conformance.core.edition import APACHE, edition
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.diff import Diff, Reading, VersionDiff, diff, reading
+from kipcheck.conformance.wire.editions import editions_table, text
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages, spec
 
 
 def message(*fields: Mapping[str, Any], versions: str = "0", flexible: str = "none", **more: object) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets import environments
-from conformance.targets.entries import roll
-from conformance.targets.protocol import Unavailable
-from conformance.targets.roll import target, targets_table
+from kipcheck.conformance.targets import environments
+from kipcheck.conformance.targets.entries import roll
+from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.roll import target, targets_table
 
 pytestmark = pytest.mark.integration
 
@@ -109,7 +109,7 @@ def test_the_table_tells_what_is_here_without_importing_it(shelf: Path) -> None:
         assert row["available"] == (not row["why"])
         assert row["version"] or not row["available"]
     code = (
-        "import sys; from conformance.targets.roll import targets_table; targets_table(); "
+        "import sys; from kipcheck.conformance.targets.roll import targets_table; targets_table(); "
         "print([each for each in ('kafka', 'aiokafka', 'kio') if each in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

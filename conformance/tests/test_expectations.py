@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from conformance import expectations, gate, known_lists
-from conformance.cli import run as command
-from conformance.core.known_files import Wrong
-from conformance.core.ledger import Ledger, read
-from conformance.gate import Options, Outcome, run
-from conformance.known_edits import updated
-from conformance.known_lists import load, slugs
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.protocol import Unavailable
-from conformance.wire import Layout
-from conformance.wire.errors import Refused
+from kipcheck.conformance import expectations, gate, known_lists
+from kipcheck.conformance.cli import run as command
+from kipcheck.conformance.core.known_files import Wrong
+from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.gate import Options, Outcome, run
+from kipcheck.conformance.known_edits import updated
+from kipcheck.conformance.known_lists import load, slugs
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
 
 TODAY = date(2026, 11, 21)
 LINK = "https://github.com/odd/client/issues/7"

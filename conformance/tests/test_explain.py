@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.core.edition import EDITIONS, edition
-from conformance.tests.drawn import damaged, value
-from conformance.wire import layout
-from conformance.wire.describe import _meanings, describe, laid_out, meaning, name_of
-from conformance.wire.explain import Explained, annotate, as_json, explain, text
-from conformance.wire.schema import Layout, messages, spec
+from kipcheck.conformance.core.edition import EDITIONS, edition
+from kipcheck.conformance.tests.drawn import damaged, value
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.describe import _meanings, describe, laid_out, meaning, name_of
+from kipcheck.conformance.wire.explain import Explained, annotate, as_json, explain, text
+from kipcheck.conformance.wire.schema import Layout, messages, spec
 
 JOIN_6 = layout("apache", "JoinGroupRequest", 6)
 PROTOCOLS = [{"name": "range", "metadata": b"\1\2"}, {"name": "x", "metadata": b"y" * 300}]

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from conformance.core.edition import KIP_584
-from conformance.models.client_laws import laws
-from conformance.models.clients import CONFIG, Clients, Scope
-from conformance.models.composed import Composed, Did, Disobeyed, Law, Sent, StepLaw, Whole, broken, misdone
-from conformance.models.explore import explore
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.rounds import Out
-from conformance.models.group.rules import Rules
-from conformance.models.group.state import Member, Parked, State
-from conformance.models.group.words import Beat, Error, GroupRecord, Heartbeat, Join, Sync
-from conformance.models.packed import Search
-from conformance.playable import PLAYABLES
-from conformance.tests.locks import IN_TURN, NO_REST, ONE_HOLDER, Locks, Message, Move, Part
+from kipcheck.conformance.core.edition import KIP_584
+from kipcheck.conformance.models.client_laws import laws
+from kipcheck.conformance.models.clients import CONFIG, Clients, Scope
+from kipcheck.conformance.models.composed import Composed, Did, Disobeyed, Law, Sent, StepLaw, Whole, broken, misdone
+from kipcheck.conformance.models.explore import explore
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.rounds import Out
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.state import Member, Parked, State
+from kipcheck.conformance.models.group.words import Beat, Error, GroupRecord, Heartbeat, Join, Sync
+from kipcheck.conformance.models.packed import Search
+from kipcheck.conformance.playable import PLAYABLES
+from kipcheck.conformance.tests.locks import IN_TURN, NO_REST, ONE_HOLDER, Locks, Message, Move, Part
 
 EVERYTHING = 10**9
 NEWEST = Rules.of("4.4.0")

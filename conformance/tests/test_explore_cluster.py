@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
-from conformance.core.edition import APACHE, KIP_429, edition
-from conformance.models.assignment import COOPERATIVE, Assignment, Group, Topic, range_
-from conformance.models.cluster import Cluster
-from conformance.models.cluster_laws import laws
-from conformance.models.cluster_parts import Scope
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.rules import Rules
-from conformance.models.member.consumer import Consumer
-from conformance.models.member.rules import Assignor, Config, Rules as MemberRules
-from conformance.models.membership import COOPERATIVE as INCREMENTAL, EAGER
-from conformance.models.operations import COOPERATES, OLD
-from conformance.models.rolling_bounce import ROOMY, as_before, consumers, coordinator
-from conformance.playable import playable
-from conformance.tests.test_explore import LetsSyncsLie, counted, searched
+from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
+from kipcheck.conformance.models.assignment import COOPERATIVE, Assignment, Group, Topic, range_
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_laws import laws
+from kipcheck.conformance.models.cluster_parts import Scope
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.rules import Assignor, Config, Rules as MemberRules
+from kipcheck.conformance.models.membership import COOPERATIVE as INCREMENTAL, EAGER
+from kipcheck.conformance.models.operations import COOPERATES, OLD
+from kipcheck.conformance.models.rolling_bounce import ROOMY, as_before, consumers, coordinator
+from kipcheck.conformance.playable import playable
+from kipcheck.conformance.tests.test_explore import LetsSyncsLie, counted, searched
 
 TOPIC = Topic("t", 2)
 BOTH = (("t", 0), ("t", 1))

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from conformance.apis.streams import shorthand, step_of
-from conformance.core.edition import edition
-from conformance.models.assignment import Topic
-from conformance.models.composed import Event
-from conformance.models.operations import Move, Settle
-from conformance.models.packed import Breach
-from conformance.models.streams.binaries import binary
-from conformance.models.streams.fleet import Fleet
-from conformance.models.streams.happenings import Applied, Died, Happening
-from conformance.models.streams.operations import Event as Operation, Restart, Start, Stop
-from conformance.models.streams.words import (
+from kipcheck.conformance.apis.streams import shorthand, step_of
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.composed import Event
+from kipcheck.conformance.models.operations import Move, Settle
+from kipcheck.conformance.models.packed import Breach
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.fleet import Fleet
+from kipcheck.conformance.models.streams.happenings import Applied, Died, Happening
+from kipcheck.conformance.models.streams.operations import Event as Operation, Restart, Start, Stop
+from kipcheck.conformance.models.streams.words import (
     NEVER,
     AssignmentInfo,
     Binary,
@@ -29,11 +29,11 @@ from conformance.models.streams.words import (
     Settings,
     Share,
 )
-from conformance.models.streams.world import Bounces, World
-from conformance.playable import playable
-from conformance.playable.games import game
-from conformance.playable.streams import fleet, upgrading
-from conformance.tests.test_explore import counted, searched
+from kipcheck.conformance.models.streams.world import Bounces, World
+from kipcheck.conformance.playable import playable
+from kipcheck.conformance.playable.games import game
+from kipcheck.conformance.playable.streams import fleet, upgrading
+from kipcheck.conformance.tests.test_explore import counted, searched
 
 ALL = 9
 """More moves than a member can make while the others wait."""

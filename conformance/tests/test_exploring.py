@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance import cli
-from reports.ladder import ladder
+from kipcheck.conformance import cli
+from kipcheck.reports.ladder import ladder
 
 
 def outcome(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -36,9 +36,9 @@ def test_a_complete_search_is_told_and_exits_0(capsys: pytest.CaptureFixture[str
 def test_an_incomplete_search_exits_6(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bound: tuple[str, str]
 ) -> None:
-    monkeypatch.setattr("conformance.exploring.AT_ONCE", 3)
+    monkeypatch.setattr("kipcheck.conformance.exploring.AT_ONCE", 3)
     clock = iter(range(1000))
-    monkeypatch.setattr("conformance.exploring.monotonic", lambda: next(clock))
+    monkeypatch.setattr("kipcheck.conformance.exploring.monotonic", lambda: next(clock))
     code, out, _ = outcome(capsys, "explore", "features", "--edition", "kip-584", "--out", str(tmp_path), *bound)
     assert code == 6
     assert "INCOMPLETE" in out and "this is a part" in out

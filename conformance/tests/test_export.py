@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from conformance import cli, evidence
-from conformance.capture import CLIENT_PORT, PORT, Sent, checksum, pcap
-from conformance.checks import CHECKS
-from conformance.core.case import Case, Role, Step, step
-from conformance.exporting import Impossible, Stored, as_hex, as_pcap, as_pytest, as_script, load
-from conformance.targets.inprocess import Afresh, InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.protocol import Adapter
-from conformance.vices import subject_of
-from conformance.wire import layout
-from conformance.wire.framing import decode_request, decode_response, unframe
-from conformance.work import Unit, Worker, shrunk
+from kipcheck.conformance import cli, evidence
+from kipcheck.conformance.capture import CLIENT_PORT, PORT, Sent, checksum, pcap
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Role, Step, step
+from kipcheck.conformance.exporting import Impossible, Stored, as_hex, as_pcap, as_pytest, as_script, load
+from kipcheck.conformance.targets.inprocess import Afresh, InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.vices import subject_of
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.framing import decode_request, decode_response, unframe
+from kipcheck.conformance.work import Unit, Worker, shrunk
 
 PROGRAMS = [
     name for name, vice in VICES.items()
@@ -77,14 +77,14 @@ def exported(path: Path, *arguments: str, testee: str = "") -> subprocess.Comple
     )  # fmt: skip
 
 
-REFERENCE = "python -m conformance testee reference"
+REFERENCE = "python -m kipcheck testee reference"
 
 
 def test_a_script_runs_by_itself(filed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["export", str(filed), "--as", "script", "--to", str(tmp_path)]) == 0
     path = tmp_path / f"{filed.stem}.py"
     assert capsys.readouterr().out == f"{path}\n"
-    assert "from conformance" not in path.read_text()
+    assert "from kipcheck" not in path.read_text()
     failed = exported(path)
     assert (failed.returncode, failed.stderr) == (1, "")
     assert '"hex": "ffff"' in failed.stdout
@@ -138,8 +138,8 @@ def decode(message: str, version: int, data: bytes) -> Step:
     ("target", "command"),
     [
         ("cmd:./my testee", ["./my", "testee"]),
-        ("java:kafka-clients:3.9.2", ["python", "-m", "conformance", "testee", "java:kafka-clients:3.9.2"]),
-        ("kafka-python@2.3.0", ["python", "-m", "conformance", "testee", "kafka-python@2.3.0"]),
+        ("java:kafka-clients:3.9.2", ["python", "-m", "kipcheck", "testee", "java:kafka-clients:3.9.2"]),
+        ("kafka-python@2.3.0", ["python", "-m", "kipcheck", "testee", "kafka-python@2.3.0"]),
         ("tcp:127.0.0.1:9000", []),
     ],
 )

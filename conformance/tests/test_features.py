@@ -7,28 +7,28 @@ from random import Random
 import pytest
 from hypothesis import given
 
-from conformance.apis.features import answer_of, event_of, shorthand, spoken, step_of
-from conformance.checks import CHECKS
-from conformance.checks.features import CONTROLLER
-from conformance.core.case import Case, Role, step, steps_from
-from conformance.core.edition import KIP_584
-from conformance.core.history import Died, History, Lost, Observation, Op, Replied
-from conformance.core.ledger import read
-from conformance.core.verdict import Grade, Result
-from conformance.gate import Options, hold
-from conformance.invariants.registry import all_invariants
-from conformance.models.explore import explore
-from conformance.models.features import STIMULI, BrokerUp, Event, FeatureController, State, Update
-from conformance.runner import converse, judge
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.miniatures.controller import Playing
-from conformance.targets.players import features
-from conformance.targets.protocol import Adapter, observed, operation
-from conformance.targets.roll import target
-from strategies.as_hypothesis import strategy
-from strategies.features import FEATURE_UPDATES
-from strategies.parse import belongs
+from kipcheck.conformance.apis.features import answer_of, event_of, shorthand, spoken, step_of
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.features import CONTROLLER
+from kipcheck.conformance.core.case import Case, Role, step, steps_from
+from kipcheck.conformance.core.edition import KIP_584
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Replied
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.gate import Options, hold
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.models.explore import explore
+from kipcheck.conformance.models.features import STIMULI, BrokerUp, Event, FeatureController, State, Update
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.miniatures.controller import Playing
+from kipcheck.conformance.targets.players import features
+from kipcheck.conformance.targets.protocol import Adapter, observed, operation
+from kipcheck.conformance.targets.roll import target
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.features import FEATURE_UPDATES
+from kipcheck.strategies.parse import belongs
 
 FOUND_WITHIN = 300
 """Cases: so many a check draws at most, and each vice is found among them."""

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from conformance import artifacts
-from conformance.checks import CHECKS
-from conformance.core.case import Role
-from conformance.core.requirement import requirements
-from conformance.invariants.registry import all_invariants
-from conformance.targets import go, java_target, node, toolchains
-from conformance.targets.entries import roll
-from conformance.targets.java import tool
-from conformance.tests.looped import for_each
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets import go, java_target, node, toolchains
+from kipcheck.conformance.targets.entries import roll
+from kipcheck.conformance.targets.java import tool
+from kipcheck.conformance.tests.looped import for_each
 
 FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
 PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from conformance.core.edition import edition
-from conformance.wire import layout
-from conformance.wire.errors import Refused
-from conformance.wire.framing import (
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.framing import (
     decode_request,
     decode_response,
     encode_request,
@@ -14,7 +14,7 @@ from conformance.wire.framing import (
     header_version,
     unframe,
 )
-from conformance.wire.schema import messages, spec
+from kipcheck.conformance.wire.schema import messages, spec
 
 HEARTBEAT = {"groupId": "g", "generationId": 1, "memberId": "m"}
 

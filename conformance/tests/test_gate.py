@@ -14,30 +14,30 @@ from typing import Any
 
 import pytest
 
-import reports
-from conformance import gate
-from conformance.checks import CHECKS
-from conformance.checks.codec import Subject
-from conformance.core import exits
-from conformance.core.case import Case
-from conformance.core.ledger import Ledger, read
-from conformance.core.requirement import requirements
-from conformance.core.verdict import Grade
-from conformance.gate import Options, Outcome, run
-from conformance.invariants import readings
-from conformance.invariants.registry import all_invariants
-from conformance.invariants.wire import is_beyond_reading
-from conformance.replaying import replay
-from conformance.targets import roll, testee
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.pipe import Command
-from conformance.targets.protocol import Target, Unavailable
-from conformance.tests.releases import PYTHON_CLIENTS
-from conformance.wire import Layout, layout
-from conformance.wire.errors import Refused
-from conformance.work import Unit, UnitResult, Worker
-from strategies.damage import USUAL, Outcome as Bearing, damages
+from kipcheck import reports
+from kipcheck.conformance import gate
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.codec import Subject
+from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.gate import Options, Outcome, run
+from kipcheck.conformance.invariants import readings
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.invariants.wire import is_beyond_reading
+from kipcheck.conformance.replaying import replay
+from kipcheck.conformance.targets import roll, testee
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.protocol import Target, Unavailable
+from kipcheck.conformance.tests.releases import PYTHON_CLIENTS
+from kipcheck.conformance.wire import Layout, layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.work import Unit, UnitResult, Worker
+from kipcheck.strategies.damage import USUAL, Outcome as Bearing, damages
 
 HEARTBEAT = Options(targets=("reference",), messages=("HeartbeatRe*",), checks=("wire/[!pv]*",), cases=8, workers=1)
 
@@ -195,7 +195,7 @@ def mortal(vice: str, limits: testee.Limits | None = None) -> Target:
     """Our codec behind the protocol in a few lines, so that nothing stands between a death and the gate."""
     script = f"""if True:
         import json, os, sys
-        from conformance.targets.inprocess import Reference
+        from kipcheck.conformance.targets.inprocess import Reference
         reference = Reference()
         def answer(op):
             {vice}
@@ -286,7 +286,7 @@ def test_a_bug_of_ours_is_70_and_leaves_a_report(small: Options, monkeypatch: py
     def misread(*arguments: Any, **more: Any) -> Any:
         raise Refused("length", "planted", message="HeartbeatRequest", version=0)
 
-    monkeypatch.setattr("conformance.wire.constructs.read", misread)
+    monkeypatch.setattr("kipcheck.conformance.wire.constructs.read", misread)
     readings.read.cache_clear()
     outcome, ledger = held(small)
     readings.read.cache_clear()
@@ -397,7 +397,7 @@ def test_the_judge_agrees_with_the_damage_on_what_must_be_refused(message: str) 
 def test_the_gate_runs_from_a_script_without_a_guard_and_with_workers(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(
-        "from pathlib import Path\nfrom conformance.gate import Options, run\n"
+        "from pathlib import Path\nfrom kipcheck.conformance.gate import Options, run\n"
         "print(run(Options(('reference',), messages=('HeartbeatResponse',), cases=1, workers=2,"
         " out=Path('there'))).exit_code)\n"
     )

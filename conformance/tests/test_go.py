@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from conformance.core.case import Case, Role, Step, step
-from conformance.core.history import Died, Refused, Replied, Unsupported
-from conformance.gate import Options, run
-from conformance.targets.protocol import NotPlayed, Session, Unavailable
-from conformance.targets.roll import target
-from conformance.tests.asking import asked, held, member, shares
-from conformance.tests.releases import FRANZ_GO
-from golden.vectors import vectors
+from kipcheck.conformance.core.case import Case, Role, Step, step
+from kipcheck.conformance.core.history import Died, Refused, Replied, Unsupported
+from kipcheck.conformance.gate import Options, run
+from kipcheck.conformance.targets.protocol import NotPlayed, Session, Unavailable
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.tests.asking import asked, held, member, shares
+from kipcheck.conformance.tests.releases import FRANZ_GO
+from kipcheck.golden.vectors import vectors
 
 pytestmark = pytest.mark.go
 

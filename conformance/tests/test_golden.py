@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-import golden.vectors
-from conformance.artifacts import Unavailable
-from conformance.core.edition import APACHE, EDITIONS, Standing, edition
-from conformance.core.requirement import requirements
-from conformance.targets.java import JavaCodec
-from conformance.tests.looped import for_each
-from conformance.tests.releases import CLIENTS, STREAMS_JARS
-from conformance.wire.errors import Refused
-from conformance.wire.schema import messages, spec
-from golden import make as making, written
-from golden.held import REGRESSIONS
-from golden.outcomes import ALL, REST, UNASKED, by_release, grouped, takes
-from golden.samples import SMALL, UNKNOWN_TAGS, samples
-from golden.sources import part
-from golden.vectors import TEXT, Malformed, Part, Vector, check, lock, report, unreviewed, vectors, verify
+import kipcheck.golden.vectors
+from kipcheck.conformance.artifacts import Unavailable
+from kipcheck.conformance.core.edition import APACHE, EDITIONS, Standing, edition
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.targets.java import JavaCodec
+from kipcheck.conformance.tests.looped import for_each
+from kipcheck.conformance.tests.releases import CLIENTS, STREAMS_JARS
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import messages, spec
+from kipcheck.golden import make as making, written
+from kipcheck.golden.held import REGRESSIONS
+from kipcheck.golden.outcomes import ALL, REST, UNASKED, by_release, grouped, takes
+from kipcheck.golden.samples import SMALL, UNKNOWN_TAGS, samples
+from kipcheck.golden.sources import part
+from kipcheck.golden.vectors import TEXT, Malformed, Part, Vector, check, lock, report, unreviewed, vectors, verify
 
-GOLDEN = Path(golden.vectors.__file__).parent
+GOLDEN = Path(kipcheck.golden.vectors.__file__).parent
 ALL_MESSAGES = messages(APACHE)
 SHARES = [ALL_MESSAGES[n::6] for n in range(6)]
 SCHEMA = json.loads((GOLDEN / "schema.json").read_text())

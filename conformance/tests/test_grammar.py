@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from conformance.core.edition import APACHE, EDITIONS, edition
-from conformance.core.release import NEWEST, releases
-from conformance.tests.declared import RELEASES, SCHEMAS, declared, names
-from conformance.tests.looped import for_each
-from conformance.wire.schema import SCALARS, Layout, Raw, Versions, family, messages, release_table, spec
+from kipcheck.conformance.core.edition import APACHE, EDITIONS, edition
+from kipcheck.conformance.core.release import NEWEST, releases
+from kipcheck.conformance.tests.declared import RELEASES, SCHEMAS, declared, names
+from kipcheck.conformance.tests.looped import for_each
+from kipcheck.conformance.wire.schema import SCALARS, Layout, Raw, Versions, family, messages, release_table, spec
 
 MESSAGE_KEYS = {
     "apiKey", "type", "name", "validVersions", "flexibleVersions", "prefix", "variants", "future", "commonStructs",

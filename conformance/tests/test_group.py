@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from conformance.apis.group import EVENTS, answer_of, event_of, reply_of, step_of
-from conformance.apis.group_shorthand import shorthand, spoken
-from conformance.apis.group_trace import trace
-from conformance.apis.group_words import answered
-from conformance.checks import CHECKS
-from conformance.checks.group import GROUP_CHECKS, talk
-from conformance.core.case import Case, Role, Step, step, steps_from
-from conformance.core.edition import edition
-from conformance.core.history import History, Lost, Observation, Replied, Unsupported
-from conformance.core.verdict import Result
-from conformance.invariants.registry import all_invariants
-from conformance.models.group.editions import coordinator
-from conformance.models.group.names import Names
-from conformance.models.group.service import By, Elapse, Served, Service
-from conformance.models.group.state import Standing, State
-from conformance.models.group.words import (
+from kipcheck.conformance.apis.group import EVENTS, answer_of, event_of, reply_of, step_of
+from kipcheck.conformance.apis.group_shorthand import shorthand, spoken
+from kipcheck.conformance.apis.group_trace import trace
+from kipcheck.conformance.apis.group_words import answered
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.group import GROUP_CHECKS, talk
+from kipcheck.conformance.core.case import Case, Role, Step, step, steps_from
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History, Lost, Observation, Replied, Unsupported
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.models.group.editions import coordinator
+from kipcheck.conformance.models.group.names import Names
+from kipcheck.conformance.models.group.service import By, Elapse, Served, Service
+from kipcheck.conformance.models.group.state import Standing, State
+from kipcheck.conformance.models.group.words import (
     Described,
     Error,
     Heartbeat,
@@ -35,16 +35,16 @@ from conformance.models.group.words import (
     Sync,
     Synced,
 )
-from conformance.runner import converse, judge
-from conformance.targets.coordinating import Coordinating
-from conformance.targets.inprocess import Afresh, InProcess, Reference
-from conformance.targets.protocol import GROUP, Adapter
-from conformance.work import Unit, Worker, shrunk
-from strategies import conversations, steps as any_steps
-from strategies.as_hypothesis import strategy
-from strategies.compiled import compiled
-from strategies.group_talk import group_conversations
-from strategies.parse import belongs
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.coordinating import Coordinating
+from kipcheck.conformance.targets.inprocess import Afresh, InProcess, Reference
+from kipcheck.conformance.targets.protocol import GROUP, Adapter
+from kipcheck.conformance.work import Unit, Worker, shrunk
+from kipcheck.strategies import conversations, steps as any_steps
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.group_talk import group_conversations
+from kipcheck.strategies.parse import belongs
 
 OURS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
 EDITIONS = ("apache", "apache@3.3.2", "apache@2.3.1", "apache@1.1.1", "apache@0.10.0.1", "kip-429")

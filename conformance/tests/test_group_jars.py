@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from conformance.apis import consumer_group as consumer_groups
-from conformance.apis.group import answer_of, event_of
-from conformance.apis.group_shorthand import shorthand, spoken
-from conformance.core.case import Case, Role, Step, steps_from
-from conformance.core.history import Observation, Refused, Replied, Unsupported
-from conformance.core.machine import Transition
-from conformance.core.release import NEWEST
-from conformance.models.consumer_group import ConsumerGroup
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.rules import Rules
-from conformance.models.group.service import Event, Served, Service
-from conformance.models.group.state import Member, State
-from conformance.models.group.words import Error, Reply
-from conformance.targets import roll
-from conformance.targets.protocol import BATCH, Session
-from conformance.tests.releases import COORDINATORS
-from strategies.group_talk import group_conversations
+from kipcheck.conformance.apis import consumer_group as consumer_groups
+from kipcheck.conformance.apis.group import answer_of, event_of
+from kipcheck.conformance.apis.group_shorthand import shorthand, spoken
+from kipcheck.conformance.core.case import Case, Role, Step, steps_from
+from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.models.consumer_group import ConsumerGroup
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import Event, Served, Service
+from kipcheck.conformance.models.group.state import Member, State
+from kipcheck.conformance.models.group.words import Error, Reply
+from kipcheck.conformance.targets import roll
+from kipcheck.conformance.targets.protocol import BATCH, Session
+from kipcheck.conformance.tests.releases import COORDINATORS
+from kipcheck.strategies.group_talk import group_conversations
 
 UNHEARD = {Error.UNSUPPORTED_VERSION.name, Error.INCONSISTENT_GROUP_PROTOCOL.name}
 """What a broker says, or does, before it asks its coordinator."""

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from conformance.apis.group_shorthand import shorthand, spoken
-from conformance.checks import CHECKS
-from conformance.checks.declared import Check
-from conformance.core.case import Case, Role
-from conformance.core.history import Died, History, Lost, Observation, Op, Refused, Replied, Silent
-from conformance.core.verdict import Result
-from conformance.invariants.group_reading import reading
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.runner import converse, judge
-from conformance.targets.coordinating import Coordinating, DraftCoordinating
-from conformance.targets.inprocess import InProcess
-from conformance.targets.miniatures import VICES
-from conformance.targets.miniatures.planted import Vice
-from conformance.targets.protocol import GROUP, Adapter
-from conformance.vices import subject_of
-from strategies.group_talk import group_conversations
+from kipcheck.conformance.apis.group_shorthand import shorthand, spoken
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.declared import Check
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Refused, Replied, Silent
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.invariants.group_reading import reading
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.coordinating import Coordinating, DraftCoordinating
+from kipcheck.conformance.targets.inprocess import InProcess
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.miniatures.planted import Vice
+from kipcheck.conformance.targets.protocol import GROUP, Adapter
+from kipcheck.conformance.vices import subject_of
+from kipcheck.strategies.group_talk import group_conversations
 
 PLANTED = {name: vice for name, vice in VICES.items() if vice.subject == GROUP}
 OURS: list[Invariant] = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("group/")]
@@ -68,7 +68,7 @@ EDITIONS = ("apache", "apache@3.9.2", "apache@2.3.1", "apache@1.1.1", "apache@0.
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_unspoiled_coordinator_keeps_them_all(edition: str) -> None:
-    """For long: ``python -m conformance.benchmarks.group_laws``."""
+    """For long: ``python -m kipcheck.conformance.benchmarks.group_laws``."""
     conversations = group_conversations(edition)
     for seed in range(4):
         random = Random(seed)

@@ -14,25 +14,25 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-import reports
-from conformance import cli, gate
-from conformance.campaign import corpus, rows
-from conformance.campaign.corpus import Damaged, Snapshot
-from conformance.campaign.manifest import Manifest
-from conformance.campaign.plan import Aim, Plan
-from conformance.campaign.rows import Kept
-from conformance.campaign.snapshots import Lost, Shelf
-from conformance.core.foreign import TARGETS, harmless, harmless_json, harmless_line, is_data, one_line
-from conformance.core.ledger import NAME, read
-from conformance.progress import Progress, show_traceback
-from conformance.targets import environments, roll
-from conformance.targets.pipe import Command
-from conformance.targets.session import Limits
-from conformance.targets.testee import Testee
-from conformance.tests.hostile.texts import EVIL, FORGED, live
-from conformance.tests.matrices import matrix
-from conformance.tests.told import FAILURE, HEADER, everything, write
-from conformance.wire.definitions import in_jar
+from kipcheck import reports
+from kipcheck.conformance import cli, gate
+from kipcheck.conformance.campaign import corpus, rows
+from kipcheck.conformance.campaign.corpus import Damaged, Snapshot
+from kipcheck.conformance.campaign.manifest import Manifest
+from kipcheck.conformance.campaign.plan import Aim, Plan
+from kipcheck.conformance.campaign.rows import Kept
+from kipcheck.conformance.campaign.snapshots import Lost, Shelf
+from kipcheck.conformance.core.foreign import TARGETS, harmless, harmless_json, harmless_line, is_data, one_line
+from kipcheck.conformance.core.ledger import NAME, read
+from kipcheck.conformance.progress import Progress, show_traceback
+from kipcheck.conformance.targets import environments, roll
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.testee import Testee
+from kipcheck.conformance.tests.hostile.texts import EVIL, FORGED, live
+from kipcheck.conformance.tests.matrices import matrix
+from kipcheck.conformance.tests.told import FAILURE, HEADER, everything, write
+from kipcheck.conformance.wire.definitions import in_jar
 
 
 class Seen(NamedTuple):
@@ -87,7 +87,7 @@ def test_progress_and_tracebacks_are_harmless(capsys: pytest.CaptureFixture[str]
 
 
 def command_of(kind: str) -> str:
-    return f"cmd:{sys.executable} -m conformance.tests.hostile.testee {kind}"
+    return f"cmd:{sys.executable} -m kipcheck.conformance.tests.hostile.testee {kind}"
 
 
 def steered(capsys: pytest.CaptureFixture[str], out: Path, *more: str) -> Seen:
@@ -129,7 +129,7 @@ def test_what_did_not_start_is_told_in_lines_of_the_report(
         "BreaksTheProtocol": " did not keep the protocol at its start: hello.capabilities.1.0\\x1b[2J",
     }  # fmt: skip
     for kind, why in expected.items():
-        command = Command((sys.executable, "-m", "conformance.tests.hostile.testee", kind))
+        command = Command((sys.executable, "-m", "kipcheck.conformance.tests.hostile.testee", kind))
         found = Testee(kind, command, Limits(grace_s=0.1))
         monkeypatch.setattr(gate, "target_of", lambda _, found=found: found)
         seen = kipcheck(capsys, "run", "--target", kind, "--check", "wire/two-readings", "--out", str(tmp_path / kind))
@@ -141,7 +141,7 @@ def test_what_did_not_start_is_told_in_lines_of_the_report(
 
 
 def test_a_doctor_is_not_infected(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from conformance import examinations
+    from kipcheck.conformance import examinations
 
     first = tuple(examinations.EXAMINATIONS[:4])
     monkeypatch.setattr(examinations, "EXAMINATIONS", first)

@@ -4,16 +4,15 @@ import re
 import shlex
 import tomllib
 from importlib import metadata
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-from conformance.campaign import preflight
-from conformance.core.install import advice
+from kipcheck.conformance.campaign import preflight
+from kipcheck.conformance.core.install import advice
 
-ROOT = Path(str(files("conformance"))).parent
+ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 
 
@@ -49,10 +48,11 @@ def test_what_spark_needs_is_named_by_its_packages(monkeypatch: pytest.MonkeyPat
 
 def test_no_text_advises_to_install_kipcheck_from_an_index() -> None:
     wrong = []
-    for folder in ("README.md", "pyproject.toml", "noxfile.py", "conformance", "strategies", "golden", "reports"):
+    tops = ("README.md", "pyproject.toml", "noxfile.py", "src", "conformance", "strategies", "golden", "reports")
+    for folder in tops:
         place = ROOT / folder
         for path in [place] if place.is_file() else place.rglob("*"):
-            if path.suffix not in (".py", ".md", ".toml", ".yml", ".html", ".js") or path == Path(__file__):
+            if path.suffix not in (".py", ".md", ".toml", ".yml", ".html", ".js") or path == Path(__file__).resolve():
                 continue
             for line in path.read_text("utf-8", "replace").splitlines():
                 # By a URL, or within the project's own declaration of its extras, it needs no index.

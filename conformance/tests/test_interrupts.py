@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from conformance import cli, interrupts, process_tree
-from conformance.core.ledger import read
-from conformance.tests.descendants import started
+from kipcheck.conformance import cli, interrupts, process_tree
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.tests.descendants import started
 
 pytestmark = pytest.mark.skipif(not process_tree.LINUX, reason="there is no /proc")
 
@@ -23,10 +23,10 @@ OUR_MACHINES = """
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from conformance import cli
-from conformance.matrix import run, whole
-from conformance.matrix.cells import outcome
-from conformance.matrix.fleets import foretold
+from kipcheck.conformance import cli
+from kipcheck.conformance.matrix import run, whole
+from kipcheck.conformance.matrix.cells import outcome
+from kipcheck.conformance.matrix.fleets import foretold
 whole.jars = lambda asked: run.Jars({each.patch: each.patch for cell in asked for each in cell.pair})
 whole.Kept = lambda digests: run.Kept(digests, Path("kept"))
 run._within = lambda releases: nullcontext()

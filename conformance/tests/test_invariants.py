@@ -3,8 +3,8 @@
 
 import pytest
 
-from conformance.core.case import Case, Role, step
-from conformance.core.history import (
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import (
     Died,
     History,
     Lost,
@@ -14,11 +14,11 @@ from conformance.core.history import (
     Replied,
     Unsupported,
 )
-from conformance.core.verdict import Result
-from conformance.invariants.readings import difference
-from conformance.invariants.registry import all_invariants
-from conformance.invariants.wire import words
-from conformance.runner import judge
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.invariants.readings import difference
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.invariants.wire import words
+from kipcheck.conformance.runner import judge
 
 
 @pytest.mark.parametrize(

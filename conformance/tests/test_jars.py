@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from conformance.core.edition import APACHE
-from conformance.core.release import Release
-from conformance.targets.java import JavaCodec, Order, java_judge, parts
-from conformance.tests.agreement import (
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.targets.java import JavaCodec, Order, java_judge, parts
+from kipcheck.conformance.tests.agreement import (
     BY_HAND,
     CONSUMER,
     STICKY,
@@ -24,10 +24,10 @@ from conformance.tests.agreement import (
     of,
     of_another_version,
 )
-from conformance.tests.looped import for_each
-from conformance.tests.releases import CLIENTS, STREAMS_JARS
-from conformance.wire import layout
-from conformance.wire.schema import Layout, messages, release_table, spec
+from kipcheck.conformance.tests.looped import for_each
+from kipcheck.conformance.tests.releases import CLIENTS, STREAMS_JARS
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.schema import Layout, messages, release_table, spec
 
 pytestmark = pytest.mark.jars
 

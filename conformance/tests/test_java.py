@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance import artifacts
-from conformance.artifacts import Unavailable
-from conformance.targets import java
-from conformance.targets.java import JavaCodec, Order, coordinates, judge_of, parts, program, sources
-from conformance.targets.pipe import Ended
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.artifacts import Unavailable
+from kipcheck.conformance.targets import java
+from kipcheck.conformance.targets.java import JavaCodec, Order, coordinates, judge_of, parts, program, sources
+from kipcheck.conformance.targets.pipe import Ended
 
 pytestmark = pytest.mark.integration
 
@@ -90,7 +90,7 @@ def test_the_program_is_compiled_once_for_its_sources(tmp_path: Path, monkeypatc
 def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     java.tool("javac")  # without it there is nothing to see
     environment = {**os.environ, "KIPCHECK_CACHE": str(tmp_path)}
-    command = [sys.executable, "-c", "from conformance.targets.java import program; print(program())"]
+    command = [sys.executable, "-c", "from kipcheck.conformance.targets.java import program; print(program())"]
     running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     told = {each.communicate(timeout=120)[0].strip() for each in running}
     assert len(told) == 1 and Path(told.pop(), "kipcheck", "Testee.class").is_file()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from conformance import artifacts
-from conformance.targets import java
-from conformance.targets.pipe import Pipe
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.targets import java
+from kipcheck.conformance.targets.pipe import Pipe
 
 pytestmark = pytest.mark.jars
 

@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.apis.streams_blobs import (
+from kipcheck.conformance.apis.streams_blobs import (
     InBytes,
     read_assignment,
     read_subscription,
     write_subscription,
 )
-from conformance.core.edition import edition
-from conformance.models.assignment import Topic
-from conformance.models.streams.binaries import binary
-from conformance.models.streams.operations import STATELESS
-from conformance.models.streams.words import (
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.operations import STATELESS
+from kipcheck.conformance.models.streams.words import (
     Binary,
     Endless,
     Fatal,
@@ -33,12 +33,12 @@ from conformance.models.streams.words import (
     TaskId,
     by_topic,
 )
-from conformance.targets import java_streams
-from conformance.targets.answer_cache import AnswerCache
-from conformance.targets.java import parts
-from conformance.targets.java_streams import BATCH, Jars, Unanswerable, open_jars
-from conformance.targets.pipe import Ended, Pipe
-from conformance.tests.test_jars import LINES
+from kipcheck.conformance.targets import java_streams
+from kipcheck.conformance.targets.answer_cache import AnswerCache
+from kipcheck.conformance.targets.java import parts
+from kipcheck.conformance.targets.java_streams import BATCH, Jars, Unanswerable, open_jars
+from kipcheck.conformance.targets.pipe import Ended, Pipe
+from kipcheck.conformance.tests.test_jars import LINES
 
 PROCESS = "01020304-0506-0708-090a-0b0c0d0e0f10"
 SETTINGS = Settings("2.0.1", STATELESS, PROCESS)

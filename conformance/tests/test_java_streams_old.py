@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import pytest
 
-from conformance.apis.streams_blobs import read_subscription, write_assignment, write_subscription
-from conformance.apis.streams_orders import plain_memory
-from conformance.models.assignment import Topic
-from conformance.models.streams.operations import STATELESS
-from conformance.models.streams.words import (
+from kipcheck.conformance.apis.streams_blobs import read_subscription, write_assignment, write_subscription
+from kipcheck.conformance.apis.streams_orders import plain_memory
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.operations import STATELESS
+from kipcheck.conformance.models.streams.words import (
     AssignmentInfo,
     Fatal,
     Heard,
@@ -27,8 +27,18 @@ from conformance.models.streams.words import (
     TaskId,
     Topology,
 )
-from conformance.targets.java_streams import Unanswerable
-from conformance.tests.streams_jars import THREE, Members, future, joining, led, opened, partitions, tasks, told
+from kipcheck.conformance.targets.java_streams import Unanswerable
+from kipcheck.conformance.tests.streams_jars import (
+    THREE,
+    Members,
+    future,
+    joining,
+    led,
+    opened,
+    partitions,
+    tasks,
+    told,
+)
 
 pytestmark = pytest.mark.jars
 

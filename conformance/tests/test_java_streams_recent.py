@@ -7,12 +7,17 @@ from typing import Any, Final
 
 import pytest
 
-from conformance.apis.streams_blobs import read_assignment, read_subscription, write_assignment, write_subscription
-from conformance.apis.streams_orders import plain_memory
-from conformance.core.release import Release, releases
-from conformance.models.assignment import Topic
-from conformance.models.streams.operations import STATELESS
-from conformance.models.streams.words import (
+from kipcheck.conformance.apis.streams_blobs import (
+    read_assignment,
+    read_subscription,
+    write_assignment,
+    write_subscription,
+)
+from kipcheck.conformance.apis.streams_orders import plain_memory
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.operations import STATELESS
+from kipcheck.conformance.models.streams.words import (
     ASSIGNMENT_ERROR,
     INCOMPLETE_SOURCE_TOPICS,
     NEVER,
@@ -33,8 +38,18 @@ from conformance.models.streams.words import (
     TaskId,
     Topology,
 )
-from conformance.targets.java_streams import JarBinary, Unanswerable
-from conformance.tests.streams_jars import THREE, Members, future, joining, led, opened, partitions, tasks, told
+from kipcheck.conformance.targets.java_streams import JarBinary, Unanswerable
+from kipcheck.conformance.tests.streams_jars import (
+    THREE,
+    Members,
+    future,
+    joining,
+    led,
+    opened,
+    partitions,
+    tasks,
+    told,
+)
 
 pytestmark = pytest.mark.jars
 

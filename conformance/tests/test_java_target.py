@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from conformance import artifacts
-from conformance.core.case import Case, Role, step
-from conformance.core.edition import edition
-from conformance.core.history import Died, Observation, Refused, Replied, Unsupported
-from conformance.core.release import NEWEST
-from conformance.gate import Options, run
-from conformance.targets import java, java_target, roll
-from conformance.targets.protocol import NotPlayed, Session, Unavailable
-from conformance.targets.testee import Limits, Testee as Program
-from conformance.values import extreme
-from conformance.wire.schema import messages, spec
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.gate import Options, run
+from kipcheck.conformance.targets import java, java_target, roll
+from kipcheck.conformance.targets.protocol import NotPlayed, Session, Unavailable
+from kipcheck.conformance.targets.testee import Limits, Testee as Program
+from kipcheck.conformance.values import extreme
+from kipcheck.conformance.wire.schema import messages, spec
 
 pytestmark = pytest.mark.integration
 

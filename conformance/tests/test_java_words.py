@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from conformance.core.case import Case, Role, Step, step
-from conformance.core.edition import edition
-from conformance.core.history import Died, Observation, Refused, Replied, Unsupported
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.java_words import Translated, names
-from conformance.targets.protocol import Session, TargetInfo
-from conformance.targets.settled import crowded
-from conformance.wire import layout
-from conformance.wire.schema import spec
-from strategies.compiled import compiled
-from strategies.messages import from_layout
+from kipcheck.conformance.core.case import Case, Role, Step, step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.java_words import Translated, names
+from kipcheck.conformance.targets.protocol import Session, TargetInfo
+from kipcheck.conformance.targets.settled import crowded
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.schema import spec
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.messages import from_layout
 
 RENAMED = "2.4.1"
 """It calls the generation of a commit otherwise."""

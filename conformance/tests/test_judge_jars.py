@@ -5,17 +5,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.checks import CHECKS
-from conformance.checks.codec import Subject
-from conformance.core.case import Case, Step
-from conformance.core.edition import APACHE
-from conformance.core.release import NEWEST
-from conformance.invariants.tags import decode_tagged
-from conformance.invariants.versions import WRITTEN_BY_HAND, is_from_another_version
-from conformance.invariants.wire import decode_plain, is_beyond_reading, is_forgiven
-from conformance.targets.java import JavaCodec, Order
-from conformance.tests.releases import CLIENTS
-from conformance.wire.schema import messages, spec
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.codec import Subject
+from kipcheck.conformance.core.case import Case, Step
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.invariants.tags import decode_tagged
+from kipcheck.conformance.invariants.versions import WRITTEN_BY_HAND, is_from_another_version
+from kipcheck.conformance.invariants.wire import decode_plain, is_beyond_reading, is_forgiven
+from kipcheck.conformance.targets.java import JavaCodec, Order
+from kipcheck.conformance.tests.releases import CLIENTS
+from kipcheck.conformance.wire.schema import messages, spec
 
 pytestmark = pytest.mark.jars
 

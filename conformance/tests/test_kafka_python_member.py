@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from conformance.apis.member import action_of
-from conformance.core.case import Role
-from conformance.targets.kafka_python import LIMITS, KafkaPython
-from conformance.targets.protocol import MEMBER
-from conformance.targets.roll import installed
+from kipcheck.conformance.apis.member import action_of
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.targets.kafka_python import LIMITS, KafkaPython
+from kipcheck.conformance.targets.protocol import MEMBER
+from kipcheck.conformance.targets.roll import installed
 
 pytestmark = pytest.mark.skipif(installed("kafka-python") is None, reason="kafka-python is not installed")
 OPEN = {"assignors": ["range"], "topics": [["t", 2], ["u", 1]], "instance": None, "rack": None, "protocol": None}
@@ -75,9 +75,9 @@ def numbers() -> Iterator[int]:
 
 
 def test_it_is_claimed_and_loaded_when_it_is_asked_for() -> None:
-    told = "from conformance.targets.kafka_python import KafkaPython as K; import sys; a = K(); a.claims(); print(*[m for m in sys.modules if 'kafka_python_' in m])"  # noqa: E501
+    told = "from kipcheck.conformance.targets.kafka_python import KafkaPython as K; import sys; a = K(); a.claims(); print(*[m for m in sys.modules if 'kafka_python_' in m])"  # noqa: E501
     loaded = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.split()
-    assert loaded == ["conformance.targets.kafka_python_assignors"]
+    assert loaded == ["kipcheck.conformance.targets.kafka_python_assignors"]
 
 
 def test_it_claims_to_be_a_member_with_one_limit(adapter: KafkaPython, talk: Talk) -> None:

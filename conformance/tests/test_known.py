@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from conformance.core.known import (
+from kipcheck.conformance.core.known import (
     Entry,
     Failure,
     Known,
@@ -25,7 +25,7 @@ from conformance.core.known import (
     places_in,
     releases_in,
 )
-from conformance.core.known_files import Wrong, headings, overlaps, parse
+from kipcheck.conformance.core.known_files import Wrong, headings, overlaps, parse
 
 SLICES = "It slices past the end, which gives less without an error."
 FILE = f"""\
@@ -318,7 +318,7 @@ def test_versions_of_a_message() -> None:
 
 
 def test_what_the_page_shows_is_taken() -> None:
-    page = (files("conformance") / "docs" / "known.md").read_text("utf-8")
+    page = (files("kipcheck.conformance") / "docs" / "known.md").read_text("utf-8")
     shown, flaky, profile = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (one,) = parse(shown, "known.md").entries
     assert one.exact == {("JoinGroupRequest", n) for n in range(6)} | {("SyncGroupRequest", n) for n in range(4)}

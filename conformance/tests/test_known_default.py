@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from conformance.core.ledger import read
-from conformance.gate import Options, run
-from conformance.known_lists import everything
-from conformance.targets.roll import installed
-from conformance.tests.releases import PYTHON_CLIENTS
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.gate import Options, run
+from kipcheck.conformance.known_lists import everything
+from kipcheck.conformance.targets.roll import installed
+from kipcheck.conformance.tests.releases import PYTHON_CLIENTS
 
 pytestmark = pytest.mark.integration
 
 CHECKS, MESSAGES = ("wire/prefixes", "wire/unknown-tags"), ("HeartbeatRequest", "ResponseHeader")
 PART = Options(checks=CHECKS, messages=MESSAGES, workers=1)
-LISTS = Path(str(files("conformance.targets"))) / "known"
+LISTS = Path(str(files("kipcheck.conformance.targets"))) / "known"
 
 
 @pytest.fixture(params=PYTHON_CLIENTS)

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from conformance.core.edition import edition
-from conformance.targets.java import JavaCodec, Order
-from conformance.tests.agreement import BY_HAND
-from conformance.tests.drawn import damaged, value
-from conformance.tests.releases import CLIENTS
-from conformance.wire.constructs import read
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout, messages, spec
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.targets.java import JavaCodec, Order
+from kipcheck.conformance.tests.agreement import BY_HAND
+from kipcheck.conformance.tests.drawn import damaged, value
+from kipcheck.conformance.tests.releases import CLIENTS
+from kipcheck.conformance.wire.constructs import read
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout, messages, spec
 
 pytestmark = pytest.mark.jars
 EACH = 12

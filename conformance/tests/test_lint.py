@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from conformance import lint
-from conformance.cli import run as command
-from conformance.core.case import Role
-from conformance.core.remedy import Remedy
-from conformance.core.tags import Tags, Vocabulary
-from conformance.lint import Subjects, here, numbers, troubles
+from kipcheck.conformance import lint
+from kipcheck.conformance.cli import run as command
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.remedy import Remedy
+from kipcheck.conformance.core.tags import Tags, Vocabulary
+from kipcheck.conformance.lint import Subjects, here, numbers, troubles
 
 FIRST = here().checks[0]
 INVARIANT = next(each for each in here().invariants if each.id == FIRST.invariants[0])

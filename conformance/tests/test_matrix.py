@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance.apis.streams import step_of
-from conformance.core.known_files import Wrong
-from conformance.core.machine import Transition
-from conformance.core.release import Release, releases
-from conformance.matrix.cells import BREAKS, OK, REFUSED, Cell, cells, outcome, verdict, verdict_of
-from conformance.matrix.fleets import Mixed, foretold
-from conformance.matrix.known import listed, parse
-from conformance.matrix.lines import (
+from kipcheck.conformance.apis.streams import step_of
+from kipcheck.conformance.core.known_files import Wrong
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.matrix.cells import BREAKS, OK, REFUSED, Cell, cells, outcome, verdict, verdict_of
+from kipcheck.conformance.matrix.fleets import Mixed, foretold
+from kipcheck.conformance.matrix.known import listed, parse
+from kipcheck.conformance.matrix.lines import (
     BEHAVIOURS,
     NEWEST,
     TABLE,
@@ -26,9 +26,9 @@ from conformance.matrix.lines import (
     needs_fix,
     starred,
 )
-from conformance.matrix.play import OUTCOMES, invariants, judged, played, rounds
-from conformance.matrix.predictions import Prediction, committed, predicted, read, renewed, written
-from conformance.matrix.scenarios import (
+from kipcheck.conformance.matrix.play import OUTCOMES, invariants, judged, played, rounds
+from kipcheck.conformance.matrix.predictions import Prediction, committed, predicted, read, renewed, written
+from kipcheck.conformance.matrix.scenarios import (
     BOUNCE,
     DOWNGRADE,
     FAILURE,
@@ -43,11 +43,11 @@ from conformance.matrix.scenarios import (
     possible,
     scripts,
 )
-from conformance.models.operations import Move, Settle
-from conformance.models.streams.happenings import Formed, Happening, Rests
-from conformance.models.streams.operations import Deploy, Event, Start, Stop
-from conformance.models.streams.rules import LINES
-from conformance.targets.java import PARTS
+from kipcheck.conformance.models.operations import Move, Settle
+from kipcheck.conformance.models.streams.happenings import Formed, Happening, Rests
+from kipcheck.conformance.models.streams.operations import Deploy, Event, Start, Stop
+from kipcheck.conformance.models.streams.rules import LINES
+from kipcheck.conformance.targets.java import PARTS
 
 
 def pair(old: str, new: str) -> Pair:

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from conformance import cli
-from conformance.artifacts import Unavailable
-from conformance.matrix import run, whole
-from conformance.matrix.again import again
-from conformance.matrix.cells import Cell, Outcome, cells, outcome
-from conformance.matrix.fleets import Made, foretold
-from conformance.matrix.known import Deviation
-from conformance.matrix.lines import named
-from conformance.matrix.predictions import Predictions
-from conformance.matrix.run import Done, Jars, Kept, Tick
-from conformance.models.streams.words import Binary, Heard, Memory, Settings, Share
-from conformance.pool import Result
-from conformance.targets.java_streams import Unanswerable
+from kipcheck.conformance import cli
+from kipcheck.conformance.artifacts import Unavailable
+from kipcheck.conformance.matrix import run, whole
+from kipcheck.conformance.matrix.again import again
+from kipcheck.conformance.matrix.cells import Cell, Outcome, cells, outcome
+from kipcheck.conformance.matrix.fleets import Made, foretold
+from kipcheck.conformance.matrix.known import Deviation
+from kipcheck.conformance.matrix.lines import named
+from kipcheck.conformance.matrix.predictions import Predictions
+from kipcheck.conformance.matrix.run import Done, Jars, Kept, Tick
+from kipcheck.conformance.models.streams.words import Binary, Heard, Memory, Settings, Share
+from kipcheck.conformance.pool import Result
+from kipcheck.conformance.targets.java_streams import Unanswerable
 
 Ran = Callable[..., tuple[int, str, str]]
 OURS = foretold(fitted=True)
@@ -68,7 +68,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
         monkeypatch.setattr(whole, "jars", jars)
         monkeypatch.setattr(whole, "play", play)
-        monkeypatch.setattr("conformance.matrix.known.listed", lambda: tuple(known))
+        monkeypatch.setattr("kipcheck.conformance.matrix.known.listed", lambda: tuple(known))
         monkeypatch.chdir(tmp_path)
         code = cli.run(["matrix", *arguments])
         told = capsys.readouterr()
@@ -95,7 +95,7 @@ def test_a_matrix_as_predicted(ran: Ran, tmp_path: Path) -> None:
 
 def test_what_is_written_is_as_the_schema_says(ran: Ran, tmp_path: Path) -> None:
     ran("--from", "2.1", "--to", "2.0", "--to", "future", "--scenario", "join")
-    schema = json.loads((files("reports") / "matrix.schema.json").read_text("utf-8"))
+    schema = json.loads((files("kipcheck.reports") / "matrix.schema.json").read_text("utf-8"))
     valid = Draft202012Validator(schema)
     told = json.loads((tmp_path / "kipcheck-out" / "matrix.json").read_text())
     valid.validate(told)

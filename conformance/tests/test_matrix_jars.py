@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance import cli
-from conformance.matrix.cells import BREAKS, OK, Cell, cells, outcome
-from conformance.matrix.fleets import released
-from conformance.matrix.known import listed
-from conformance.matrix.lines import named
-from conformance.matrix.predictions import committed
-from conformance.matrix.scenarios import BOUNCE, JOIN, SCENARIOS, Pair
-from conformance.targets.java_streams import open_jars
+from kipcheck.conformance import cli
+from kipcheck.conformance.matrix.cells import BREAKS, OK, Cell, cells, outcome
+from kipcheck.conformance.matrix.fleets import released
+from kipcheck.conformance.matrix.known import listed
+from kipcheck.conformance.matrix.lines import named
+from kipcheck.conformance.matrix.predictions import committed
+from kipcheck.conformance.matrix.scenarios import BOUNCE, JOIN, SCENARIOS, Pair
+from kipcheck.conformance.targets.java_streams import open_jars
 
 
 @pytest.mark.jars

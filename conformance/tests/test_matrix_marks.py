@@ -3,12 +3,12 @@
 from functools import cache
 from typing import Any
 
-from conformance.matrix.fleets import Mixed, foretold
-from conformance.matrix.marks import Place, culprit, marked
-from conformance.matrix.play import Judged, judged, played
-from conformance.matrix.scenarios import SETTLE
-from conformance.matrix.telling import told
-from conformance.models.streams.operations import Event, ShutDown, Start
+from kipcheck.conformance.matrix.fleets import Mixed, foretold
+from kipcheck.conformance.matrix.marks import Place, culprit, marked
+from kipcheck.conformance.matrix.play import Judged, judged, played
+from kipcheck.conformance.matrix.scenarios import SETTLE
+from kipcheck.conformance.matrix.telling import told
+from kipcheck.conformance.models.streams.operations import Event, ShutDown, Start
 
 
 @cache

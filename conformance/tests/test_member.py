@@ -8,33 +8,33 @@ from typing import Any
 
 import pytest
 
-from conformance.apis.member import ANSWERS, EVENTS, action_of, answer_of, event_of, rules_of, step_of
-from conformance.apis.member_shorthand import shorthand, spoken
-from conformance.checks.member import DRAFT_MEMBER, MEMBER, MEMBER_CHECKS, WORDING
-from conformance.core.case import Case, Role, step
-from conformance.core.edition import edition
-from conformance.core.history import Died, History, Lost as LostAnswer, Observation, Op, Refused, Replied
-from conformance.core.verdict import Result
-from conformance.invariants.member import said
-from conformance.invariants.registry import all_invariants
-from conformance.models.assignment import Topic
-from conformance.models.group.words import Error, Join, Joined, Sync, Synced
-from conformance.models.member.client import Client
-from conformance.models.member.consumer import Consumer
-from conformance.models.member.rules import ASSIGNORS, Config, Rules
-from conformance.models.member.state import Phase, State
-from conformance.models.member.words import Given, Poll, Revoked, Subscribe
-from conformance.models.membership import V0, V1, Assigned, Subscription
-from conformance.models.packed import Search
-from conformance.playable.member import alone
-from conformance.runner import converse, judge
-from conformance.targets.belonging import Belonging
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.miniatures.member import JoinsWithAll
-from conformance.targets.protocol import MEMBER as MACHINE, Adapter, observed, operation
-from strategies.member_talk import conversations
-from strategies.parse import belongs
+from kipcheck.conformance.apis.member import ANSWERS, EVENTS, action_of, answer_of, event_of, rules_of, step_of
+from kipcheck.conformance.apis.member_shorthand import shorthand, spoken
+from kipcheck.conformance.checks.member import DRAFT_MEMBER, MEMBER, MEMBER_CHECKS, WORDING
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import Died, History, Lost as LostAnswer, Observation, Op, Refused, Replied
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.invariants.member import said
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.group.words import Error, Join, Joined, Sync, Synced
+from kipcheck.conformance.models.member.client import Client
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
+from kipcheck.conformance.models.member.state import Phase, State
+from kipcheck.conformance.models.member.words import Given, Poll, Revoked, Subscribe
+from kipcheck.conformance.models.membership import V0, V1, Assigned, Subscription
+from kipcheck.conformance.models.packed import Search
+from kipcheck.conformance.playable.member import alone
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.belonging import Belonging
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.miniatures.member import JoinsWithAll
+from kipcheck.conformance.targets.protocol import MEMBER as MACHINE, Adapter, observed, operation
+from kipcheck.strategies.member_talk import conversations
+from kipcheck.strategies.parse import belongs
 
 OURS = [each for each in all_invariants(Role.MEMBER) if each.id.startswith("member/")]
 BY_ID = {each.id: each for each in OURS}

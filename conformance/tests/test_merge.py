@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from conformance.core.ledger import Ledger, read
-from conformance.core.output_folder import LIST
-from conformance.merging import Merged, Unlike, merge
-from conformance.tests.told import FAILURE, FOOTER, HEADER, REASON, TARGETS, verdicts, write
+from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.merging import Merged, Unlike, merge
+from kipcheck.conformance.tests.told import FAILURE, FOOTER, HEADER, REASON, TARGETS, verdicts, write
 
 Line = dict[str, Any]
 GREEN: Line = {**FOOTER, "exit": 0, "exits": [], "meaning": "conformant"}
@@ -219,7 +219,7 @@ def test_a_folder_of_what_is_merged_is_no_place_for_the_whole(tmp_path: Path) ->
 
 
 def kipcheck(*arguments: object) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "conformance", *map(str, arguments)]
+    words = [sys.executable, "-m", "kipcheck", *map(str, arguments)]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
 

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from conformance.apis.assignment import shorthand, subscriptions_of
-from conformance.checks.mixed import subject, subjects
-from conformance.core.case import Case, Role
-from conformance.models.assignment import Topic
-from conformance.models.membership import V0, V1, Assigned, Subscription
-from conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.tests.assigned import DRAFTED, MIXING, answered, case, held, said, step_of
-from conformance.work import Unit, Worker
+from kipcheck.conformance.apis.assignment import shorthand, subscriptions_of
+from kipcheck.conformance.checks.mixed import subject, subjects
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.membership import V0, V1, Assigned, Subscription
+from kipcheck.conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.tests.assigned import DRAFTED, MIXING, answered, case, held, said, step_of
+from kipcheck.conformance.work import Unit, Worker
 
 TOPICS = (Topic("t", 4),)
 NOTHING = Assigned(error=INCOMPATIBLE)

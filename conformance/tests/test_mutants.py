@@ -11,24 +11,24 @@ from typing import Any, Final
 
 import pytest
 
-from conformance.apis import bounce, consumer_group, features, group_shorthand, member_shorthand, streams
-from conformance.apis.assignment import shorthand as assignment_shorthand
-from conformance.checks import CHECKS
-from conformance.core.case import Case, Role, Step
-from conformance.core.history import Died, History
-from conformance.core.verdict import Grade, Result
-from conformance.invariants.registry import Invariant, all_invariants
-from conformance.runner import converse, judge
-from conformance.targets.belonging import Belonging
-from conformance.targets.coordinating import Coordinating, DraftCoordinating
-from conformance.targets.inprocess import Afresh, InProcess, Reference
-from conformance.targets.miniatures import VICES, Vice
-from conformance.targets.protocol import Adapter
-from conformance.targets.roll import target
-from conformance.targets.testee import Limits
-from conformance.tests.assigned import case as group_of_leader
-from conformance.vices import subject_of
-from conformance.work import Finding, Unit, Worker, shrunk
+from kipcheck.conformance.apis import bounce, consumer_group, features, group_shorthand, member_shorthand, streams
+from kipcheck.conformance.apis.assignment import shorthand as assignment_shorthand
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import Died, History
+from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.runner import converse, judge
+from kipcheck.conformance.targets.belonging import Belonging
+from kipcheck.conformance.targets.coordinating import Coordinating, DraftCoordinating
+from kipcheck.conformance.targets.inprocess import Afresh, InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES, Vice
+from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.targets.testee import Limits
+from kipcheck.conformance.tests.assigned import case as group_of_leader
+from kipcheck.conformance.vices import subject_of
+from kipcheck.conformance.work import Finding, Unit, Worker, shrunk
 
 QUICK: Final = Limits(cpu_s=0.3, batch_s=20)
 """For mutants that end their process: no sound codec needs as long."""

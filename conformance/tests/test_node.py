@@ -6,16 +6,16 @@ from itertools import islice
 
 import pytest
 
-from conformance.core.case import Case, Role, Step, step
-from conformance.core.history import Died, Refused, Replied, Unsupported
-from conformance.targets import node, toolchains
-from conformance.targets.pipe import Command
-from conformance.targets.protocol import NotPlayed, Session, Unavailable
-from conformance.targets.roll import target
-from conformance.targets.testee import Limits, Testee
-from conformance.tests.asking import asked, held, member, shares
-from conformance.tests.releases import PLATFORMATIC
-from golden.vectors import vectors
+from kipcheck.conformance.core.case import Case, Role, Step, step
+from kipcheck.conformance.core.history import Died, Refused, Replied, Unsupported
+from kipcheck.conformance.targets import node, toolchains
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.protocol import NotPlayed, Session, Unavailable
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.tests.asking import asked, held, member, shares
+from kipcheck.conformance.tests.releases import PLATFORMATIC
+from kipcheck.golden.vectors import vectors
 
 pytestmark = pytest.mark.node
 

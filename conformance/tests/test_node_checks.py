@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from conformance.catalogue import requirement
-from conformance.checks import CHECKS
-from conformance.checks.nodes import FLAWS, drawn, flawed, node_of, round_trip, shown, subject, subjects
-from conformance.core.case import Case, Role, Step, step
-from conformance.core.history import History, Observation, Op, Refused as Refusal, Replied
-from conformance.core.verdict import Result
-from conformance.invariants.nodes import reading
-from conformance.invariants.registry import all_invariants
-from conformance.runner import judge
-from conformance.wire.errors import Refused
-from conformance.wire.znodes import znode
-from strategies.parse import belongs
-from strategies.znodes import as_json, from_node
+from kipcheck.conformance.catalogue import requirement
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.nodes import FLAWS, drawn, flawed, node_of, round_trip, shown, subject, subjects
+from kipcheck.conformance.core.case import Case, Role, Step, step
+from kipcheck.conformance.core.history import History, Observation, Op, Refused as Refusal, Replied
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.invariants.nodes import reading
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.runner import judge
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.znodes import znode
+from kipcheck.strategies.parse import belongs
+from kipcheck.strategies.znodes import as_json, from_node
 
 OURS = [each for each in all_invariants(Role.CODEC) if each.id.startswith("nodes/")]
 SUBJECTS = [*subjects("apache"), *subjects("kip-584"), *subjects("apache@2.7.0")]

@@ -11,12 +11,12 @@ from uuid import UUID
 import pytest
 from hypothesis import find, given, settings, strategies as st
 
-from conformance.wire import layout
-from strategies.as_hypothesis import strategy
-from strategies.compiled import ascending, compiled, double, text
-from strategies.messages import from_layout
-from strategies.mutate import mutate
-from strategies.nodes import (
+from kipcheck.conformance.wire import layout
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.compiled import ascending, compiled, double, text
+from kipcheck.strategies.messages import from_layout
+from kipcheck.strategies.mutate import mutate
+from kipcheck.strategies.nodes import (
     Blob,
     Embedded,
     Flag,
@@ -34,8 +34,8 @@ from strategies.nodes import (
     record,
     with_fields,
 )
-from strategies.parse import belongs, parse
-from strategies.reduce import least, reduce, simpler, together
+from kipcheck.strategies.parse import belongs, parse
+from kipcheck.strategies.reduce import least, reduce, simpler, together
 
 JOIN_GROUP = from_layout(layout("apache", "JoinGroupRequest", 9))
 STICKY = Embedded("apache", "StickyAssignorUserData", 1, from_layout(layout("apache", "StickyAssignorUserData", 1)))
@@ -235,13 +235,13 @@ def test_of_equal_keys_the_last_stays() -> None:
 PROGRAM = """
 import hashlib
 from random import Random
-from conformance.wire import layout
-from strategies.compiled import compiled
-from strategies.damage import damages
-from strategies.messages import from_layout
-from strategies.mutate import mutate
-from strategies.reduce import reduce
-from strategies.versions import join_group_stream
+from kipcheck.conformance.wire import layout
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.damage import damages
+from kipcheck.strategies.messages import from_layout
+from kipcheck.strategies.mutate import mutate
+from kipcheck.strategies.reduce import reduce
+from kipcheck.strategies.versions import join_group_stream
 
 digest, random = hashlib.sha256(), Random("seed/0/1")
 for name, version in (("JoinGroupRequest", 9), ("ApiVersionsResponse", 3), ("StreamsGroupHeartbeatRequest", 0)):

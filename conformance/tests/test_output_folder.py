@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-import reports
-from conformance import cli, gate
-from conformance.campaign import ledger as rows, local, sizing
-from conformance.campaign.drive import Asked, Ready, campaign
-from conformance.campaign.executors import Chosen
-from conformance.campaign.keeping import begun_with
-from conformance.campaign.manifest import Manifest, Unfit
-from conformance.campaign.preflight import Unready
-from conformance.core import exits, ledger
-from conformance.core.output_folder import (
+from kipcheck import reports
+from kipcheck.conformance import cli, gate
+from kipcheck.conformance.campaign import ledger as rows, local, sizing
+from kipcheck.conformance.campaign.drive import Asked, Ready, campaign
+from kipcheck.conformance.campaign.executors import Chosen
+from kipcheck.conformance.campaign.keeping import begun_with
+from kipcheck.conformance.campaign.manifest import Manifest, Unfit
+from kipcheck.conformance.campaign.preflight import Unready
+from kipcheck.conformance.core import exits, ledger
+from kipcheck.conformance.core.output_folder import (
     FAILURES,
     LIST,
     MATRIX,
@@ -31,12 +31,12 @@ from conformance.core.output_folder import (
     OutputFolder,
     Unusable,
 )
-from conformance.suite import gathered
-from conformance.targets import roll
-from conformance.targets.inprocess import InProcess
-from conformance.targets.miniatures import VICES
-from conformance.targets.protocol import Target
-from reports import matrix
+from kipcheck.conformance.suite import gathered
+from kipcheck.conformance.targets import roll
+from kipcheck.conformance.targets.inprocess import InProcess
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.protocol import Target
+from kipcheck.reports import matrix
 
 VICE = "miniature/refuses-unknown-tags"
 ID = "0123456789ab"
@@ -462,7 +462,7 @@ def test_the_folder_of_a_matrix_is_tried_before_a_cell_is_played(
     def made(*arguments: Any) -> Any:
         pytest.fail("cells are played")
 
-    monkeypatch.setattr("conformance.matrix.whole.made", made)
+    monkeypatch.setattr("kipcheck.conformance.matrix.whole.made", made)
     placed(tmp_path, "file")
     asked = ("matrix", "--from", "2.8", "--to", "3.9", "--scenario", "join")
     assert f"{tmp_path}/file cannot be written" in refused(capsys, tmp_path, *asked, "--out", tmp_path / "file" / "x")

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from conformance.apis.bounce import answer_of, event_of, seen, shorthand, spoken, step_of, told
-from conformance.core.case import Case, Role, step
-from conformance.core.history import History, Lost, Op
-from conformance.core.verdict import Result
-from conformance.invariants.ownership import contested, unasked, unread
-from conformance.invariants.registry import all_invariants
-from conformance.models.happenings import (
+from kipcheck.conformance.apis.bounce import answer_of, event_of, seen, shorthand, spoken, step_of, told
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import History, Lost, Op
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.invariants.ownership import contested, unasked, unread
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.models.happenings import (
     Assigned,
     Counted,
     Ended,
@@ -26,8 +26,8 @@ from conformance.models.happenings import (
     SteppedDown,
     Took,
 )
-from conformance.runner import judge
-from conformance.targets.protocol import observed
+from kipcheck.conformance.runner import judge
+from kipcheck.conformance.targets.protocol import observed
 
 OURS = [each for each in all_invariants(Role.OPERATOR_TOOL) if each.role is Role.OPERATOR_TOOL]
 T0, T1, T2, U0 = ("t", 0), ("t", 1), ("t", 2), ("u", 0)

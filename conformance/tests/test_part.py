@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from conformance.core.ledger import Ledger, read
-from conformance.core.part import Part
-from conformance.gate import Options, hold, run
-from conformance.merging import merge
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
+from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.core.part import Part
+from kipcheck.conformance.gate import Options, hold, run
+from kipcheck.conformance.merging import merge
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
 
 VICE = "refuses-unknown-tags"
 ASKED = Options(
@@ -46,7 +46,7 @@ def test_what_is_no_part_is_told_so(text: str) -> None:
 
 def test_a_part_of_the_environment_is_read_too() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "conformance", "run"], env={**os.environ, "KIPCHECK_PART": "4/3"},
+        [sys.executable, "-m", "kipcheck", "run"], env={**os.environ, "KIPCHECK_PART": "4/3"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from conformance import cli
-from conformance.apis import features as updates, group as groups, member as members
-from conformance.core.edition import APACHE, KIP_584
-from conformance.core.plain import plain
-from conformance.models.features import BrokerUp, State
-from conformance.models.group.words import Error, GroupRecord, Tombstone
-from conformance.playable import PLAYABLES
-from conformance.playable.games import game
+from kipcheck.conformance import cli
+from kipcheck.conformance.apis import features as updates, group as groups, member as members
+from kipcheck.conformance.core.edition import APACHE, KIP_584
+from kipcheck.conformance.core.plain import plain
+from kipcheck.conformance.models.features import BrokerUp, State
+from kipcheck.conformance.models.group.words import Error, GroupRecord, Tombstone
+from kipcheck.conformance.playable import PLAYABLES
+from kipcheck.conformance.playable.games import game
 
 
 def played(
@@ -95,7 +95,7 @@ def test_a_world_is_played_move_by_move(capsys: pytest.CaptureFixture[str], monk
 
 def test_it_can_be_played_through_pipes() -> None:
     """An answer comes before the next event is sent."""
-    command = [sys.executable, "-m", "conformance", "play", "features", "--edition", "kip-584", "-"]
+    command = [sys.executable, "-m", "kipcheck", "play", "features", "--edition", "kip-584", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None and child.stdout is not None
         for event, epoch in (("up 0 1-3", 0), ("update 1", 1), ("update 2", 2)):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from conformance.pool import Pool, WorkerLost, pool
+from kipcheck.conformance.pool import Pool, WorkerLost, pool
 
 
 def half(number: int) -> int:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance import process_tree
-from conformance.tests.descendants import Started, started
+from kipcheck.conformance import process_tree
+from kipcheck.conformance.tests.descendants import Started, started
 
 pytestmark = pytest.mark.skipif(not process_tree.LINUX, reason="there is no /proc")
 
 SILENT = "cmd:sh -c 'sleep 600 & sleep 600'"
 """A testee that never answers, and that started a program of its own."""
-ANSWERING = f"cmd:sh -c 'sleep 600 & exec {sys.executable} -m conformance testee reference'"
+ANSWERING = f"cmd:sh -c 'sleep 600 & exec {sys.executable} -m kipcheck testee reference'"
 MESSAGES = ("--message", "HeartbeatRe*", "--cases", "500")
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "run-inline": (("run", "--target", ANSWERING, *MESSAGES, "--workers", "1"), ("sleep", "testee")),
@@ -65,7 +65,7 @@ def test_no_process_outlives_a_command_that_is_killed(name: str, tmp_path: Path)
 
 
 def test_no_build_tool_outlives_a_kipcheck_that_is_killed(tmp_path: Path) -> None:
-    code = "from conformance.process_tree import run; run(['sh', '-c', 'sleep 600 & sleep 600'])"
+    code = "from kipcheck.conformance.process_tree import run; run(['sh', '-c', 'sleep 600 & sleep 600'])"
     with started(program=("-c", code), cwd=tmp_path) as kipcheck:
         kipcheck.wait_for(lambda: has(kipcheck.below(), ("sleep", "sleep")), "sh")
         assert not killed(kipcheck)
@@ -87,7 +87,7 @@ def test_a_tool_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path:
 def test_a_testee_does_not_inherit_that_interrupts_are_ignored(tmp_path: Path) -> None:
     code = (
         "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-        "from conformance.targets.pipe import Command, Pipe; "
+        "from kipcheck.conformance.targets.pipe import Command, Pipe; "
         "made = Pipe(Command(('sleep', '600'))); print(made.pid, flush=True); time.sleep(600)"
     )
     with started(program=("-c", code), cwd=tmp_path) as kipcheck:

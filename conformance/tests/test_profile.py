@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from conformance import gate
-from conformance.core.case import Role
-from conformance.core.edition import edition
-from conformance.core.ledger import Ledger, read
-from conformance.core.requirement import requirements
-from conformance.gate import Options, Outcome, run
-from conformance.profile import Wrong, load, shipped
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.protocol import Claims
-from conformance.wire.schema import messages, spec
+from kipcheck.conformance import gate
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.gate import Options, Outcome, run
+from kipcheck.conformance.profile import Wrong, load, shipped
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.conformance.wire.schema import messages, spec
 
 WANTED = """
 sentence = "a client for a test"
@@ -153,5 +153,5 @@ def test_the_profiles_that_come_with_kipcheck_ask_for_what_there_is() -> None:
         for message, versions in profile.messages.items():
             spoken = spec(edition("apache"), message).versions
             assert spoken.high is not None and spoken.low <= min(versions) and max(versions) <= spoken.high
-    folder = files("conformance") / "profiles"
+    folder = files("kipcheck.conformance") / "profiles"
     assert sorted(each.name for each in folder.iterdir()) == [f"{name}.toml" for name in shipped()]

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from conformance.core.release import Release
-from conformance.targets.java import Order, java_judge, parts
-from conformance.tests.agreement import CONSUMER, STREAMS, drawn, generated, keepable, of
-from conformance.tests.test_jars import LINES
-from conformance.wire import constructs, layout
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout
-from strategies.damage import damages
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.targets.java import Order, java_judge, parts
+from kipcheck.conformance.tests.agreement import CONSUMER, STREAMS, drawn, generated, keepable, of
+from kipcheck.conformance.tests.test_jars import LINES
+from kipcheck.conformance.wire import constructs, layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout
+from kipcheck.strategies.damage import damages
 
 NO_TASKS = bytes(4)
 BELOW_ZERO = b"\xff" * 4

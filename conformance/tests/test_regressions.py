@@ -9,14 +9,14 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from referencing import Registry, Resource
 
-from conformance.core.case import Role
-from conformance.targets.inprocess import InProcess
-from conformance.targets.miniatures import VICES
-from golden.regressions import Malformed, Regression, check, read, regressions, verify
-from golden.vectors import vectors
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.targets.inprocess import InProcess
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.golden.regressions import Malformed, Regression, check, read, regressions, verify
+from kipcheck.golden.vectors import vectors
 
 KEPT = regressions()
-HERE = Path(str(files("golden"))) / "vectors" / "regressions"
+HERE = Path(str(files("kipcheck.golden"))) / "vectors" / "regressions"
 ONE = next(each for each in KEPT if each.case.role is Role.CODEC)
 TEXT = json.loads((HERE / f"{ONE.id}.json").read_text())
 
@@ -35,7 +35,9 @@ def test_our_own_models_keep_to_what_failed_once(one: Regression) -> None:
 
 def test_files_keep_to_the_schema_and_it_explains_every_key() -> None:
     names = ("conformance.core", "case"), ("conformance.targets", "testee"), ("golden", "regression")
-    case, testee, mine = (json.loads((files(in_) / f"{name}.schema.json").read_text("utf-8")) for in_, name in names)
+    case, testee, mine = (
+        json.loads((files(f"kipcheck.{in_}") / f"{name}.schema.json").read_text("utf-8")) for in_, name in names
+    )
     jsonschema.Draft202012Validator.check_schema(mine)
     registry: Registry[Any] = Registry().with_resources(
         (each["$id"], Resource.from_contents(each)) for each in (case, testee)

@@ -4,9 +4,9 @@ import re
 import tomllib
 from importlib.resources import files
 
-from conformance.core.remedy import remedies
-from conformance.core.requirement import requirements
-from conformance.tests.looped import for_each
+from kipcheck.conformance.core.remedy import remedies
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.tests.looped import for_each
 
 
 def test_every_requirement_has_a_remedy_and_no_remedy_is_a_stranger() -> None:
@@ -14,7 +14,7 @@ def test_every_requirement_has_a_remedy_and_no_remedy_is_a_stranger() -> None:
 
 
 def test_a_remedy_says_nothing_but_what_it_means_and_how_it_is_mended() -> None:
-    listed = tomllib.loads((files("conformance") / "remedies.toml").read_text("utf-8"))
+    listed = tomllib.loads((files("kipcheck.conformance") / "remedies.toml").read_text("utf-8"))
     assert {key for each in listed.values() for key in each} == {"fix", "means"}
 
 

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-import reports
-from conformance.core.ledger import Place, read
-from conformance.merging import Unlike, merge
-from conformance.tests.browser import NAMES, browser, installed
-from conformance.tests.test_reports_page import CONTRAST
-from conformance.tests.told import (
+from kipcheck import reports
+from kipcheck.conformance.core.ledger import Place, read
+from kipcheck.conformance.merging import Unlike, merge
+from kipcheck.conformance.tests.browser import NAMES, browser, installed
+from kipcheck.conformance.tests.test_reports_page import CONTRAST
+from kipcheck.conformance.tests.told import (
     CAMPAIGN,
     FAILURE,
     FLAKY,
@@ -76,7 +76,7 @@ def test_what_is_wrong_with_the_campaign_itself_is_told(tmp_path: Path) -> None:
 
 def test_the_results_hold_campaigns_and_rounds_as_their_schema_has_them(made: Path) -> None:
     results = json.loads((made / "results.json").read_text("utf-8"))
-    schema = json.loads((files("reports") / "results.schema.json").read_text("utf-8"))
+    schema = json.loads((files("kipcheck.reports") / "results.schema.json").read_text("utf-8"))
     assert [f"{e.json_path}: {e.message}" for e in jsonschema.Draft202012Validator(schema).iter_errors(results)] == []
     assert results["campaigns"] == [CAMPAIGN]
     assert [each["round"] for each in results["rounds"]] == [0, 1]

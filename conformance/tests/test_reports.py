@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import reports
-from conformance.commands.reports import FORMS
-from conformance.core.ledger import read
-from conformance.core.output_folder import LIST, REPORTS, OutputFolder
-from conformance.tests.told import FAILURE, FOOTER, HEADER, REASON, SEEN, everything, verdicts, write
+from kipcheck import reports
+from kipcheck.conformance.commands.reports import FORMS
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.core.output_folder import LIST, REPORTS, OutputFolder
+from kipcheck.conformance.tests.told import FAILURE, FOOTER, HEADER, REASON, SEEN, everything, verdicts, write
 
 FAILED = verdicts("FAIL", 12)
 
@@ -155,13 +155,13 @@ def test_a_report_needs_no_more_than_core(tmp_path: Path) -> None:
     script = f"""if True:
         import sys
         from pathlib import Path
-        import reports
+        from kipcheck import reports
         reports.write(Path({str(write(tmp_path, *everything()))!r}))
-        print([name for name in sys.modules if name.startswith(("conformance.", "strategies"))])
+        print([name for name in sys.modules if name.startswith(("kipcheck.conformance.", "kipcheck.strategies"))])
     """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout.replace("'", '"'))
-    assert all(name.startswith("conformance.core") for name in loaded)
+    assert all(name.startswith("kipcheck.conformance.core") for name in loaded)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -12,12 +12,22 @@ import pytest
 import xmlschema
 from markdown_it import MarkdownIt
 
-import reports
-from conformance.core.ledger import lines, read
-from conformance.core.requirement import requirements
-from conformance.gate import Options, run
-from conformance.tests.told import FAILURE, FOOTER, REASON, SEEN, campaign, campaigned, everything, verdicts, write
-from reports.markdown import MOST
+from kipcheck import reports
+from kipcheck.conformance.core.ledger import lines, read
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.gate import Options, run
+from kipcheck.conformance.tests.told import (
+    FAILURE,
+    FOOTER,
+    REASON,
+    SEEN,
+    campaign,
+    campaigned,
+    everything,
+    verdicts,
+    write,
+)
+from kipcheck.reports.markdown import MOST
 
 HERE = Path(__file__).parent
 
@@ -40,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def schema(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((files("reports") / f"{name}.schema.json").read_text("utf-8"))
+    found: dict[str, Any] = json.loads((files("kipcheck.reports") / f"{name}.schema.json").read_text("utf-8"))
     return found
 
 

@@ -15,11 +15,11 @@ import xmlschema
 from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
-import reports
-from conformance.core.foreign import UNSEEN, clean
-from conformance.core.ledger import read
-from conformance.tests.told import FOOTER, HEADER, TARGETS, everything, write
-from reports.markup import escaped, link, tag
+from kipcheck import reports
+from kipcheck.conformance.core.foreign import UNSEEN, clean
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.tests.told import FOOTER, HEADER, TARGETS, everything, write
+from kipcheck.reports.markup import escaped, link, tag
 
 TRICKS = (
     "</script><script>alert(1)</script>",

@@ -13,16 +13,16 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from markdown_it import MarkdownIt
 
-from conformance.cli import run as main
-from conformance.core.output_folder import LIST
-from conformance.tests.browser import NAMES, Browser, browser, installed
-from conformance.tests.matrices import BLOB, CELLS, cell, history, matrix, seen, written
-from conformance.tests.test_reports_page import CONTRAST
-from conformance.tests.told import everything, write as write_ledger
-from reports import matrix_history
-from reports.matrix import FORMS, Matrix, read, render, rendered, write
+from kipcheck.conformance.cli import run as main
+from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.tests.browser import NAMES, Browser, browser, installed
+from kipcheck.conformance.tests.matrices import BLOB, CELLS, cell, history, matrix, seen, written
+from kipcheck.conformance.tests.test_reports_page import CONTRAST
+from kipcheck.conformance.tests.told import everything, write as write_ledger
+from kipcheck.reports import matrix_history
+from kipcheck.reports.matrix import FORMS, Matrix, read, render, rendered, write
 
-SCHEMA: dict[str, Any] = json.loads((files("reports") / "matrix.schema.json").read_text("utf-8"))
+SCHEMA: dict[str, Any] = json.loads((files("kipcheck.reports") / "matrix.schema.json").read_text("utf-8"))
 HOSTILE = "<script>1</script>\x1b[31m|`@all` https://tracker.example/"
 
 

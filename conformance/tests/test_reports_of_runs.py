@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-import reports
-from conformance import gate
-from conformance.core.ledger import Writer, lines, read
-from conformance.core.output_folder import LIST
-from conformance.gate import Options, run
-from conformance.progress import Progress
-from reports import text as as_text
+from kipcheck import reports
+from kipcheck.conformance import gate
+from kipcheck.conformance.core.ledger import Writer, lines, read
+from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.gate import Options, run
+from kipcheck.conformance.progress import Progress
+from kipcheck.reports import text as as_text
 
 EVERY = {"ledger.jsonl", *reports.FILES.values()}
 SMALL = ("--target", "reference", "--message", "HeartbeatRe*", "--check", "wire/repeat", "--cases", "2")
@@ -29,7 +29,7 @@ LONG = ("--target", "reference", "--message", "HeartbeatRe*", "--cases", "60", "
 
 
 def kipcheck(*arguments: object, **more: Any) -> "subprocess.Popen[str]":
-    words = [sys.executable, "-m", "conformance", *map(str, arguments)]
+    words = [sys.executable, "-m", "kipcheck", *map(str, arguments)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
@@ -213,7 +213,7 @@ def test_a_reader_of_progress_that_went_away_stops_nothing() -> None:
 def test_a_run_on_a_terminal_leaves_no_line_behind(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     environment = {**os.environ, "TERM": "xterm"}
-    words = [sys.executable, "-m", "conformance", "run", *SMALL, "--out", str(tmp_path)]
+    words = [sys.executable, "-m", "kipcheck", "run", *SMALL, "--out", str(tmp_path)]
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
     os.close(theirs)
     seen = b""

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-import reports
-from conformance.tests.browser import NAMES, Browser, browser, installed
-from conformance.tests.told import FAILURE, SEQUENCE, everything, write
+from kipcheck import reports
+from kipcheck.conformance.tests.browser import NAMES, Browser, browser, installed
+from kipcheck.conformance.tests.told import FAILURE, SEQUENCE, everything, write
 
 pytestmark = pytest.mark.skipif(installed() is None, reason=f"no browser on the path: {', '.join(NAMES)}")
 IDS = ("0123456789ab", "ba9876543210", "111111111111", "222222222222", "333333333333", "444444444444")

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from conformance import artifacts
-from conformance.core.edition import edition
-from conformance.core.release import releases
-from conformance.targets.java import program
-from conformance.tests.declared import RELEASES, declared, names, swap
-from conformance.tests.old_names import OLD
-from conformance.wire.schema import Layout, spec, spoken
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.release import releases
+from kipcheck.conformance.targets.java import program
+from kipcheck.conformance.tests.declared import RELEASES, declared, names, swap
+from kipcheck.conformance.tests.old_names import OLD
+from kipcheck.conformance.wire.schema import Layout, spec, spoken
 
 WORDS = {
     "BOOLEAN": "bool", "INT8": "int8", "INT16": "int16", "INT32": "int32", "INT64": "int64", "STRING": "string",

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance import cli
-from conformance.core.output_folder import LIST
-from conformance.inputs import INDEX
-from conformance.seeds import DICTIONARY, seeds
-from conformance.wire import layout
-from golden.vectors import vectors
+from kipcheck.conformance import cli
+from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.inputs import INDEX
+from kipcheck.conformance.seeds import DICTIONARY, seeds
+from kipcheck.conformance.wire import layout
+from kipcheck.golden.vectors import vectors
 
 ARGUMENTS = ["corpus", "seeds", "--message", "Heartbeat*", "--message", "SubscriptionInfo", "--cases", "8"]
 

@@ -8,20 +8,20 @@ from typing import Any, cast
 import pytest
 from hypothesis import find, settings
 
-from conformance.checks import CHECKS
-from conformance.core.case import Case
-from conformance.core.history import History
-from conformance.core.verdict import Violation
-from conformance.wire import layout
-from conformance.work import Finding, Unit, Worker, shrunk
-from strategies.as_hypothesis import strategy
-from strategies.body import body_node
-from strategies.compiled import compiled
-from strategies.messages import from_layout, layouts
-from strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Seq, Text, record
-from strategies.parse import belongs
-from strategies.reduce import least, reduce
-from strategies.versions import version_mix
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.work import Finding, Unit, Worker, shrunk
+from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.body import body_node
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.messages import from_layout, layouts
+from kipcheck.strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Seq, Text, record
+from kipcheck.strategies.parse import belongs
+from kipcheck.strategies.reduce import least, reduce
+from kipcheck.strategies.versions import version_mix
 
 Fails = Callable[[Any], bool]
 

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from conformance.core.case import Role
-from conformance.invariants.registry import all_invariants
-from conformance.models.assignment import COOPERATIVE, STICKY, Group, Member, Partition, Topic
-from conformance.models.sticky import decided, owners, sticky
-from conformance.models.sticky.departures import (
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Group, Member, Partition, Topic
+from kipcheck.conformance.models.sticky import decided, owners, sticky
+from kipcheck.conformance.models.sticky.departures import (
     DEPARTURES,
     ENDLESS,
     FORMER,
@@ -28,12 +28,12 @@ from conformance.models.sticky.departures import (
     Departure,
     Departures,
 )
-from conformance.models.sticky.hashing import Partitions, hash_of, in_table_order, share_a_cell
-from conformance.models.sticky.mending import Shares, undone
-from conformance.targets.inprocess import Reference
-from conformance.tests.assigned import anything, case, got, group, held, turned
-from strategies import membership
-from strategies.compiled import compiled
+from kipcheck.conformance.models.sticky.hashing import Partitions, hash_of, in_table_order, share_a_cell
+from kipcheck.conformance.models.sticky.mending import Shares, undone
+from kipcheck.conformance.targets.inprocess import Reference
+from kipcheck.conformance.tests.assigned import anything, case, got, group, held, turned
+from kipcheck.strategies import membership
+from kipcheck.strategies.compiled import compiled
 
 GIVEN = {
     # Of what is owned the lowest numbers stay, of whatever topic.
@@ -141,7 +141,7 @@ def test_every_departure_is_listed_with_a_case_or_as_unseen() -> None:
 
 
 def test_the_page_about_assignments_tells_of_every_departure() -> None:
-    page = files("conformance.docs").joinpath("assignments.md").read_text("utf-8")
+    page = files("kipcheck.conformance.docs").joinpath("assignments.md").read_text("utf-8")
     for each in DEPARTURES:
         laws = ", ".join(f"`{law}`" for law in each.laws)
         assert f"| `{each.id}` | {laws} | {each.kafka} | {each.ours} |" in page

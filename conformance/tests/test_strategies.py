@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings, strategies as st
 
-from conformance.core.edition import APACHE
-from conformance.core.release import Release
-from conformance.wire import Layout, layout
-from conformance.wire.errors import Refused
-from conformance.wire.framing import decode_request, decode_response, unframe
-from conformance.wire.schema import messages, spec, spoken
-from strategies import (
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.wire import Layout, layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.framing import decode_request, decode_response, unframe
+from kipcheck.conformance.wire.schema import messages, spec, spoken
+from kipcheck.strategies import (
     Body,
     Damaged,
     Frame,
@@ -29,9 +29,9 @@ from strategies import (
     values,
     version_mixes,
 )
-from strategies.damage import Outcome
-from strategies.familiar import EMBEDDED, NUMBERS, TEXTS
-from strategies.messages import layouts
+from kipcheck.strategies.damage import Outcome
+from kipcheck.strategies.familiar import EMBEDDED, NUMBERS, TEXTS
+from kipcheck.strategies.messages import layouts
 
 few = settings(max_examples=25, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 MESSAGES = messages(APACHE)
@@ -206,24 +206,24 @@ def modules_after(program: str) -> set[str]:
 
 def test_nodes_do_without_hypothesis() -> None:
     loaded = modules_after(
-        "import strategies\n"
-        "from strategies import body, compiled, damage, messages, mutate, nodes, parse, places, reduce, versions\n"
-        "from strategies import Body\n"
-        "from conformance.wire import layout\n"
+        "from kipcheck import strategies\n"
+        "from kipcheck.strategies import body, compiled, damage, messages, mutate, nodes, parse\n"
+        "from kipcheck.strategies import Body, places, reduce, versions\n"
+        "from kipcheck import layout\n"
         "from random import Random\n"
         "node = messages.from_layout(layout('apache', 'JoinGroupRequest', 9))\n"
         "reduce.reduce(node, compiled.compiled(node)(Random(1)), bool)\n"
     )
-    assert "strategies.reduce" in loaded and "hypothesis" not in loaded
+    assert "kipcheck.strategies.reduce" in loaded and "hypothesis" not in loaded
 
 
 def test_strategies_load_hypothesis_when_they_are_asked_for() -> None:
-    assert "hypothesis" not in modules_after("import strategies; dir(strategies)")
-    assert "hypothesis" in modules_after("from strategies import values")
+    assert "hypothesis" not in modules_after("from kipcheck import strategies; dir(strategies)")
+    assert "hypothesis" in modules_after("from kipcheck.strategies import values")
 
 
 def test_a_name_that_there_is_not() -> None:
-    import strategies
+    from kipcheck import strategies
 
     with pytest.raises(AttributeError, match="no attribute 'vlaues'"):
         strategies.vlaues  # noqa: B018

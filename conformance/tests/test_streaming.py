@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from conformance import streaming
-from conformance.apis.streams_blobs import read_assignment, read_subscription
-from conformance.apis.streams_files import application
-from conformance.apis.streams_topology import plain_topology, topology_of
-from conformance.artifacts import Unavailable
-from conformance.cli import run
-from conformance.models.assignment import Topic
-from conformance.models.streams.words import (
+from kipcheck.conformance import streaming
+from kipcheck.conformance.apis.streams_blobs import read_assignment, read_subscription
+from kipcheck.conformance.apis.streams_files import application
+from kipcheck.conformance.apis.streams_topology import plain_topology, topology_of
+from kipcheck.conformance.artifacts import Unavailable
+from kipcheck.conformance.cli import run
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.words import (
     Endless,
     Fatal,
     Joining,
@@ -30,8 +30,8 @@ from conformance.models.streams.words import (
     TaskId,
     Topology,
 )
-from conformance.targets.java_streams import Unanswerable
-from conformance.wire.workbench import Unreadable
+from kipcheck.conformance.targets.java_streams import Unanswerable
+from kipcheck.conformance.wire.workbench import Unreadable
 
 PLAIN: dict[str, Any] = {
     "topics": {"t": 3},
@@ -339,7 +339,7 @@ def test_without_jars_the_target_does_not_start(
         yield FakeJars()
 
     monkeypatch.setattr(streaming, "open_jars", missing)
-    monkeypatch.setattr("conformance.targets.roll.target", lambda name: Named())
+    monkeypatch.setattr("kipcheck.conformance.targets.roll.target", lambda name: Named())
     code, said = asked(capsys, monkeypatch, "subscribe", "--target", Named.name, given=PLAIN)
     assert code == 3 and "nobody has it" in said
 

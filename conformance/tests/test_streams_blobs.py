@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.apis.streams_blobs import (
+from kipcheck.conformance.apis.streams_blobs import (
     ILLEGAL_ARGUMENT,
     TASK_ASSIGNMENT,
     UNDERFLOW,
@@ -17,8 +17,8 @@ from conformance.apis.streams_blobs import (
     write_assignment,
     write_subscription,
 )
-from conformance.models.assignment import Topic
-from conformance.models.streams.words import (
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.words import (
     FUTURE,
     LATEST_OFFSET,
     NO_REBALANCE,
@@ -34,8 +34,8 @@ from conformance.models.streams.words import (
     TaskId,
     Topology,
 )
-from conformance.targets.java import JavaCodec, Order, java_judge, parts
-from conformance.tests.test_jars import LINES
+from kipcheck.conformance.targets.java import JavaCodec, Order, java_judge, parts
+from kipcheck.conformance.tests.test_jars import LINES
 
 PROCESS = "01020304-0506-0708-090a-0b0c0d0e0f10"
 SAID = SubscriptionInfo(

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from conformance.apis.streams import event_of, shorthand
-from conformance.apis.streams_files import application
-from conformance.checks.machines import Subject
-from conformance.checks.streams import (
+from kipcheck.conformance.apis.streams import event_of, shorthand
+from kipcheck.conformance.apis.streams_files import application
+from kipcheck.conformance.checks.machines import Subject
+from kipcheck.conformance.checks.streams import (
     BOUNCED,
     FLEETS,
     MIXED,
@@ -20,16 +20,16 @@ from conformance.checks.streams import (
     of_any_release,
     with_failures,
 )
-from conformance.core.case import steps_from
-from conformance.models.streams.operations import Deploy, Start
-from conformance.models.streams.rules import Rules
-from conformance.runner import converse
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.tests.fleets import OURS, broken, played
-from strategies.compiled import compiled
-from strategies.parse import belongs
-from strategies.streams import ANCIENT, MODERN, PROBING, fleets, line as line_of, mixed_fleets
-from strategies.streams_groups import application_of, groups
+from kipcheck.conformance.core.case import steps_from
+from kipcheck.conformance.models.streams.operations import Deploy, Start
+from kipcheck.conformance.models.streams.rules import Rules
+from kipcheck.conformance.runner import converse
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.tests.fleets import OURS, broken, played
+from kipcheck.strategies.compiled import compiled
+from kipcheck.strategies.parse import belongs
+from kipcheck.strategies.streams import ANCIENT, MODERN, PROBING, fleets, line as line_of, mixed_fleets
+from kipcheck.strategies.streams_groups import application_of, groups
 
 NEWEST, DRAFT = "apache", "kip-268"
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from conformance.apis.streams import answer_of, event_of, seen, shorthand, spoken, step_of
-from conformance.apis.streams_told import words
-from conformance.core.edition import edition
-from conformance.models.assignment import Topic
-from conformance.models.streams.happenings import Applied, Began, Died, Formed, Happening, Refused, Rests
-from conformance.models.streams.operations import Deploy, Start
-from conformance.models.streams.words import Store, Subtopology, Topology
-from conformance.targets.fleets import fleet
-from conformance.targets.player import Player
+from kipcheck.conformance.apis.streams import answer_of, event_of, seen, shorthand, spoken, step_of
+from kipcheck.conformance.apis.streams_told import words
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.happenings import Applied, Began, Died, Formed, Happening, Refused, Rests
+from kipcheck.conformance.models.streams.operations import Deploy, Start
+from kipcheck.conformance.models.streams.words import Store, Subtopology, Topology
+from kipcheck.conformance.targets.fleets import fleet
+from kipcheck.conformance.targets.player import Player
 
 
 def player(name: str) -> Player[Any, Any, Any]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.apis.streams import Moment, moments
-from conformance.checks.streams import (
+from kipcheck.conformance.apis.streams import Moment, moments
+from kipcheck.conformance.checks.streams import (
     COUNTS,
     LACKING,
     STREAMS_CHECKS,
@@ -18,17 +18,17 @@ from conformance.checks.streams import (
     started,
     then,
 )
-from conformance.core.history import History, Lost
-from conformance.core.verdict import Grade, Result
-from conformance.invariants.streams_reading import binds, is_draft, story
-from conformance.invariants.streams_versions import values
-from conformance.models.assignment import Topic
-from conformance.models.happenings import Gave, Restless
-from conformance.models.streams.happenings import Applied, Began, Died, Formed, Happening, Refused, Rests, Sent
-from conformance.models.streams.operations import Deploy
-from conformance.models.streams.words import ENDLESS, NEVER, Rejoin, Store, Subtopology, TaskId, Topology
-from conformance.runner import judge
-from conformance.tests.fleets import (
+from kipcheck.conformance.core.history import History, Lost
+from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.invariants.streams_reading import binds, is_draft, story
+from kipcheck.conformance.invariants.streams_versions import values
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.happenings import Gave, Restless
+from kipcheck.conformance.models.streams.happenings import Applied, Began, Died, Formed, Happening, Refused, Rests, Sent
+from kipcheck.conformance.models.streams.operations import Deploy
+from kipcheck.conformance.models.streams.words import ENDLESS, NEVER, Rejoin, Store, Subtopology, TaskId, Topology
+from kipcheck.conformance.runner import judge
+from kipcheck.conformance.tests.fleets import (
     OURS,
     Change,
     after,

@@ -10,19 +10,19 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings as budget, strategies as st
 
-from conformance.core.edition import KIP_268, Edition, edition
-from conformance.core.release import Release, releases
-from conformance.models.assignment import Partition, Topic
-from conformance.models.membership import COOPERATIVE, EAGER
-from conformance.models.streams import leader as leading, member as following, rules as ruling
-from conformance.models.streams.binaries import binary
-from conformance.models.streams.departures import DEPARTURES, Departure, departures
-from conformance.models.streams.fleet import process_of
-from conformance.models.streams.leader import written
-from conformance.models.streams.operations import STATELESS, TOPICS
-from conformance.models.streams.rules import LATEST, LINES, NEWEST_VERSION, Rules
-from conformance.models.streams.tasks import Client, Consumer, Placement, order, place, spread, work
-from conformance.models.streams.words import (
+from kipcheck.conformance.core.edition import KIP_268, Edition, edition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.models.assignment import Partition, Topic
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
+from kipcheck.conformance.models.streams import leader as leading, member as following, rules as ruling
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.departures import DEPARTURES, Departure, departures
+from kipcheck.conformance.models.streams.fleet import process_of
+from kipcheck.conformance.models.streams.leader import written
+from kipcheck.conformance.models.streams.operations import STATELESS, TOPICS
+from kipcheck.conformance.models.streams.rules import LATEST, LINES, NEWEST_VERSION, Rules
+from kipcheck.conformance.models.streams.tasks import Client, Consumer, Placement, order, place, spread, work
+from kipcheck.conformance.models.streams.words import (
     FUTURE,
     LATEST_OFFSET,
     NO_REBALANCE,
@@ -251,7 +251,7 @@ def test_each_departure_makes_a_difference_somewhere() -> None:
 def test_departures_name_requirements_that_there_are() -> None:
     known = {
         each["id"]
-        for each in tomllib.loads(files("conformance").joinpath("requirements.toml").read_text())["requirement"]
+        for each in tomllib.loads((files("kipcheck.conformance") / "requirements.toml").read_text())["requirement"]
     }
     named = {found for each in DEPARTURES for found in re.findall(r"268-\d+", each.why)}
     assert named and named <= known

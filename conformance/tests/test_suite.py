@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from conformance.core.case import Role
-from conformance.core.ledger import read
-from conformance.invariants.registry import all_invariants
-from conformance.suite import held
-from conformance.suite.held import _Lasting
-from conformance.targets import roll
-from conformance.targets.inprocess import InProcess, Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.protocol import Session, Target, Unavailable
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.suite import held
+from kipcheck.conformance.suite.held import _Lasting
+from kipcheck.conformance.targets import roll
+from kipcheck.conformance.targets.inprocess import InProcess, Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.protocol import Session, Target, Unavailable
 
 pytest_plugins = ["pytester"]
 
-SUITE = ("--pyargs", "conformance.suite", "-p", "no:cacheprovider")
+SUITE = ("--pyargs", "kipcheck.conformance.suite", "-p", "no:cacheprovider")
 SMALL = ("--kipcheck-check", "wire/two-readings", "--kipcheck-message", "HeartbeatR*")
 
 
@@ -88,7 +88,7 @@ def test_in_a_suite_of_ones_own(inside: pytest.Pytester) -> None:
     inside.makeini("[pytest]\nkipcheck_target = reference\nkipcheck_check = features/*\nkipcheck_edition = kip-584\n")
     inside.makepyfile(
         """
-        from conformance.core.case import Role
+        from kipcheck.conformance.core.case import Role
 
         def test_conformance(kipcheck_item):
             assert kipcheck_item.subject == "features"
@@ -207,8 +207,9 @@ def test_where_nobody_asks_for_it_it_weighs_nothing(pytester: pytest.Pytester) -
 
         def test_nothing_of_it_is_here(request):
             assert request.config.pluginmanager.has_plugin("kipcheck")
-            heavy = [name for name in sys.modules if name.startswith(("conformance.", "construct", "golden", "kafka"))]
-            assert sorted(heavy) == ["conformance.suite", "conformance.suite.plugin"]
+            heavy = [name for name in sys.modules if name.startswith(("kipcheck", "construct", "kafka", "hypothesis."))]
+            suite = "kipcheck.conformance.suite"
+            assert sorted(heavy) == ["kipcheck", "kipcheck.conformance", suite, f"{suite}.plugin"]
         """
     )
     result = pytester.runpytest_subprocess(timeout=60)
@@ -265,5 +266,5 @@ def test_the_entry_point_is_declared() -> None:
     from importlib.metadata import entry_points
 
     (ours,) = entry_points(group="pytest11", name="kipcheck")
-    assert ours.value == "conformance.suite.plugin"
+    assert ours.value == "kipcheck.conformance.suite.plugin"
     assert ours.value in sys.modules

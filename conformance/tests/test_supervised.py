@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from conformance.core.case import Case, Role, Step, step
-from conformance.core.history import Died, Lost, Observation, Refused, Replied
-from conformance.targets.pipe import Command
-from conformance.targets.roll import target
-from conformance.targets.supervised import Supervised
-from conformance.targets.testee import Limits, Testee
-from conformance.wire import layout
+from kipcheck.conformance.core.case import Case, Role, Step, step
+from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.targets.supervised import Supervised
+from kipcheck.conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.wire import layout
 
 
 class Panic(BaseException):
@@ -78,7 +78,7 @@ def test_what_sleeps_is_stopped_too_and_told_apart_from_what_spins() -> None:
 
 SLEEPER = """
 import sys, time
-from conformance.targets import child, inprocess
+from kipcheck.conformance.targets import child, inprocess
 
 class Sleeper(inprocess.Reference):
     def read(self, layout, data):

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from conformance.core.case import Case, Role, step
-from conformance.core.history import Died, Lost, Observation, Refused, Replied, Unsupported
-from conformance.targets import testee
-from conformance.targets.entries import roll
-from conformance.targets.pipe import Command
-from conformance.targets.protocol import Broken, Session, Unavailable, Unstable
-from conformance.targets.roll import target
-from conformance.targets.testee import Limits
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import Died, Lost, Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.targets import testee
+from kipcheck.conformance.targets.entries import roll
+from kipcheck.conformance.targets.pipe import Command
+from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.targets.testee import Limits
 
 QUICK = Limits(start_s=20, batch_s=1.5, cpu_s=0.3)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.framing import MOST, Framing, Gathered, Unreadable, packed, understood
+from kipcheck.conformance.targets.framing import MOST, Framing, Gathered, Unreadable, packed, understood
 
 MESSAGES: list[dict[str, Any]] = [
     {"type": "hello"}, {"text": "grüße\n中文 \N{PARTY POPPER}"}, {"hex": "00" * 5000}, {}, {"n": -(1 << 63)},

@@ -11,17 +11,17 @@ from typing import Any, Final
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from conformance.checks import CHECKS, Check
-from conformance.core.case import Case
-from conformance.runner import converse
-from conformance.targets import answers
-from conformance.targets.answers import Wrong
-from conformance.targets.protocol import Session
-from conformance.targets.roll import target
-from conformance.targets.talk import Talk
-from conformance.targets.testee import Limits
+from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.runner import converse
+from kipcheck.conformance.targets import answers
+from kipcheck.conformance.targets.answers import Wrong
+from kipcheck.conformance.targets.protocol import Session
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.targets.talk import Talk
+from kipcheck.conformance.targets.testee import Limits
 
-WHOLE: Final = json.loads((files("conformance.targets") / "testee.schema.json").read_text("utf-8"))
+WHOLE: Final = json.loads((files("kipcheck.conformance.targets") / "testee.schema.json").read_text("utf-8"))
 
 
 def validator(definition: str) -> Any:

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cli import run as kipcheck
-from conformance.core.case import Case, Role, step
-from conformance.core.history import Died, Lost, Replied
-from conformance.core.ledger import read
-from conformance.targets.protocol import Broken, Unavailable
-from conformance.targets.roll import target
-from conformance.tests import broken_testees
+from kipcheck.conformance.cli import run as kipcheck
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import Died, Lost, Replied
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.targets.protocol import Broken, Unavailable
+from kipcheck.conformance.targets.roll import target
+from kipcheck.conformance.tests import broken_testees
 
 
 @contextlib.contextmanager
 def listening(name: str) -> Iterator[str]:
     """Its address, as a target."""
-    command = [sys.executable, "-P", "-m", "conformance", "testee", name, "--listen", "0"]
+    command = [sys.executable, "-P", "-m", "kipcheck", "testee", name, "--listen", "0"]
     serving = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert serving.stdout is not None
@@ -144,7 +144,7 @@ def test_the_schema_is_printed_for_whoever_has_no_checkout(capsys: pytest.Captur
 def test_on_stdin_and_stdout_it_speaks_lines(name: str) -> None:
     asked = [{"type": "hello", "protocol": 1, "run": "test"}, {"type": "bye"}]
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "conformance", "testee", name], check=False, capture_output=True, text=True,
+        [sys.executable, "-P", "-m", "kipcheck", "testee", name], check=False, capture_output=True, text=True,
         timeout=60, input="".join(json.dumps(each) + "\n" for each in asked),
     )  # fmt: skip
     hello, bye = map(json.loads, done.stdout.splitlines())

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance import doctor
-from conformance.cli import run as kipcheck
-from conformance.core.ledger import read
-from conformance.targets.protocol import Unavailable
-from conformance.targets.roll import target
+from kipcheck.conformance import doctor
+from kipcheck.conformance.cli import run as kipcheck
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.roll import target
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "testee.md"

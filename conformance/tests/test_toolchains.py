@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets import go, node, roll, toolchains
-from conformance.targets.entries import Entry
-from conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets import go, node, roll, toolchains
+from kipcheck.conformance.targets.entries import Entry
+from kipcheck.conformance.targets.protocol import Unavailable
 
 GO_SAYS = "go version go1.30.0 linux/amd64"
 

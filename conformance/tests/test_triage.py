@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from conformance.campaign.triage import Unread, triage
-from conformance.cli import run
-from conformance.tests.told import (
+from kipcheck.conformance.campaign.triage import Unread, triage
+from kipcheck.conformance.cli import run
+from kipcheck.conformance.tests.told import (
     FAILURE,
     FLAKY,
     FOOTER,

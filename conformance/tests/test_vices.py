@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from conformance import cli, vices
-from conformance.targets.inprocess import Reference
-from conformance.targets.miniatures import VICES
-from conformance.targets.miniatures.planted import Vice
-from conformance.vices import Caught, hold, hold_all, selected
+from kipcheck.conformance import cli, vices
+from kipcheck.conformance.targets.inprocess import Reference
+from kipcheck.conformance.targets.miniatures import VICES
+from kipcheck.conformance.targets.miniatures.planted import Vice
+from kipcheck.conformance.vices import Caught, hold, hold_all, selected
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from conformance.wire import layout
-from conformance.wire.errors import Refused
-from conformance.wire.explain import explain
-from conformance.wire.znodes import ZNode, znode, znode_messages, znode_versions
+from kipcheck.conformance.wire import layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.explain import explain
+from kipcheck.conformance.wire.znodes import ZNode, znode, znode_messages, znode_versions
 
 DRAFT = znode("kip-584", "FeatureZNode", 0)
 REGISTRATION = znode("kip-584", "BrokerIdZNode", 5)

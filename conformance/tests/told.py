@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from conformance.core.ledger import FORMAT, Writer
+from kipcheck.conformance.core.ledger import FORMAT, Writer
 
 Line = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """Messages on the wire: ``layout("apache", "JoinGroupRequest", 5)`` has ``.names``, ``.encode`` and ``.decode``."""
 
-from conformance.core.edition import Edition, edition as _edition
-from conformance.wire.schema import Layout, spec
+from kipcheck.conformance.core.edition import Edition, edition as _edition
+from kipcheck.conformance.wire.schema import Layout, spec
 
 __all__ = ["Layout", "layout"]
 
@@ -13,7 +13,7 @@ def layout(edition: str | Edition, message: str, version: int) -> Layout:
     """
     found = _edition(edition) if isinstance(edition, str) else edition
     if message.endswith("ZNode"):
-        from conformance.wire.znodes import znode  # JSON, which hardly anybody asks for
+        from kipcheck.conformance.wire.znodes import znode  # JSON, which hardly anybody asks for
 
         return znode(found, message, version)
     return spec(found, message).at(version)

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Protocol
 
-from conformance.wire.complete import complete
-from conformance.wire.decoder import decoder
-from conformance.wire.encoder import encoder
-from conformance.wire.errors import CLASSES, Refused
-from conformance.wire.jsonvalue import from_json, to_json
-from conformance.wire.lenient import lenient
-from conformance.wire.primitives import Rough
-from conformance.wire.schema import Layout
+from kipcheck.conformance.wire.complete import complete
+from kipcheck.conformance.wire.decoder import decoder
+from kipcheck.conformance.wire.encoder import encoder
+from kipcheck.conformance.wire.errors import CLASSES, Refused
+from kipcheck.conformance.wire.jsonvalue import from_json, to_json
+from kipcheck.conformance.wire.lenient import lenient
+from kipcheck.conformance.wire.primitives import Rough
+from kipcheck.conformance.wire.schema import Layout
 
 
 class Decode(Protocol):
@@ -96,7 +96,7 @@ class Codec:
     def _second(self, data: bytes, failure: Exception, *, lenient: bool) -> Refused:
         """What the other reading says of the bytes. If it has nothing against them, one of the two is wrong: say so."""
         try:
-            from conformance.wire.constructs import read
+            from kipcheck.conformance.wire.constructs import read
         except ImportError:
             return self._rough(failure)
         try:

@@ -4,9 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 from uuid import UUID
 
-from conformance.wire.errors import Refused
-from conformance.wire.primitives import BOUNDS, LARGEST_SIZE, LONGEST_STRING, LONGEST_UTF, UNKNOWN, modified_utf8
-from conformance.wire.schema import Absent, Layout, Slot
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.primitives import (
+    BOUNDS,
+    LARGEST_SIZE,
+    LONGEST_STRING,
+    LONGEST_UTF,
+    UNKNOWN,
+    modified_utf8,
+)
+from kipcheck.conformance.wire.schema import Absent, Layout, Slot
 
 
 def complete(layout: Layout, value: Any) -> dict[str, Any]:

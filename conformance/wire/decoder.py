@@ -9,8 +9,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from conformance.wire.measure import SIZES, fixed, least_element
-from conformance.wire.primitives import (
+from kipcheck.conformance.wire.measure import SIZES, fixed, least_element
+from kipcheck.conformance.wire.primitives import (
     FORMATS,
     LARGEST_SIZE,
     LONGEST_STRING,
@@ -22,9 +22,9 @@ from conformance.wire.primitives import (
     unpackers,
     uuid_of,
 )
-from conformance.wire.schema import Layout, Slot
-from conformance.wire.source import Source, default_of
-from conformance.wire.tags import unknown_tags
+from kipcheck.conformance.wire.schema import Layout, Slot
+from kipcheck.conformance.wire.source import Source, default_of
+from kipcheck.conformance.wire.tags import unknown_tags
 
 ROUGH = (struct.error, IndexError, ValueError, OverflowError)
 """What strict code raises on bytes that it refuses."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from conformance import artifacts
-from conformance.core.edition import Edition
-from conformance.core.foreign import one_line
-from conformance.core.release import Release
-from conformance.wire.schema import SCALARS, Raw, Versions
+from kipcheck.conformance import artifacts
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.foreign import one_line
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.wire.schema import SCALARS, Raw, Versions
 
 ARTIFACTS = (
     "kafka-clients",

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from conformance.wire.schema import Layout, Slot
+from kipcheck.conformance.wire.schema import Layout, Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +83,4 @@ def _folded() -> Mapping[str, str]:
 
 @cache
 def _meanings() -> Mapping[str, Any]:
-    return tomllib.loads((files("conformance.wire") / "schemas" / "meanings.toml").read_text("utf-8"))
+    return tomllib.loads((files("kipcheck.conformance.wire") / "schemas" / "meanings.toml").read_text("utf-8"))

@@ -8,8 +8,8 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any
 
-from conformance.core.edition import Edition, Standing
-from conformance.wire.schema import Layout, MessageSpec, Slot, Versions, messages, spec
+from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.wire.schema import Layout, MessageSpec, Slot, Versions, messages, spec
 
 
 class Reading(IntEnum):
@@ -150,7 +150,7 @@ def diff(a: Edition, b: Edition) -> Diff:
 def _missing(edition: Edition) -> tuple[tuple[str, str], ...]:
     if edition.standing is not Standing.DEFINITIONS:
         return ()
-    from conformance.wire.definitions import missing  # opens jars: only for these editions
+    from kipcheck.conformance.wire.definitions import missing  # opens jars: only for these editions
 
     return missing(edition)
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.core.edition import EDITIONS, Standing
-from conformance.wire.schema import release_table, spoken
+from kipcheck.conformance.core.edition import EDITIONS, Standing
+from kipcheck.conformance.wire.schema import release_table, spoken
 
 
 def editions_table() -> dict[str, Any]:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from conformance.wire.complete import is_default
-from conformance.wire.primitives import (
+from kipcheck.conformance.wire.complete import is_default
+from kipcheck.conformance.wire.primitives import (
     FORMATS,
     LONGEST_UTF,
     UNKNOWN,
@@ -24,9 +24,9 @@ from conformance.wire.primitives import (
     packers,
     times,
 )
-from conformance.wire.schema import ZERO_UUID, Layout, Slot
-from conformance.wire.source import Source, default_of
-from conformance.wire.tags import merge, own_tags, tag_section
+from kipcheck.conformance.wire.schema import ZERO_UUID, Layout, Slot
+from kipcheck.conformance.wire.source import Source, default_of
+from kipcheck.conformance.wire.tags import merge, own_tags, tag_section
 
 ROUGH = (struct.error, LookupError, ValueError, OverflowError, TypeError, AttributeError)
 """What compiled code raises on values that are not plain and complete."""

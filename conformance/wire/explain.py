@@ -5,12 +5,12 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.wire.constructs import trace
-from conformance.wire.constructs.tape import Note, Role
-from conformance.wire.describe import VERSION, meaning_of, name_of
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout
-from conformance.wire.znodes import ZNode
+from kipcheck.conformance.wire.constructs import trace
+from kipcheck.conformance.wire.constructs.tape import Note, Role
+from kipcheck.conformance.wire.describe import VERSION, meaning_of, name_of
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout
+from kipcheck.conformance.wire.znodes import ZNode
 
 WIDEST: Final = {"bytes": 35, "path": 48, "type": 30, "value": 40}
 """Characters that a column of the text may take; what is longer is cut, in the text only."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from conformance.core.edition import Edition, edition as _edition
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout, MessageSpec, messages, spec
+from kipcheck.conformance.core.edition import Edition, edition as _edition
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages, spec
 
 LARGEST: Final = 100 * 1024 * 1024
 """Bytes in a frame after its size: the default of ``socket.request.max.bytes``."""
@@ -126,7 +126,7 @@ def decode_response(data: bytes, edition: str | Edition, message: str, version: 
 
 
 def _split(head: Layout, layout: Layout, data: bytes, lenient: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    from conformance.wire.constructs import read_first  # a heavy library
+    from kipcheck.conformance.wire.constructs import read_first  # a heavy library
 
     header, size = read_first(head, data, lenient)
     try:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 from uuid import UUID
 
-from conformance.wire.complete import complete
-from conformance.wire.errors import Refused
-from conformance.wire.primitives import UNKNOWN, Rough
-from conformance.wire.schema import Layout, Slot
-from conformance.wire.source import Source
+from kipcheck.conformance.wire.complete import complete
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.primitives import UNKNOWN, Rough
+from kipcheck.conformance.wire.schema import Layout, Slot
+from kipcheck.conformance.wire.source import Source
 
 ROUGH = (Rough, LookupError, ValueError, TypeError, AttributeError)
 BYTES = ("bytes", "records", "rest")

@@ -36,9 +36,17 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from conformance.wire.primitives import FORMATS, LONGEST_STRING, UNKNOWN, Rough, join_surrogates, units, uuid_of
-from conformance.wire.quirks import as_read, mended
-from conformance.wire.schema import Layout, Slot
+from kipcheck.conformance.wire.primitives import (
+    FORMATS,
+    LONGEST_STRING,
+    UNKNOWN,
+    Rough,
+    join_surrogates,
+    units,
+    uuid_of,
+)
+from kipcheck.conformance.wire.quirks import as_read, mended
+from kipcheck.conformance.wire.schema import Layout, Slot
 
 ROUGH = (Rough, struct.error)
 """What the readers here raise on bytes that they refuse."""

@@ -2,8 +2,8 @@
 
 import struct
 
-from conformance.wire.primitives import FORMATS
-from conformance.wire.schema import Layout, Slot
+from kipcheck.conformance.wire.primitives import FORMATS
+from kipcheck.conformance.wire.schema import Layout, Slot
 
 SIZES = {"bool": 1, "uuid": 16, **{name: struct.calcsize(">" + code) for name, code in FORMATS.items()}}
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from conformance.core.edition import Standing, edition
-from conformance.core.release import Release, releases
-from conformance.wire.schema import Layout, Slot
+from kipcheck.conformance.core.edition import Standing, edition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.wire.schema import Layout, Slot
 
 BY_HOST = ("partitionsByHost", "standbyPartitionsByHost")
 UNCOUNTED = {

@@ -17,13 +17,13 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from conformance.core.edition import Edition, Standing
-from conformance.core.release import Release, releases
+from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.release import Release, releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.wire.codec import Codec, Decode
+    from kipcheck.conformance.wire.codec import Codec, Decode
 
 Raw: TypeAlias = Mapping[str, Any]
 
@@ -149,7 +149,9 @@ class Layout:
 
     @cached_property
     def codec(self) -> "Codec":
-        from conformance.wire.codec import compile_codec  # the codec knows layouts; a layout merely offers its codec
+        from kipcheck.conformance.wire.codec import (
+            compile_codec,  # the codec knows layouts; a layout merely offers its codec
+        )
 
         return compile_codec(self)
 
@@ -353,7 +355,7 @@ def release_table() -> dict[str, Any]:
     a range holds from the release that it stands at until the next one named, in the order of the numbers; null ends
     it.
     """
-    table: dict[str, Any] = json.loads((files("conformance.wire") / "schemas" / "releases.json").read_text())
+    table: dict[str, Any] = json.loads((files("kipcheck.conformance.wire") / "schemas" / "releases.json").read_text())
     return table
 
 
@@ -386,7 +388,7 @@ def _newest_speaker(message: str, version: int) -> str | None:
 def messages(edition: Edition) -> tuple[str, ...]:
     """What the edition declares, in the order of the alphabet."""
     if edition.standing is Standing.DEFINITIONS:
-        from conformance.wire.definitions import definitions  # opens jars: only for these editions
+        from kipcheck.conformance.wire.definitions import definitions  # opens jars: only for these editions
 
         return tuple(sorted(definitions(edition)))
     names = {*_declared("apache"), *(_declared(edition.name))}
@@ -398,7 +400,7 @@ def messages(edition: Edition) -> tuple[str, ...]:
 
 @cache
 def _declared(folder: str) -> tuple[str, ...]:
-    root = files("conformance.wire") / "schemas" / folder
+    root = files("kipcheck.conformance.wire") / "schemas" / folder
     if not root.is_dir():
         return ()
     return tuple(sorted(each.name.removesuffix(".json") for each in root.iterdir() if each.name.endswith(".json")))
@@ -408,7 +410,7 @@ def _declared(folder: str) -> tuple[str, ...]:
 def spec(edition: Edition, message: str) -> MessageSpec:
     """The declaration of ``message`` as ``edition`` has it. Errors: LookupError that says what there is."""
     if edition.standing is Standing.DEFINITIONS:
-        from conformance.wire.definitions import definitions
+        from kipcheck.conformance.wire.definitions import definitions
 
         found = definitions(edition)
         if message not in found:
@@ -420,7 +422,7 @@ def spec(edition: Edition, message: str) -> MessageSpec:
     folder = edition.name if own else "apache"
     if message not in _declared(folder):
         raise LookupError(f"{edition} has no message {message}; the nearest: {', '.join(_nearest(message, edition))}")
-    raw = json.loads((files("conformance.wire") / "schemas" / folder / f"{message}.json").read_text())
+    raw = json.loads((files("kipcheck.conformance.wire") / "schemas" / folder / f"{message}.json").read_text())
     if own or not edition.exact:
         return MessageSpec.of(raw, edition)
     versions = spoken(message, edition.release)

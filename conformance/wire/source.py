@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from conformance.wire.schema import ZERO_UUID, Layout, Slot
+from kipcheck.conformance.wire.schema import ZERO_UUID, Layout, Slot
 
 
 class Source:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.wire.primitives import LARGEST_SIZE, UNKNOWN, Rough, read_uvarint, uvarint
+from kipcheck.conformance.wire.primitives import LARGEST_SIZE, UNKNOWN, Rough, read_uvarint, uvarint
 
 
 def unknown_tags(data: bytes, at: int) -> tuple[int, list[dict[str, Any]]]:

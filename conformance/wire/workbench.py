@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.core.edition import Edition, edition as edition_named
-from conformance.wire.errors import CLASSES, Refused
-from conformance.wire.schema import Layout, MessageSpec, spec
+from kipcheck.conformance.core.edition import Edition, edition as edition_named
+from kipcheck.conformance.wire.errors import CLASSES, Refused
+from kipcheck.conformance.wire.schema import Layout, MessageSpec, spec
 
 if TYPE_CHECKING:
-    from conformance.wire.znodes import NodeSpec
+    from kipcheck.conformance.wire.znodes import NodeSpec
 
 INPUT_CLASSES: Final = {
     "not-json": "a line or file that is no JSON object",
@@ -51,7 +51,7 @@ def named(edition: str, message: str, version: int) -> Layout:
 
 def _declaration(edition: Edition, message: str) -> "MessageSpec | NodeSpec":
     if message.endswith("ZNode"):
-        from conformance.wire.znodes import znode_spec  # JSON, which hardly anybody asks for
+        from kipcheck.conformance.wire.znodes import znode_spec  # JSON, which hardly anybody asks for
 
         return znode_spec(edition, message)
     return spec(edition, message)

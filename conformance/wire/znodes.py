@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Final
 
-from conformance.core.edition import Edition, Standing, edition as _edition
-from conformance.core.release import Release, releases
-from conformance.wire.constructs.tape import Note, Role, shown
-from conformance.wire.errors import Refused
-from conformance.wire.jsontext import Broken, Scan, Text, path_of
-from conformance.wire.schema import Layout, Slot
+from kipcheck.conformance.core.edition import Edition, Standing, edition as _edition
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.wire.constructs.tape import Note, Role, shown
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.jsontext import Broken, Scan, Text, path_of
+from kipcheck.conformance.wire.schema import Layout, Slot
 
 LAST_WITH_ZOOKEEPER: Final = "3.9.2"
 INT16, INT32 = (-0x8000, 0x7FFF), (-0x8000_0000, 0x7FFF_FFFF)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from conformance.models.group.state import (
+from kipcheck.conformance.models.group.state import (
     Assigning,
     Committing,
     Deleting,
@@ -19,7 +19,7 @@ from conformance.models.group.state import (
     State,
     Write,
 )
-from conformance.models.group.words import Blob, GroupRecord
+from kipcheck.conformance.models.group.words import Blob, GroupRecord
 
 
 def older(generation: int, by: int) -> int:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final, assert_never, final
 
-from conformance.models.group.rules import INSTANCE_SINCE, Rules
-from conformance.models.group.state import Member, Parked, State
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Rules
+from kipcheck.conformance.models.group.state import Member, Parked, State
+from kipcheck.conformance.models.group.words import (
     EMPTY,
     Beat,
     Blob,

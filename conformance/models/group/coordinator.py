@@ -16,11 +16,11 @@ leave the round stuck (KAFKA-9752). What Kafka leaves to the order of a hash map
 from collections.abc import Iterable
 from typing import assert_never
 
-from conformance.core.machine import Transition
-from conformance.models.group.answers import DEFAULT, Config
-from conformance.models.group.rounds import Out
-from conformance.models.group.rules import Rules
-from conformance.models.group.state import (
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.group.answers import DEFAULT, Config
+from kipcheck.conformance.models.group.rounds import Out
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.state import (
     Assigning,
     Committing,
     Deleting,
@@ -33,9 +33,9 @@ from conformance.models.group.state import (
     disarm_session,
     pending,
 )
-from conformance.models.group.stimuli import CLIENTS, Client, stimuli
-from conformance.models.group.storage import Storage
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.stimuli import CLIENTS, Client, stimuli
+from kipcheck.conformance.models.group.storage import Storage
+from kipcheck.conformance.models.group.words import (
     Action,
     Arm,
     Beat,

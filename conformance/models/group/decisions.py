@@ -2,10 +2,10 @@
 
 from typing import Final, assert_never
 
-from conformance.models.group.answers import BATCH_SINCE, SYNC_TYPE_SINCE, Answers
-from conformance.models.group.rules import INSTANCE_SINCE
-from conformance.models.group.state import Member, Standing, State, armed
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.answers import BATCH_SINCE, SYNC_TYPE_SINCE, Answers
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
+from kipcheck.conformance.models.group.state import Member, Standing, State, armed
+from kipcheck.conformance.models.group.words import (
     Commit,
     Delete,
     Describe,

@@ -8,12 +8,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from conformance.models.group.answers import DEFAULT, Config
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.rules import Rules
-from conformance.models.group.state import Member, State
-from conformance.models.group.stimuli import CLIENTS, Client
-from conformance.models.group.words import Commit, Heartbeat, Join, Leave, Request, Sync
+from kipcheck.conformance.models.group.answers import DEFAULT, Config
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.state import Member, State
+from kipcheck.conformance.models.group.stimuli import CLIENTS, Client
+from kipcheck.conformance.models.group.words import Commit, Heartbeat, Join, Leave, Request, Sync
 
 OVER: Final = "2.2.2"
 VERSION_SINCE: Final = 5

@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from conformance.core.edition import KIP_429, Edition, Standing
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.draft import DraftCoordinator
-from conformance.models.group.rules import Rules
+from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.rules import Rules
 
 
 @cache

@@ -2,8 +2,8 @@
 
 from typing import TypeAlias, assert_never
 
-from conformance.models.group.decisions import Decisions
-from conformance.models.group.state import (
+from kipcheck.conformance.models.group.decisions import Decisions
+from kipcheck.conformance.models.group.state import (
     NOT_INITIAL,
     REBALANCE,
     SYNC,
@@ -21,7 +21,7 @@ from conformance.models.group.state import (
     disarm_session,
     pending,
 )
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.words import (
     EMPTY,
     Action,
     Append,

@@ -10,10 +10,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-from conformance.core.release import Release
-from conformance.models.group import words
-from conformance.models.group.ties import Table
-from conformance.models.group.words import Error
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.group import words
+from kipcheck.conformance.models.group.ties import Table
+from kipcheck.conformance.models.group.words import Error
 
 Ranges: TypeAlias = Mapping[type[words.Request], range]
 

@@ -7,11 +7,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar, assert_never, final
 
-from conformance.core.machine import Driven, Transition
-from conformance.models.clock import Clock
-from conformance.models.group import words
-from conformance.models.group.names import Names
-from conformance.models.group.words import (
+from kipcheck.conformance.core.machine import Driven, Transition
+from kipcheck.conformance.models.clock import Clock
+from kipcheck.conformance.models.group import words
+from kipcheck.conformance.models.group.names import Names
+from kipcheck.conformance.models.group.words import (
     Append,
     Arm,
     Commit,

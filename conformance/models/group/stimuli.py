@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from conformance.models.group.aging import ids
-from conformance.models.group.rules import INSTANCE_SINCE, Rules
-from conformance.models.group.state import Committing, Deleting, Emptying, State, armed
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.aging import ids
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Rules
+from kipcheck.conformance.models.group.state import Committing, Deleting, Emptying, State, armed
+from kipcheck.conformance.models.group.words import (
     NO_GENERATION,
     Blob,
     Commit,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from conformance.models.group.rounds import Out
-from conformance.models.group.state import (
+from kipcheck.conformance.models.group.rounds import Out
+from kipcheck.conformance.models.group.state import (
     Assigning,
     Committing,
     Deleting,
@@ -20,8 +20,8 @@ from conformance.models.group.state import (
     armed,
     merged,
 )
-from conformance.models.group.static import StaticMembers
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.static import StaticMembers
+from kipcheck.conformance.models.group.words import (
     Committed,
     Deleted,
     Disarm,

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final, TypeAlias, assert_never, final
 
-from conformance.core.machine import Transition
-from conformance.models.assignment import Topic, roundrobin
-from conformance.models.clock import Clock
-from conformance.models.group.words import Arm, Disarm, Fired
-from conformance.models.member import words
-from conformance.models.member.consumer import Consumer
-from conformance.models.member.rules import ASSIGNORS, Assignor, Config, Rules
-from conformance.models.member.state import State
-from conformance.models.member.words import (
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.assignment import Topic, roundrobin
+from kipcheck.conformance.models.clock import Clock
+from kipcheck.conformance.models.group.words import Arm, Disarm, Fired
+from kipcheck.conformance.models.member import words
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.rules import ASSIGNORS, Assignor, Config, Rules
+from kipcheck.conformance.models.member.state import State
+from kipcheck.conformance.models.member.words import (
     Answer,
     Close,
     CommitOffsets,
@@ -25,7 +25,7 @@ from conformance.models.member.words import (
     Subscribe,
     Unsubscribe,
 )
-from conformance.models.membership import COOPERATIVE, EAGER
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
 
 INCREMENTAL: Final = "incremental"
 """An assignor of the user's own, which supports the cooperative protocol alone and deals like round robin."""

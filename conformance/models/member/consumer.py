@@ -9,9 +9,9 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final, assert_never
 
-from conformance.core.machine import Transition
-from conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY
-from conformance.models.group.words import (
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY
+from kipcheck.conformance.models.group.words import (
     EMPTY,
     NO_GENERATION,
     Beat,
@@ -27,11 +27,11 @@ from conformance.models.group.words import (
     Synced,
     Timer,
 )
-from conformance.models.member.leading import Trouble, led
-from conformance.models.member.life import Living
-from conformance.models.member.rules import Config
-from conformance.models.member.state import NOBODY, Asked, Identity, Pause, Phase, State, Step
-from conformance.models.member.words import (
+from kipcheck.conformance.models.member.leading import Trouble, led
+from kipcheck.conformance.models.member.life import Living
+from kipcheck.conformance.models.member.rules import Config
+from kipcheck.conformance.models.member.state import NOBODY, Asked, Identity, Pause, Phase, State, Step
+from kipcheck.conformance.models.member.words import (
     COMMIT_FAILED,
     HEARTBEAT,
     ILLEGAL_STATE,
@@ -57,7 +57,7 @@ from conformance.models.member.words import (
     Subscribe,
     Unsubscribe,
 )
-from conformance.models.membership import COOPERATIVE, EAGER, V0, V1, Assigned, Partitions, Subscription
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, V0, V1, Assigned, Partitions, Subscription
 
 CONSUMER: Final = "consumer"
 """The protocol type."""
@@ -445,7 +445,10 @@ class Consumer(Living):
     # What may come
 
     def enabled(self, state: State, /) -> Iterable[Event]:
-        """Timers, losses and what the user may do. Answers are the coordinator's affair: see ``strategies.member``."""
+        """Timers, losses and what the user may do.
+
+        Answers are the coordinator's affair: see ``kipcheck.strategies.member``.
+        """
         if state.phase is Phase.CLOSED:
             return
         yield Poll()

@@ -3,11 +3,18 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY, Assignment, Group, Member, Topic
-from conformance.models.group.words import Blob, Joined
-from conformance.models.member.rules import Config
-from conformance.models.member.words import ILLEGAL_STATE
-from conformance.models.membership import COOPERATIVE, Assigned, Subscription
+from kipcheck.conformance.models.assignment import (
+    COOPERATIVE as COOPERATIVE_STICKY,
+    STICKY,
+    Assignment,
+    Group,
+    Member,
+    Topic,
+)
+from kipcheck.conformance.models.group.words import Blob, Joined
+from kipcheck.conformance.models.member.rules import Config
+from kipcheck.conformance.models.member.words import ILLEGAL_STATE
+from kipcheck.conformance.models.membership import COOPERATIVE, Assigned, Subscription
 
 Assignments: TypeAlias = tuple[tuple[str, Blob], ...]
 

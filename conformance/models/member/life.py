@@ -3,11 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from conformance.core.machine import Transition
-from conformance.models.group.words import NO_GENERATION, Arm, Beat, Disarm, Error, Fired, Heartbeat, Leave, Timer
-from conformance.models.member.rules import Config
-from conformance.models.member.state import NOBODY, Identity, Pause, Phase, State, Step
-from conformance.models.member.words import (
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.group.words import (
+    NO_GENERATION,
+    Arm,
+    Beat,
+    Disarm,
+    Error,
+    Fired,
+    Heartbeat,
+    Leave,
+    Timer,
+)
+from kipcheck.conformance.models.member.rules import Config
+from kipcheck.conformance.models.member.state import NOBODY, Identity, Pause, Phase, State, Step
+from kipcheck.conformance.models.member.words import (
     HEARTBEAT,
     POLLED,
     RETRY,

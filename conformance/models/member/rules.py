@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias, final
 
-from conformance.core.release import Release, releases
-from conformance.models.assignment import (
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.models.assignment import (
     COOPERATIVE as COOPERATIVE_STICKY,
     RANGE,
     ROUNDROBIN,
@@ -20,9 +20,9 @@ from conformance.models.assignment import (
     range_,
     roundrobin,
 )
-from conformance.models.membership import COOPERATIVE, EAGER, Assigned, Subscription
-from conformance.models.mixed_group import draft_leader
-from conformance.models.sticky import cooperative_sticky, sticky
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Subscription
+from kipcheck.conformance.models.mixed_group import draft_leader
+from kipcheck.conformance.models.sticky import cooperative_sticky, sticky
 
 Leader: TypeAlias = Callable[[tuple[Topic, ...], Mapping[str, Subscription]], Mapping[str, Assigned]]
 """What the draft's members get, by id."""

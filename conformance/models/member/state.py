@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias, final
 
-from conformance.core.machine import Transition
-from conformance.models.assignment import Topic
-from conformance.models.group.words import NO_GENERATION, Blob
-from conformance.models.member.words import Action
-from conformance.models.membership import Partitions
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.group.words import NO_GENERATION, Blob
+from kipcheck.conformance.models.member.words import Action
+from kipcheck.conformance.models.membership import Partitions
 
 
 class Phase(Enum):

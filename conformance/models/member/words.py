@@ -8,8 +8,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from conformance.models.assignment import Topic
-from conformance.models.group.words import (
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.group.words import (
     Arm,
     Beat,
     Commit,
@@ -25,7 +25,7 @@ from conformance.models.group.words import (
     Synced,
     Timer,
 )
-from conformance.models.membership import Partitions
+from kipcheck.conformance.models.membership import Partitions
 
 HEARTBEAT: Final = Timer("heartbeat")
 """The next heartbeat is due."""

@@ -1,5 +1,5 @@
 """The assignors sticky and cooperative-sticky, with the outcomes of Kafka 3.9.2 except where a law of the suite forbids
-them: all those places are in ``conformance.models.sticky.departures``.
+them: all those places are in ``kipcheck.conformance.models.sticky.departures``.
 
 Whatever a group claims, both come to an end. They give what AbstractStickyAssignor gives, by its rules: who owns what
 out of all that is claimed (``claims``), then one way for members that subscribe to the same (``alike``) and another one
@@ -10,13 +10,13 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import final
 
-from conformance.models.assignment import COOPERATIVE, STICKY, Assignment, Group, Partition, frozen
-from conformance.models.sticky.alike import Alike
-from conformance.models.sticky.claims import Claims, agreed, claims_of, owners
-from conformance.models.sticky.departures import NOTHING_ASKED, OLDER, Departure, Departures
-from conformance.models.sticky.mending import mended
-from conformance.models.sticky.mixed import shared
-from conformance.models.sticky.racks import Racks
+from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Assignment, Group, Partition, frozen
+from kipcheck.conformance.models.sticky.alike import Alike
+from kipcheck.conformance.models.sticky.claims import Claims, agreed, claims_of, owners
+from kipcheck.conformance.models.sticky.departures import NOTHING_ASKED, OLDER, Departure, Departures
+from kipcheck.conformance.models.sticky.mending import mended
+from kipcheck.conformance.models.sticky.mixed import shared
+from kipcheck.conformance.models.sticky.racks import Racks
 
 __all__ = ["Decision", "agreed", "cooperative_sticky", "decided", "owners", "sticky"]
 

@@ -2,9 +2,9 @@
 
 from typing import final
 
-from conformance.models.assignment import Group, Partition, java_order
-from conformance.models.sticky.claims import Claims
-from conformance.models.sticky.racks import Racks
+from kipcheck.conformance.models.assignment import Group, Partition, java_order
+from kipcheck.conformance.models.sticky.claims import Claims
+from kipcheck.conformance.models.sticky.racks import Racks
 
 
 @final

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
-from conformance.models.assignment import NO_GENERATION, Group, Member, Partition
-from conformance.models.sticky.departures import GONE, LISTED, Departures
-from conformance.models.sticky.hashing import in_table_order, share_a_cell
+from kipcheck.conformance.models.assignment import NO_GENERATION, Group, Member, Partition
+from kipcheck.conformance.models.sticky.departures import GONE, LISTED, Departures
+from kipcheck.conformance.models.sticky.hashing import in_table_order, share_a_cell
 
 
 def owners(group: Group) -> Mapping[Partition, str]:

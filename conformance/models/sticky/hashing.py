@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import final
 
-from conformance.models.assignment import Partition, java_order
+from kipcheck.conformance.models.assignment import Partition, java_order
 
 CELLS = 16
 WORD = 0xFFFFFFFF

@@ -14,9 +14,9 @@ more than the one that gains. So no state comes twice, and there are finitely ma
 from collections.abc import Iterator, Mapping
 from typing import final
 
-from conformance.models.assignment import Group, Partition, java_order
-from conformance.models.sticky.claims import agreed, owners
-from conformance.models.sticky.departures import NEEDLESS, NEWER, UNEVEN, Departures
+from kipcheck.conformance.models.assignment import Group, Partition, java_order
+from kipcheck.conformance.models.sticky.claims import agreed, owners
+from kipcheck.conformance.models.sticky.departures import NEEDLESS, NEWER, UNEVEN, Departures
 
 
 def undone(group: Group, before: Mapping[Partition, str], departures: Departures) -> Mapping[Partition, str]:

@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
-from conformance.models.assignment import Group, Partition, java_order
-from conformance.models.sticky.claims import Claims
-from conformance.models.sticky.departures import ENDLESS, FORMER, Departures
-from conformance.models.sticky.mending import levelled, undone
-from conformance.models.sticky.movements import Movements
-from conformance.models.sticky.racks import Racks
+from kipcheck.conformance.models.assignment import Group, Partition, java_order
+from kipcheck.conformance.models.sticky.claims import Claims
+from kipcheck.conformance.models.sticky.departures import ENDLESS, FORMER, Departures
+from kipcheck.conformance.models.sticky.mending import levelled, undone
+from kipcheck.conformance.models.sticky.movements import Movements
+from kipcheck.conformance.models.sticky.racks import Racks
 
 PASSES: Final = 50
 """A search that has not ended after so many is taken for one that does not end. Of 140,000 drawn groups those that

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple, final
 
-from conformance.models.assignment import Partition
-from conformance.models.sticky.hashing import Partitions
+from kipcheck.conformance.models.assignment import Partition
+from kipcheck.conformance.models.sticky.hashing import Partitions
 
 
 class Move(NamedTuple):

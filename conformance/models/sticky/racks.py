@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final, final
 
-from conformance.models.assignment import Group, Partition
+from kipcheck.conformance.models.assignment import Group, Partition
 
 NOWHERE: Final = frozenset[str]()
 

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, final
 
-from conformance.core.machine import Transition
-from conformance.core.release import NEWEST
-from conformance.models.assignment import Assignment, Group, Topic
-from conformance.models.group.words import Blob, Joined
-from conformance.models.member.consumer import Consumer, Reaction
-from conformance.models.member.rules import Assignor, Config, Rules
-from conformance.models.member.state import State, Step
-from conformance.models.member.words import Given, Lost, Noted, Revoked
-from conformance.models.membership import Assigned, Partitions, Subscription
-from conformance.models.streams.words import (
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.models.assignment import Assignment, Group, Topic
+from kipcheck.conformance.models.group.words import Blob, Joined
+from kipcheck.conformance.models.member.consumer import Consumer, Reaction
+from kipcheck.conformance.models.member.rules import Assignor, Config, Rules
+from kipcheck.conformance.models.member.state import State, Step
+from kipcheck.conformance.models.member.words import Given, Lost, Noted, Revoked
+from kipcheck.conformance.models.membership import Assigned, Partitions, Subscription
+from kipcheck.conformance.models.streams.words import (
     ENDLESS,
     FUTURE,
     STREAM,

@@ -7,7 +7,7 @@ can be foreseen by whoever has read the KIP and the release notes; the others ar
 from dataclasses import dataclass
 from typing import Final, final
 
-from conformance.core.release import Release, releases
+from kipcheck.conformance.core.release import Release, releases
 
 
 @final

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, final
 
-from conformance.core.edition import KIP_268
-from conformance.models.assignment import Topic
-from conformance.models.membership import EAGER
-from conformance.models.streams.leader import (
+from kipcheck.conformance.core.edition import KIP_268
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.membership import EAGER
+from kipcheck.conformance.models.streams.leader import (
     ILLEGAL_STATE,
     STREAMS,
     TOPOLOGY,
@@ -21,10 +21,10 @@ from conformance.models.streams.leader import (
     regular,
     written,
 )
-from conformance.models.streams.member import AGAIN, applied, decoded
-from conformance.models.streams.rules import CONFIG, FIRST_PROBED, ILLEGAL_ARGUMENT, LINES
-from conformance.models.streams.tasks import place, work
-from conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.member import AGAIN, applied, decoded
+from kipcheck.conformance.models.streams.rules import CONFIG, FIRST_PROBED, ILLEGAL_ARGUMENT, LINES
+from kipcheck.conformance.models.streams.tasks import place, work
+from kipcheck.conformance.models.streams.words import (
     FUTURE,
     NEVER,
     NO_VERSION,

@@ -10,22 +10,31 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
 
-from conformance.core.machine import Transition
-from conformance.models.cluster import Cluster
-from conformance.models.cluster_parts import Centre, Does, From, Message, Move as Moves, Node, Part, Told as Order
-from conformance.models.composed import Step
-from conformance.models.group.answers import Config as BrokerConfig
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.rules import Rules as BrokerRules
-from conformance.models.group.state import Member, State as Group
-from conformance.models.group.words import Sync
-from conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
-from conformance.models.member.words import Given, Lost, Noted, Poll, Revoked, Seen
-from conformance.models.membership import COOPERATIVE, Assigned, Subscription
-from conformance.models.operations import Expire, Lose, Move, Settle
-from conformance.models.rolling import Run, called_by, put_out
-from conformance.models.streams.consumer import Adopted, StreamsConsumer, Threw, memory_of
-from conformance.models.streams.happenings import (
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_parts import (
+    Centre,
+    Does,
+    From,
+    Message,
+    Move as Moves,
+    Node,
+    Part,
+    Told as Order,
+)
+from kipcheck.conformance.models.composed import Step
+from kipcheck.conformance.models.group.answers import Config as BrokerConfig
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.rules import Rules as BrokerRules
+from kipcheck.conformance.models.group.state import Member, State as Group
+from kipcheck.conformance.models.group.words import Sync
+from kipcheck.conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
+from kipcheck.conformance.models.member.words import Given, Lost, Noted, Poll, Revoked, Seen
+from kipcheck.conformance.models.membership import COOPERATIVE, Assigned, Subscription
+from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
+from kipcheck.conformance.models.rolling import Run, called_by, put_out
+from kipcheck.conformance.models.streams.consumer import Adopted, StreamsConsumer, Threw, memory_of
+from kipcheck.conformance.models.streams.happenings import (
     Applied,
     Began,
     Died,
@@ -37,8 +46,8 @@ from conformance.models.streams.happenings import (
     Sent,
     Told,
 )
-from conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
-from conformance.models.streams.words import FUTURE, SHUTDOWN_REQUESTED, Binary, Misconfigured, Settings
+from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
+from kipcheck.conformance.models.streams.words import FUTURE, SHUTDOWN_REQUESTED, Binary, Misconfigured, Settings
 
 BROKERS: Final = "3.9.2"
 """The newest line whose coordinators understand the clients of every release."""

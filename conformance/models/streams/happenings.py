@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
-from conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
-from conformance.models.membership import Partitions
-from conformance.models.streams.words import NEVER, NONE, Blob, Rejoin, Tasks
+from kipcheck.conformance.models.happenings import Ended, Gave, PutOut, Restless, Took
+from kipcheck.conformance.models.membership import Partitions
+from kipcheck.conformance.models.streams.words import NEVER, NONE, Blob, Rejoin, Tasks
 
 
 @final

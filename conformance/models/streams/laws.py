@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from conformance.core.edition import KIP_268
-from conformance.models.cluster_laws import ONE_OWNER
-from conformance.models.cluster_parts import Centre, Does, Message, Move, Node, Part
-from conformance.models.composed import Did, Law, StepLaw
-from conformance.models.group.words import Phase as GroupPhase
-from conformance.models.member.state import Phase
-from conformance.models.streams.consumer import StreamsConsumer, memory_of
-from conformance.models.streams.departures import SILENT
-from conformance.models.streams.rules import FIRST_PROBED, Rules
-from conformance.models.streams.words import FUTURE, TaskId
+from kipcheck.conformance.core.edition import KIP_268
+from kipcheck.conformance.models.cluster_laws import ONE_OWNER
+from kipcheck.conformance.models.cluster_parts import Centre, Does, Message, Move, Node, Part
+from kipcheck.conformance.models.composed import Did, Law, StepLaw
+from kipcheck.conformance.models.group.words import Phase as GroupPhase
+from kipcheck.conformance.models.member.state import Phase
+from kipcheck.conformance.models.streams.consumer import StreamsConsumer, memory_of
+from kipcheck.conformance.models.streams.departures import SILENT
+from kipcheck.conformance.models.streams.rules import FIRST_PROBED, Rules
+from kipcheck.conformance.models.streams.words import FUTURE, TaskId
 
 Found: TypeAlias = str | None
 Consumers: TypeAlias = Mapping[str, StreamsConsumer]

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
-from conformance.models.assignment import Partition, Topic
-from conformance.models.membership import Partitions
-from conformance.models.streams.departures import (
+from kipcheck.conformance.models.assignment import Partition, Topic
+from kipcheck.conformance.models.membership import Partitions
+from kipcheck.conformance.models.streams.departures import (
     ALWAYS_TWO,
     CODED,
     COMMON,
@@ -27,9 +27,9 @@ from conformance.models.streams.departures import (
     WAITS_FOR_SIZES,
     WANDERS,
 )
-from conformance.models.streams.rules import FIRST_PROBED, Rules
-from conformance.models.streams.tasks import Client, Consumer, Placed, Placement, Work, order, place, work
-from conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.rules import FIRST_PROBED, Rules
+from kipcheck.conformance.models.streams.tasks import Client, Consumer, Placed, Placement, Work, order, place, work
+from kipcheck.conformance.models.streams.words import (
     ASSIGNMENT_ERROR,
     INCOMPLETE_SOURCE_TOPICS,
     LATEST_OFFSET,

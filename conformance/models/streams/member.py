@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from conformance.models.membership import COOPERATIVE
-from conformance.models.streams.departures import (
+from kipcheck.conformance.models.membership import COOPERATIVE
+from kipcheck.conformance.models.streams.departures import (
     EVERYBODY,
     LOOKS_FOR_ITSELF,
     NOT_APPLIED,
@@ -15,10 +15,10 @@ from conformance.models.streams.departures import (
     STAYS_IN,
     UNCHECKED,
 )
-from conformance.models.streams.leader import FIRST_NAMED, ILLEGAL_STATE, TASK_ASSIGNMENT
-from conformance.models.streams.rules import FIRST_PROBED, ILLEGAL_ARGUMENT, Rules
-from conformance.models.streams.tasks import order, stateful
-from conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.leader import FIRST_NAMED, ILLEGAL_STATE, TASK_ASSIGNMENT
+from kipcheck.conformance.models.streams.rules import FIRST_PROBED, ILLEGAL_ARGUMENT, Rules
+from kipcheck.conformance.models.streams.tasks import order, stateful
+from kipcheck.conformance.models.streams.words import (
     LATEST_OFFSET,
     NEVER,
     NO_REBALANCE,

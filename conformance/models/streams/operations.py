@@ -7,9 +7,9 @@ Streams does not leave (``internal.leave.group.on.close``). So a bounce is a ``S
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from conformance.models.assignment import Topic
-from conformance.models.operations import Expire, Lose, Move, Settle
-from conformance.models.streams.words import Subtopology, Topology
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
+from kipcheck.conformance.models.streams.words import Subtopology, Topology
 
 MEMBERS: Final = ("a", "b", "c", "d")
 OWN: Final = "own"

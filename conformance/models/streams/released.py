@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import final
 
-from conformance.models.assignment import Topic
-from conformance.models.streams import leader, member
-from conformance.models.streams.rules import Rules
-from conformance.models.streams.words import (
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams import leader, member
+from kipcheck.conformance.models.streams.rules import Rules
+from kipcheck.conformance.models.streams.words import (
     Blob,
     Heard,
     Joining,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, final
 
-from conformance.core.release import Release, releases
-from conformance.models.membership import COOPERATIVE, EAGER
-from conformance.models.streams.departures import REFUSES_LAST, Departure, departures
-from conformance.models.streams.words import Misconfigured
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
+from kipcheck.conformance.models.streams.departures import REFUSES_LAST, Departure, departures
+from kipcheck.conformance.models.streams.words import Misconfigured
 
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 CONFIG: Final = "org.apache.kafka.common.config.ConfigException"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, final
 
-from conformance.models.assignment import Partition, Topic
-from conformance.models.membership import Partitions
-from conformance.models.streams.words import Subtopology, TaskId, Tasks, Topology, by_topic
+from kipcheck.conformance.models.assignment import Partition, Topic
+from kipcheck.conformance.models.membership import Partitions
+from kipcheck.conformance.models.streams.words import Subtopology, TaskId, Tasks, Topology, by_topic
 
 
 @final

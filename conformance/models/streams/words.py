@@ -10,8 +10,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
-from conformance.models.assignment import Partition, Topic
-from conformance.models.membership import Partitions
+from kipcheck.conformance.models.assignment import Partition, Topic
+from kipcheck.conformance.models.membership import Partitions
 
 STREAM: Final = "stream"
 """The name of the assignor in every release, so that old and new members always meet in it."""

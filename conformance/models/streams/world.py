@@ -20,8 +20,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from conformance.models.cluster import Cluster
-from conformance.models.cluster_parts import (
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_parts import (
     CRASHES,
     Centre,
     Does,
@@ -34,18 +34,18 @@ from conformance.models.cluster_parts import (
     Told,
     aged_node,
 )
-from conformance.models.composed import Did, Law, Sent, StepLaw
-from conformance.models.group.aging import ids
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.state import Log, State as Group
-from conformance.models.group.words import EMPTY, Beat, Blob, Error, Fired, Join, Phase, Request
-from conformance.models.hub import Aged, Fire, Hub
-from conformance.models.member.words import HEARTBEAT, Seen
-from conformance.models.membership import Subscription
-from conformance.models.rolling import Run, owner
-from conformance.models.streams.consumer import StreamsConsumer
-from conformance.models.streams.fleet import Kind, Watcher
-from conformance.models.streams.words import Memory, SubscriptionInfo
+from kipcheck.conformance.models.composed import Did, Law, Sent, StepLaw
+from kipcheck.conformance.models.group.aging import ids
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.state import Log, State as Group
+from kipcheck.conformance.models.group.words import EMPTY, Beat, Blob, Error, Fired, Join, Phase, Request
+from kipcheck.conformance.models.hub import Aged, Fire, Hub
+from kipcheck.conformance.models.member.words import HEARTBEAT, Seen
+from kipcheck.conformance.models.membership import Subscription
+from kipcheck.conformance.models.rolling import Run, owner
+from kipcheck.conformance.models.streams.consumer import StreamsConsumer
+from kipcheck.conformance.models.streams.fleet import Kind, Watcher
+from kipcheck.conformance.models.streams.words import Memory, SubscriptionInfo
 
 CHANGES: Final = "changes"
 """What a member does that ends, and starts again as the other binary."""

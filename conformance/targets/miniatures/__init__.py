@@ -7,7 +7,7 @@ a conversation in the shorthand of its machine; an ellipsis where that depends o
 
 from importlib import import_module
 
-from conformance.targets.miniatures.planted import VICES, Vice
+from kipcheck.conformance.targets.miniatures.planted import VICES, Vice
 
 __all__ = ["VICES", "Vice"]
 

@@ -7,28 +7,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from conformance.apis.bounce import EVENTS, answer_of, event_of
-from conformance.core.edition import APACHE, Edition, edition
-from conformance.core.machine import Transition
-from conformance.models.assignment import Assignment, Group, Member, Topic, frozen, range_
-from conformance.models.group.coordinator import Coordinator
-from conformance.models.group.draft import DraftCoordinator
-from conformance.models.group.rules import Rules as BrokerRules
-from conformance.models.group.state import Member as Joined, State as GroupState
-from conformance.models.group.words import Blob, Join
-from conformance.models.member.consumer import Consumer
-from conformance.models.member.rules import Assignor, Config
-from conformance.models.member.state import State, Step
-from conformance.models.member.words import Disconnected, Event, Lost, Revoked
-from conformance.models.membership import V0, Assigned, Subscription
-from conformance.models.mixed_group import draft_leader
-from conformance.models.operations import COOPERATES, KINDS, READY, Kind
-from conformance.models.probing import Instance, Probing, Streams
-from conformance.models.rolling_bounce import ROOMY, Bounce, binary, config, coordinator
-from conformance.models.sticky import sticky
-from conformance.targets.miniatures.planted import vice
-from conformance.targets.player import Player
-from conformance.targets.protocol import BOUNCE, Claims
+from kipcheck.conformance.apis.bounce import EVENTS, answer_of, event_of
+from kipcheck.conformance.core.edition import APACHE, Edition, edition
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.assignment import Assignment, Group, Member, Topic, frozen, range_
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.rules import Rules as BrokerRules
+from kipcheck.conformance.models.group.state import Member as Joined, State as GroupState
+from kipcheck.conformance.models.group.words import Blob, Join
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.rules import Assignor, Config
+from kipcheck.conformance.models.member.state import State, Step
+from kipcheck.conformance.models.member.words import Disconnected, Event, Lost, Revoked
+from kipcheck.conformance.models.membership import V0, Assigned, Subscription
+from kipcheck.conformance.models.mixed_group import draft_leader
+from kipcheck.conformance.models.operations import COOPERATES, KINDS, READY, Kind
+from kipcheck.conformance.models.probing import Instance, Probing, Streams
+from kipcheck.conformance.models.rolling_bounce import ROOMY, Bounce, binary, config, coordinator
+from kipcheck.conformance.models.sticky import sticky
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.targets.player import Player
+from kipcheck.conformance.targets.protocol import BOUNCE, Claims
 
 
 class Upgrading:

@@ -5,12 +5,12 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from conformance.invariants.readings import without_foreign_fields
-from conformance.targets.inprocess import Reference
-from conformance.targets.miniatures.planted import vice
-from conformance.wire import Layout
-from conformance.wire.errors import Refused
-from conformance.wire.primitives import uvarint
+from kipcheck.conformance.invariants.readings import without_foreign_fields
+from kipcheck.conformance.targets.inprocess import Reference
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.primitives import uvarint
 
 TAGS = "_unknownTaggedFields"
 Value: TypeAlias = dict[str, Any]

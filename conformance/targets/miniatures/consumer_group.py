@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from conformance.apis.consumer_group import VERBS, answer_of, event_of
-from conformance.core.machine import Transition
-from conformance.models.assignment import Partition
-from conformance.models.consumer_group import (
+from kipcheck.conformance.apis.consumer_group import VERBS, answer_of, event_of
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.assignment import Partition
+from kipcheck.conformance.models.consumer_group import (
     Action,
     Answered,
     Beat,
@@ -15,9 +15,9 @@ from conformance.models.consumer_group import (
     Partitions,
     State,
 )
-from conformance.targets.miniatures.planted import vice
-from conformance.targets.player import Player
-from conformance.targets.protocol import CONSUMER_GROUP, Claims
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.targets.player import Player
+from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Claims
 
 
 class Playing(ConsumerGroup):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from conformance.apis.features import EVENTS, answer_of, event_of
-from conformance.core.machine import Transition
-from conformance.models.features import (
+from kipcheck.conformance.apis.features import EVENTS, answer_of, event_of
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.features import (
     FEATURE_UPDATE_FAILED,
     INVALID_REQUEST,
     Action,
@@ -19,9 +19,9 @@ from conformance.models.features import (
     Told,
     Update,
 )
-from conformance.targets.miniatures.planted import vice
-from conformance.targets.player import Player
-from conformance.targets.protocol import FEATURES, Claims
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.targets.player import Player
+from kipcheck.conformance.targets.protocol import FEATURES, Claims
 
 
 class Playing(FeatureController):

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from conformance.models.group.rounds import Out
-from conformance.models.group.state import Log, Member, Parked, State
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.rounds import Out
+from kipcheck.conformance.models.group.state import Log, Member, Parked, State
+from kipcheck.conformance.models.group.words import (
     EMPTY,
     Blob,
     Commit,
@@ -20,9 +20,9 @@ from conformance.models.group.words import (
     Sync,
     Synced,
 )
-from conformance.targets.coordinating import Coordinating, DraftCoordinating
-from conformance.targets.miniatures.planted import vice
-from conformance.targets.protocol import GROUP
+from kipcheck.conformance.targets.coordinating import Coordinating, DraftCoordinating
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.targets.protocol import GROUP
 
 Made = TypeVar("Made", bound=type[Coordinating] | type[DraftCoordinating])
 

@@ -7,9 +7,9 @@ to find them as they find those of strangers. The least case is told in shorthan
 from collections.abc import Callable
 from typing import TypeVar
 
-from conformance.models.group.rounds import Out
-from conformance.models.group.state import Log, Member, Offsets, State
-from conformance.models.group.words import (
+from kipcheck.conformance.models.group.rounds import Out
+from kipcheck.conformance.models.group.state import Log, Member, Offsets, State
+from kipcheck.conformance.models.group.words import (
     EMPTY,
     Blob,
     Commit,
@@ -21,9 +21,9 @@ from conformance.models.group.words import (
     Phase,
     Sync,
 )
-from conformance.targets.coordinating import Coordinating
-from conformance.targets.miniatures.planted import Least, vice
-from conformance.targets.protocol import GROUP
+from kipcheck.conformance.targets.coordinating import Coordinating
+from kipcheck.conformance.targets.miniatures.planted import Least, vice
+from kipcheck.conformance.targets.protocol import GROUP
 
 Made = TypeVar("Made", bound=type[Coordinating])
 

@@ -1,6 +1,6 @@
 """Leaders with one planted defect each: our own assignors, spoiled in one place. Least cases are told in shorthand.
 
-What is wrong with who owned what before is in ``conformance.targets.miniatures.sticky_leader``.
+What is wrong with who owned what before is in ``kipcheck.conformance.targets.miniatures.sticky_leader``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -9,8 +9,8 @@ from itertools import groupby, pairwise
 from types import EllipsisType
 from typing import Any, TypeVar
 
-from conformance.core.case import Step
-from conformance.models.assignment import (
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.models.assignment import (
     COOPERATIVE,
     RANGE,
     ROUNDROBIN,
@@ -22,10 +22,10 @@ from conformance.models.assignment import (
     range_,
     roundrobin,
 )
-from conformance.models.sticky import owners
-from conformance.targets.leader import ALL, Leader
-from conformance.targets.miniatures.planted import vice
-from conformance.targets.protocol import Claims
+from kipcheck.conformance.models.sticky import owners
+from kipcheck.conformance.targets.leader import ALL, Leader
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.targets.protocol import Claims
 
 
 class Leading(Leader):

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from conformance.core.machine import Transition
-from conformance.models.group.words import EMPTY, Blob, Error, Joined, Timer
-from conformance.models.member.consumer import ELSEWHERE, Consumer, Reaction
-from conformance.models.member.state import Identity, Phase, State, Step
-from conformance.models.member.words import (
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.group.words import EMPTY, Blob, Error, Joined, Timer
+from kipcheck.conformance.models.member.consumer import ELSEWHERE, Consumer, Reaction
+from kipcheck.conformance.models.member.state import Identity, Phase, State, Step
+from kipcheck.conformance.models.member.words import (
     POLLED,
     CommitEnded,
     Disconnected,
@@ -16,10 +16,10 @@ from conformance.models.member.words import (
     Lost,
     Revoked,
 )
-from conformance.models.membership import EAGER, Assigned, Partitions, Subscription
-from conformance.targets.belonging import Belonging
-from conformance.targets.miniatures.planted import vice
-from conformance.targets.protocol import MEMBER
+from kipcheck.conformance.models.membership import EAGER, Assigned, Partitions, Subscription
+from kipcheck.conformance.targets.belonging import Belonging
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.targets.protocol import MEMBER
 
 PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, *ELSEWHERE)
 Made = TypeVar("Made", bound=type[Consumer])

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from conformance.models.assignment import Topic
-from conformance.models.membership import V0, V1, Assigned, Subscription
-from conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
-from conformance.targets.leader import DraftLeader
-from conformance.targets.miniatures.planted import vice
-from conformance.targets.protocol import Claims
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.membership import V0, V1, Assigned, Subscription
+from kipcheck.conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
+from kipcheck.conformance.targets.leader import DraftLeader
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.targets.protocol import Claims
 
 Subscriptions = Mapping[str, Subscription]
 Given = Mapping[str, Assigned]

@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from conformance.targets.inprocess import Reference
-from conformance.targets.miniatures.planted import vice
-from conformance.wire import Layout
-from conformance.wire.errors import Refused
-from conformance.wire.znodes import ZNode
+from kipcheck.conformance.targets.inprocess import Reference
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.znodes import ZNode
 
 Value = dict[str, Any]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Final, TypeAlias, TypeVar
 
-from conformance.targets.protocol import Adapter
+from kipcheck.conformance.targets.protocol import Adapter
 
 Least: TypeAlias = "str | dict[str, Any] | EllipsisType"
 
@@ -32,7 +32,7 @@ class Vice:
 
 
 VICES: Final[dict[str, Vice]] = {}
-"""By name; whole once ``conformance.targets.miniatures`` is imported."""
+"""By name; whole once ``kipcheck.conformance.targets.miniatures`` is imported."""
 Made = TypeVar("Made", bound=type[Adapter])
 
 

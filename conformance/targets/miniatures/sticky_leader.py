@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from conformance.apis.assignment import read_user_data, user_data_version
-from conformance.core.case import Step
-from conformance.models.assignment import COOPERATIVE, STICKY, Assignment, Group, Partition, frozen
-from conformance.models.sticky import owners, sticky
-from conformance.targets.miniatures.leader import Leading, leads, numbered, turned
+from kipcheck.conformance.apis.assignment import read_user_data, user_data_version
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Assignment, Group, Partition, frozen
+from kipcheck.conformance.models.sticky import owners, sticky
+from kipcheck.conformance.targets.miniatures.leader import Leading, leads, numbered, turned
 
 # What is kept
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, TypeVar
 
-from conformance.apis.streams_blobs import InBytes, future_of
-from conformance.core.edition import APACHE, KIP_268, Edition, edition
-from conformance.models.assignment import Topic
-from conformance.models.streams.binaries import binary
-from conformance.models.streams.fleet import Fleet
-from conformance.models.streams.words import (
+from kipcheck.conformance.apis.streams_blobs import InBytes, future_of
+from kipcheck.conformance.core.edition import APACHE, KIP_268, Edition, edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.fleet import Fleet
+from kipcheck.conformance.models.streams.words import (
     AssignmentInfo,
     Binary,
     Blob,
@@ -23,10 +23,10 @@ from conformance.models.streams.words import (
     Share,
     SubscriptionInfo,
 )
-from conformance.targets.fleets import playing
-from conformance.targets.miniatures.planted import vice
-from conformance.targets.player import Player
-from conformance.targets.protocol import STREAMS, STREAMS_MIXED, Claims
+from kipcheck.conformance.targets.fleets import playing
+from kipcheck.conformance.targets.miniatures.planted import vice
+from kipcheck.conformance.targets.player import Player
+from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED, Claims
 
 
 class Spoiled:

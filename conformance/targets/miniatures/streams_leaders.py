@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from conformance.apis.streams_blobs import InBytes
-from conformance.core.edition import Edition
-from conformance.models.assignment import Topic
-from conformance.models.streams.binaries import binary
-from conformance.models.streams.departures import DEAF, ECHO, IMPROBABLE, Departure
-from conformance.models.streams.released import Released
-from conformance.models.streams.rules import Rules
-from conformance.models.streams.words import (
+from kipcheck.conformance.apis.streams_blobs import InBytes
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.departures import DEAF, ECHO, IMPROBABLE, Departure
+from kipcheck.conformance.models.streams.released import Released
+from kipcheck.conformance.models.streams.rules import Rules
+from kipcheck.conformance.models.streams.words import (
     AssignmentInfo,
     Binary,
     Endless,
@@ -24,7 +24,7 @@ from conformance.models.streams.words import (
     TaskId,
     by_topic,
 )
-from conformance.targets.miniatures.streams import Spoiled, Streaming, info_of, planted, used_by
+from kipcheck.conformance.targets.miniatures.streams import Spoiled, Streaming, info_of, planted, used_by
 
 # Who gets what
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from conformance.core.machine import Transition
-from conformance.models.group.words import Blob
-from conformance.models.member.state import State, Step
-from conformance.models.streams.consumer import StreamsConsumer
-from conformance.models.streams.fleet import Fleet, Kinds
-from conformance.models.streams.operations import Deploy
-from conformance.models.streams.words import (
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.group.words import Blob
+from kipcheck.conformance.models.member.state import State, Step
+from kipcheck.conformance.models.streams.consumer import StreamsConsumer
+from kipcheck.conformance.models.streams.fleet import Fleet, Kinds
+from kipcheck.conformance.models.streams.operations import Deploy
+from kipcheck.conformance.models.streams.words import (
     NEVER,
     AssignmentInfo,
     Binary,
@@ -22,7 +22,7 @@ from conformance.models.streams.words import (
     Share,
     SubscriptionInfo,
 )
-from conformance.targets.miniatures.streams import Spoiled, Streaming, planted
+from kipcheck.conformance.targets.miniatures.streams import Spoiled, Streaming, planted
 
 PROBED = "start a own; start b future; settle"
 ALONE = "start a future; start b own; settle; stop b; settle"

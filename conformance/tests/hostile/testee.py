@@ -1,12 +1,12 @@
-"""A testee whose every text is hostile: ``python -m conformance.tests.hostile.testee [KIND]``."""
+"""A testee whose every text is hostile: ``python -m kipcheck.conformance.tests.hostile.testee [KIND]``."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-from conformance.tests.broken_testees import Healthy
-from conformance.tests.hostile.texts import EVIL
+from kipcheck.conformance.tests.broken_testees import Healthy
+from kipcheck.conformance.tests.hostile.texts import EVIL
 
 
 class Steers(Healthy):

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from conformance.wire.constructs.scalars import Piece, put_number, take_number
-from conformance.wire.constructs.structs import Fields
-from conformance.wire.constructs.tape import Note, Role, Tape, counted, shown
-from conformance.wire.quirks import as_read, mended
-from conformance.wire.schema import Layout, Limits
+from kipcheck.conformance.wire.constructs.scalars import Piece, put_number, take_number
+from kipcheck.conformance.wire.constructs.structs import Fields
+from kipcheck.conformance.wire.constructs.tape import Note, Role, Tape, counted, shown
+from kipcheck.conformance.wire.quirks import as_read, mended
+from kipcheck.conformance.wire.schema import Layout, Limits
 
 __all__ = ["build", "construct_for", "read", "read_first", "trace"]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import construct as c
 
-from conformance.wire.constructs.tape import Tape, counted, shown
-from conformance.wire.constructs.texts import TEXTS
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Slot
+from kipcheck.conformance.wire.constructs.tape import Tape, counted, shown
+from kipcheck.conformance.wire.constructs.texts import TEXTS
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Slot
 
 if TYPE_CHECKING:
     Piece: TypeAlias = c.Construct[Any, Any]

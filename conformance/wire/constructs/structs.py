@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.wire.constructs.scalars import (
+from kipcheck.conformance.wire.constructs.scalars import (
     MOST,
     NUMBERS,
     Number,
@@ -20,9 +20,9 @@ from conformance.wire.constructs.scalars import (
     take_length,
     take_number,
 )
-from conformance.wire.constructs.tape import Role, Tape, counted, shown
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout, Limits, Slot
+from kipcheck.conformance.wire.constructs.tape import Role, Tape, counted, shown
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout, Limits, Slot
 
 UNKNOWN: Final = "_unknownTaggedFields"
 

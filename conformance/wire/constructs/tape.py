@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from conformance.wire.errors import Refused
-from conformance.wire.schema import Layout, Slot
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Layout, Slot
 
 
 class Role(Enum):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from conformance.wire.constructs.tape import Tape
+from kipcheck.conformance.wire.constructs.tape import Tape
 
 Read: TypeAlias = Callable[[bytes, Tape, int], str]
 Write: TypeAlias = Callable[[str, Tape], bytes]

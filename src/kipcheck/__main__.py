@@ -1,0 +1,30 @@
+"""``kipcheck`` and ``python -m kipcheck``."""
+
+import io
+import sys
+
+
+def main() -> int:
+    """Run the command line. Exit codes: see ``kipcheck --help``."""
+    from kipcheck.conformance.cli import run
+
+    _speak_utf8()
+    try:
+        return run(sys.argv[1:])
+    except Exception as ours:  # noqa: BLE001 - whatever it is, it is told with an exit code that is no verdict
+        from kipcheck.conformance.commands.declared import OUR_BUG, complain
+        from kipcheck.conformance.progress import show_traceback
+
+        show_traceback()
+        return complain(f"a bug of kipcheck's own: {type(ours).__name__}: {ours}", OUR_BUG)
+
+
+def _speak_utf8() -> None:
+    """Whatever the locale. Input that is no UTF-8 is then refused where it is looked at, and not by the stream."""
+    for stream, errors in ((sys.stdin, "surrogateescape"), (sys.stdout, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors, line_buffering=stream is sys.stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
