@@ -81,8 +81,9 @@ def slugs(target: str) -> list[str]:
 
 
 def _brief(path: Path) -> str:
+    """Below the working directory, where it is there; in a checkout not by way of the link in ``src/kipcheck``."""
     try:
-        return str(path.relative_to(Path.cwd()))
+        return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
 

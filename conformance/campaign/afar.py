@@ -10,7 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
@@ -24,7 +24,7 @@ from kipcheck.conformance.campaign.supervise import BoundsOf, usual
 
 GIVES_UP: Final = 2
 """The attempt that is not made: a shard that took down what ran it so often is run apart."""
-PACKAGES: Final = ("kipcheck",)
+PACKAGE: Final = "kipcheck"
 LIBRARIES: Final = ("kipcheck", "hypothesis", "construct", "kafka-python")
 """A say in what is drawn, held and judged."""
 SHARED: Final = ("KIPCHECK_CACHE", "KIPCHECK_MAVEN_REPOSITORY")
@@ -96,7 +96,7 @@ def likeness() -> Mapping[str, str]:
     return {
         "Python": f"{sys.version_info[0]}.{sys.version_info[1]}",
         **versions,
-        "the code of kipcheck": _code(map(files, PACKAGES)),
+        "the code of kipcheck": _code(files(PACKAGE)),
     }
 
 
@@ -116,11 +116,10 @@ def _version(name: str) -> str:
         return "none"
 
 
-def _code(folders: Iterable[Traversable]) -> str:
+def _code(package: Traversable) -> str:
     """Digest of our own modules and tables: two checkouts may bear one version."""
     digest = hashlib.blake2b(digest_size=6)
-    for folder in folders:
-        _feed(digest, folder.name, folder)
+    _feed(digest, package.name, package)
     return digest.hexdigest()
 
 

@@ -84,8 +84,8 @@ def ours() -> str:
     told = hashlib.sha256()
     for package in ("core", "models", "apis", "invariants", "matrix", "targets", "wire"):
         root = Path(str(files("kipcheck.conformance") / package))
-        if not (root / "__init__.py").is_file():  # it counted as empty, and cells of other sources were taken for ours
-            raise FileNotFoundError(f"{root} is no package: the cache of the matrix cannot be named")
+        if not (root / "__init__.py").is_file():  # as empty, it would leave cells of other sources in their place
+            raise FileNotFoundError(f"{root} is not a package of kipcheck, so results of its code cannot be cached")
         for path in sorted(root.rglob("*.*")):
             if path.suffix in (".py", ".java", ".json", ".toml") and path.is_file():
                 told.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())

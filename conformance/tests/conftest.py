@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Collection, Generator, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -49,12 +50,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _one_name()
     # A shell without job control starts background jobs with SIGINT ignored; tests that interrupt kipcheck, and all
     # processes that they start, need the usual handler.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Where Python may not keep what it compiles, each of some thousand child processes compiles all it imports again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+
+
+def _one_name() -> None:
+    """Every module of ours has one name: under a second one its classes would be others, and no ``isinstance`` hold."""
+    if not __name__.startswith("kipcheck."):
+        raise pytest.UsageError(
+            f"{__name__} is not a name of these tests: give their place in the package, "
+            "as in python -m pytest src/kipcheck/conformance/tests/test_cli.py"
+        )
+    root = Path(__file__).resolve().parents[2]
+    # Where "python -m pytest" puts it, "import conformance" would find the folder of that name.
+    sys.path[:] = [each for each in sys.path if Path(each).resolve() != root]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -181,12 +181,12 @@ def test_a_worker_that_is_not_like_this_one_runs_nothing() -> None:
 
 def test_two_checkouts_of_one_version_are_told_apart(tmp_path: Path) -> None:
     for name in ("one", "other"):
-        for package in (Path("kipcheck"), *(Path("kipcheck", each) for each in ("conformance", "reports"))):
-            (tmp_path / name / package / "tests").mkdir(parents=True)
-            (tmp_path / name / package / "__init__.py").write_text("")
+        for package in ("conformance", "reports"):
+            (tmp_path / name / "kipcheck" / package / "tests").mkdir(parents=True)
+            (tmp_path / name / "kipcheck" / package / "__init__.py").write_text("")
 
     def codes() -> set[str]:
-        return {afar._code([tmp_path / name / each for each in afar.PACKAGES]) for name in ("one", "other")}
+        return {afar._code(tmp_path / name / afar.PACKAGE) for name in ("one", "other")}
 
     assert len(codes()) == 1
     (tmp_path / "other" / "kipcheck" / "reports" / "tests" / "test_it.py").write_text("1")

@@ -3,23 +3,24 @@
     from kipcheck import layout                # the bytes of a message at a version
     from kipcheck.strategies import values     # Hypothesis strategies over all messages
 
-To import this package imports none of its parts: its pytest plugin is loaded with every pytest where it is installed.
+To import this package imports nothing else, not even of the standard library: its pytest plugin is loaded with every
+pytest where it is installed.
 """
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kipcheck.conformance.wire import layout
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from kipcheck.conformance import wire
+
+        return getattr(wire, name)
+
 
 __all__ = ["layout"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kipcheck.conformance import wire
-
-    return getattr(wire, name)
 
 
 def __dir__() -> list[str]:
