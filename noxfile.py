@@ -19,10 +19,7 @@ nox.options.reuse_existing_virtualenvs = True
 NIGHT: Final = Path("kipcheck-night")
 """What the night writes: a folder for each part, with ``done.jsonl``, a line for each unit of work that ended."""
 SEEDS: Final = range(10)
-CLIENTS: Final = (
-    "kafka-python", "aiokafka", "kio", "franz-go", "platformatic-kafka", "java:kafka-clients:4.4.0",
-    "java:kafka-group-coordinator:4.4.0",
-)  # fmt: skip
+CLIENTS: Final = ("kafka-python", "aiokafka", "kio", "franz-go", "platformatic-kafka", "java:kafka-clients:4.4.0")
 
 
 @nox.session
