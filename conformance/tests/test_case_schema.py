@@ -87,6 +87,7 @@ def test_every_case_of_every_check_belongs_to_the_schema(id: str, schema: Schema
         validator.validate(json.loads(json.dumps(sample.case.plain)))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("role", "change", "why"),
     [
