@@ -32,10 +32,12 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "doctor": (("doctor", "--target", SILENT), ("sleep", "sleep")),
 }  # fmt: skip
 """With words that the command lines of its processes hold, one each at least."""
+JVM = "kipcheck.Testee"
+"""The class that it runs; ``java`` stands in the names of targets, too."""
 WITH_JARS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "run": (("run", "--target", "java:kafka-clients:3.9.2", "--workers", "2", *MESSAGES), ("java", "java", "run")),
-    "matrix": (("matrix", "--scenario", "join", "--out", "out"), ("java", "java")),
-    "assign": (("assign", "--target", "java:kafka-clients:3.9.2", "--assignor", "range", "group.json"), ("java",)),
+    "run": (("run", "--target", "java:kafka-clients:3.9.2", *MESSAGES), (JVM,)),
+    "matrix": (("matrix", "--scenario", "join", "--out", "out"), (JVM, JVM)),
+    "assign": (("assign", "--target", "java:kafka-clients:3.9.2", "--assignor", "range", "group.json"), (JVM,)),
     "testee": (("testee", "java:kafka-clients:3.9.2", "--listen", "0"), ()),
 }  # fmt: skip
 
@@ -110,7 +112,11 @@ def test_no_spark_outlives_a_campaign_that_is_killed(tmp_path: Path) -> None:
 @pytest.mark.jars
 @pytest.mark.faults
 @pytest.mark.parametrize("name", WITH_JARS)
-def test_no_jvm_outlives_a_command_that_is_killed(name: str, tmp_path: Path) -> None:
+def test_no_jvm_outlives_a_command_that_is_killed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KIPCHECK_CACHE", str(tmp_path / "cache"))  # cells that were played before start no JVM
+    (tmp_path / "group.json").write_text('{"topics": {"t": 1}, "members": {"a": {"subscription": ["t"]}}}')
     command, words = WITH_JARS[name]
     with started(*command, cwd=tmp_path) as kipcheck:
         kipcheck.wait_for(lambda: has(kipcheck.below(), words), name)
