@@ -18,6 +18,8 @@ nox.options.reuse_existing_virtualenvs = True
 
 NIGHT: Final = Path("kipcheck-night")
 """What the night writes: a folder for each part, with ``done.jsonl``, a line for each unit of work that ended."""
+PART_S: Final = 50 * 60
+"""After so many seconds a part begins no other unit, unless ``--long`` is given. The same command goes on with it."""
 SEEDS: Final = range(10)
 CLIENTS: Final = ("kafka-python", "aiokafka", "kio", "franz-go", "platformatic-kafka", "java:kafka-clients:4.4.0")
 
@@ -54,8 +56,8 @@ Part: TypeAlias = Callable[[nox.Session, bool], Iterator[Unit]]
 def nightly(session: nox.Session) -> None:
     """All that takes long, in parts: ``nox -s nightly -- jars seeds``; without a name all of them, one after the other.
 
-    A part that was cut off goes on where it was, as long as the sources are the same: ``-- --anew`` begins again.
-    ``-- --long`` lifts the limit of 30 minutes on the campaign.
+    A part that was cut off goes on where it was, as long as the sources are the same: ``-- --anew`` begins again. Each
+    part ends within an hour, the campaign after 30 minutes; ``-- --long`` lifts these limits.
     """
     wanted = [each for each in session.posargs if not each.startswith("--")] or [*PARTS]
     options = {each for each in session.posargs if each.startswith("--")}
@@ -66,25 +68,28 @@ def nightly(session: nox.Session) -> None:
     for part in wanted:
         if "--anew" in options:
             shutil.rmtree(NIGHT / part, ignore_errors=True)
-        failed += _play(session, part, list(PARTS[part](session, "--long" in options)))
+        units = list(PARTS[part](session, "--long" in options))
+        failed += _play(session, part, units, None if "--long" in options else time.monotonic() + PART_S)
     if failed:
         session.error(f"failed: {', '.join(failed)}")
 
 
-def _play(session: nox.Session, part: str, units: list[Unit]) -> list[str]:
-    """The names of the units that failed. What ended well on the same sources is not run again."""
+def _play(session: nox.Session, part: str, units: list[Unit], until: float | None) -> list[str]:
+    """The names of the units that failed, or were not begun. What ended well on the same sources is not run again."""
     folder = NIGHT / part
     folder.mkdir(parents=True, exist_ok=True)
     record, sources = folder / "done.jsonl", _sources(session)
     before = [json.loads(line) for line in record.read_text("utf-8").splitlines()] if record.is_file() else []
     done = {each["unit"] for each in before if each["sources"] == sources}
-    failed = []
+    failed: list[str] = []
     for number, unit in enumerate(units, 1):
         about = f"{part} {number}/{len(units)} {unit.name}"
         if unit.name in done and not unit.every_time:
             session.log(f"{about}: ended well before; --anew runs it again")
             continue
         begun = time.monotonic()
+        if until is not None and begun > until:
+            return [*failed, f"{part} is cut off at {number}/{len(units)}, the same command goes on"]
         ended = _run(session, unit, folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', unit.name)}.log")
         seconds = round(time.monotonic() - begun)
         session.log(f"{about}: {'ended well' if ended else 'FAILED'} after {seconds} s")
