@@ -106,13 +106,19 @@ def _run(session: nox.Session, unit: Unit, log: Path) -> bool:
     session.log(f"{' '.join(unit.command)} > {log}")
     with log.open("w", encoding="utf-8") as file:
         try:
-            session.run(*unit.command, stdout=file, stderr=file, success_codes=unit.codes, log=False,
-                        env={"KIPCHECK_REQUIRE": unit.requires})
+            session.run(
+                *unit.command,
+                stdout=file,
+                stderr=file,
+                success_codes=unit.codes,
+                log=False,
+                env={"KIPCHECK_REQUIRE": unit.requires},
+            )
             ended = True
         except nox.command.CommandFailed:
             ended = False
     lines = log.read_text("utf-8", errors="replace").splitlines()
-    for line in lines[-3 if ended else -40:]:
+    for line in lines[-3 if ended else -40 :]:
         session.log(f"  {line}")
     return ended
 
@@ -140,7 +146,7 @@ def _seeds(session: nox.Session, long: bool) -> Iterator[Unit]:
     """Each client with each seed. At seed 0 its known list holds; at others new failures (1, 5) are results."""
     for client in CLIENTS:
         name = client.removesuffix(":4.4.0").replace(":", "-")
-        listed = Path("conformance/targets/known", f"{name}.toml").is_file()
+        listed = Path("conformance/clients/known", f"{name}.toml").is_file()
         for seed in SEEDS:
             out = str(NIGHT / "seeds" / f"{name}-{seed}")
             command = ("kipcheck", "run", "--target", client, "--known", "default", "--seed", str(seed), "--out", out)

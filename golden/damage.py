@@ -5,8 +5,8 @@ from typing import Final
 
 from kipcheck.conformance.wire.schema import Layout
 from kipcheck.golden.samples import SMALL, Value, small
+from kipcheck.strategies.byte_map import Marked, Place, Role, mark
 from kipcheck.strategies.damage import Damage, Wound, inflict, wounds
-from kipcheck.strategies.places import Marked, Place, Role, mark
 
 EACH: Final = {
     "length": 2, "long-varint": 1, "trailing": 2, "boolean": 1, "presence": 3, "text": 5, "null": 2, "wide-varint": 2,

@@ -12,21 +12,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance import artifacts
+from kipcheck.conformance.clients.java.programs import Answer, JavaCodec, Order, java_judge
 from kipcheck.conformance.core.edition import APACHE
-from kipcheck.conformance.targets.java import Answer, JavaCodec, Order, java_judge
-from kipcheck.conformance.targets.pipe import Ended
-from kipcheck.conformance.targets.settled import settled
+from kipcheck.conformance.targets.canonical_form import settled
+from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.transport.pipe import Ended
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, messages, spec
 from kipcheck.golden import records
 from kipcheck.golden.damage import damaged
 from kipcheck.golden.disagreement import Disagreement
-from kipcheck.golden.held import Vector, vectors
 from kipcheck.golden.outcomes import ACCEPTED, EXHAUSTS, FUTURE, INTERNAL, REJECTED, REWRITTEN, UNWRITABLE
 from kipcheck.golden.samples import SMALL, samples
 from kipcheck.golden.sources import CONSUMER, RECORDS, STICKY, asked, coordinate, jars, maker
-from kipcheck.golden.written import files, locked, text_of, write
+from kipcheck.golden.text import files, locked, text_of, write
+from kipcheck.golden.vector_files import Vector, vectors
 
 HERE = Path(__file__).parent
 OK, CHANGED, NO_JARS = 0, 1, 3
@@ -45,8 +45,8 @@ def make(check: bool = False, root: Path = HERE, only: Sequence[str] = ()) -> li
     with java_judge(jars()) as judge:
         made = [each for message in wanted for each in _of_message(judge, message)]
     digests = {each.made_by: "" for each in made}
-    found = artifacts.fetch(digests)
-    digests = {each: artifacts.sha256(path) for each, path in found.items()}
+    found = maven.fetch(digests)
+    digests = {each: maven.sha256(path) for each, path in found.items()}
     texts = files(made, digests)
     told = []
     for name, text in texts.items():
@@ -197,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(argv)
     try:
         changed = make(check=chosen.check, only=chosen.message)
-    except (artifacts.Unavailable, Ended) as why:
+    except (maven.Unavailable, Ended) as why:
         print(f"kipcheck.golden.make: {why}", file=sys.stderr)
         return NO_JARS
     except Disagreement as why:

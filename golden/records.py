@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from kipcheck.conformance.clients.java.programs import JavaCodec, Order
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.targets.java import JavaCodec, Order
-from kipcheck.conformance.targets.settled import settled
+from kipcheck.conformance.targets.canonical_form import settled
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout
 from kipcheck.golden.disagreement import Disagreement
-from kipcheck.golden.held import Vector
 from kipcheck.golden.samples import SMALL, samples
 from kipcheck.golden.sources import STREAMS, as_spoken, coordinate
+from kipcheck.golden.vector_files import Vector
 
 LONG_V1: Final = "apache@1.1.1"
 """Whose layout version 1 has from 0.10.1.0 to 1.1.1."""

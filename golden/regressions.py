@@ -12,15 +12,15 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
+from kipcheck.conformance.apis.reference import InProcess, Reference
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.invariants.registry import all_invariants
-from kipcheck.conformance.runner import converse, judge
-from kipcheck.conformance.targets.inprocess import InProcess, Reference
 from kipcheck.conformance.targets.protocol import NotPlayed, Target
-from kipcheck.golden.held import REGRESSIONS
+from kipcheck.golden.vector_files import REGRESSIONS
 
 FORMAT: Final = 1
 

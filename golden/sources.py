@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
+from kipcheck.conformance.clients.java.programs import PARTS, parts
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.targets.java import PARTS, parts
 from kipcheck.conformance.wire.schema import Layout, spec
 
 CLIENTS: Final = (

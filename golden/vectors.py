@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 
-from kipcheck.golden.held import TEXT, Lock, Malformed, Part, Vector, jars, lock, vectors
-from kipcheck.golden.judged import leniently, strictly
+from kipcheck.golden.agreement import leniently, strictly
+from kipcheck.golden.vector_files import TEXT, Lock, Malformed, Part, Vector, jars, lock, vectors
 
 __all__ = [
     "TEXT", "Lock", "Malformed", "Part", "Report", "Vector", "check", "lock", "report", "strange_jars", "unreviewed",

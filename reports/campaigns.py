@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.phrases import some
 from kipcheck.reports.summary import Summary
-from kipcheck.reports.words import some
 
 DONE = "done"
 

@@ -10,8 +10,8 @@ from kipcheck.reports.html_failures import failures
 from kipcheck.reports.html_tables import by_subject, coverage, differences, overview
 from kipcheck.reports.markup import Safe, joined, link, tag
 from kipcheck.reports.page import page
+from kipcheck.reports.phrases import reason
 from kipcheck.reports.summary import Summary
-from kipcheck.reports.words import reason
 
 TONES = {0: "pass", 1: "fail", 2: "unknown", 3: "fail", 4: "warn", 5: "warn", 6: "unknown", 70: "fail"}
 """How the outcome looks, by exit code."""

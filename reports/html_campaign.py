@@ -7,8 +7,8 @@ from kipcheck.conformance.core.ledger import Line
 from kipcheck.reports.campaigns import executor, first, grade, hours, pace, shards, standing, stands, stopped, troubles
 from kipcheck.reports.html_tables import table, word
 from kipcheck.reports.markup import Child, Safe, joined, tag
+from kipcheck.reports.phrases import some
 from kipcheck.reports.summary import WORDS, Summary
-from kipcheck.reports.words import some
 
 SHOWN = 100
 """At most so many distinct failures stand in the first table."""

@@ -7,9 +7,9 @@ from kipcheck.reports.campaigns import first
 from kipcheck.reports.diagram import sequence
 from kipcheck.reports.html_tables import word
 from kipcheck.reports.markup import Child, Safe, joined, link, tag
+from kipcheck.reports.phrases import asked, expected, some, where
 from kipcheck.reports.summary import KNOWN, WORDS, Summary
 from kipcheck.reports.text import around
-from kipcheck.reports.words import asked, expected, some, where
 
 OPEN = 12
 """So many failures are open when the page is: the first, which are the gravest."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from kipcheck.conformance.core.ledger import spans
 from kipcheck.reports.markup import Child, Safe, joined, tag
+from kipcheck.reports.phrases import named, some
 from kipcheck.reports.summary import Cell, Reached, Summary, all_pass, ways_to_differ
-from kipcheck.reports.words import named, some
 
 WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 SHOWN = 200

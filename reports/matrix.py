@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.ledger import Line
 from kipcheck.conformance.core.output_folder import OF_A_MATRIX, OutputFolder
+from kipcheck.reports.phrases import some
 from kipcheck.reports.results import dumped
-from kipcheck.reports.words import some
 
 NAME: Final = "matrix.json"
 HISTORIES: Final = "histories"

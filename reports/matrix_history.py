@@ -6,7 +6,7 @@ from typing import Final
 from kipcheck.conformance.core.ledger import Line
 from kipcheck.reports.markup import Child, Safe, tag
 from kipcheck.reports.page import page
-from kipcheck.reports.words import some
+from kipcheck.reports.phrases import some
 
 TONES: Final = {"ok": "pass", "breaks": "fail", "refused": "warn"}
 SAYS: Final = {"ok": "It works", "breaks": "It breaks", "refused": "It is refused before anything runs"}

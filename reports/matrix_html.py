@@ -8,7 +8,7 @@ from kipcheck.conformance.core.ledger import Line
 from kipcheck.reports.markup import Child, Safe, joined, link, tag
 from kipcheck.reports.matrix import BY, DRAFT, HISTORIES, Matrix, Table
 from kipcheck.reports.page import page
-from kipcheck.reports.words import some
+from kipcheck.reports.phrases import some
 
 TONES: Final = {"ok": "pass", "breaks": "fail", "refused": "warn", "skipped": "skip"}
 FIX, STAR, UNLIKE, KNOWN = "★", "☆", "≠", "≈"

@@ -8,7 +8,7 @@ from kipcheck.conformance.core.foreign import harmless, one_line
 from kipcheck.conformance.core.ledger import Line
 from kipcheck.reports.markdown import fenced, plain
 from kipcheck.reports.matrix import BY, DRAFT, Matrix, Table
-from kipcheck.reports.words import some
+from kipcheck.reports.phrases import some
 
 WIDTH: Final = 110
 SIGNS: Final = (

@@ -5,9 +5,9 @@ from typing import Any
 
 from kipcheck.conformance.core.foreign import clean
 from kipcheck.conformance.core.ledger import Line
+from kipcheck.reports.phrases import named, reason, where
 from kipcheck.reports.results import dumped
 from kipcheck.reports.summary import Summary
-from kipcheck.reports.words import named, reason, where
 
 LEVELS = {"MUST": "error", "SHOULD": "warning", "INFO": "note"}
 

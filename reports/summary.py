@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from kipcheck.conformance.core.ledger import Ledger, Line, Place, spans
-from kipcheck.reports.words import some
+from kipcheck.reports.phrases import some
 
 RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
 SEVERITY = ("FAIL", "UNKNOWN", "WARN", "NOTE", "PASS", "SKIP")

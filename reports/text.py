@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from kipcheck.conformance.core.foreign import clean, harmless, one_line
 from kipcheck.conformance.core.ledger import Line
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
+from kipcheck.reports.phrases import asked, expected, named, reason, some, where
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
-from kipcheck.reports.words import asked, expected, named, reason, some, where
 
 WIDTH = 110
 DIFFERENCES = 40

@@ -18,11 +18,11 @@ from random import Random
 from typing import Any
 
 from kipcheck.conformance.wire.schema import Layout
+from kipcheck.strategies.byte_map import Marked, mark
+from kipcheck.strategies.corruption import KINDS, Kind, Outcome, Wound
 from kipcheck.strategies.legal import FORGIVING, prefix_is_legal, reads_again
 from kipcheck.strategies.messages import UNKNOWN_TAGS
 from kipcheck.strategies.parse import Path, written
-from kipcheck.strategies.places import Marked, mark
-from kipcheck.strategies.wounds import KINDS, Kind, Outcome, Wound
 
 __all__ = [
     "HEAVY", "KINDS", "USUAL", "Damage", "Kind", "Outcome", "Wound", "damages", "every_damage", "inflict", "prefixes",
@@ -48,9 +48,7 @@ class Damage:
     """Of what must be accepted: with the unknown tag kept, which is a SHOULD."""
 
 
-def damages(
-    layout: Layout, value: Mapping[str, Any], random: Random, kinds: Iterable[str] = USUAL
-) -> Iterator[Damage]:
+def damages(layout: Layout, value: Mapping[str, Any], random: Random, kinds: Iterable[str] = USUAL) -> Iterator[Damage]:
     """One of each kind that finds a place in the bytes of ``value``, at a place that ``random`` picks.
 
     Errors: KeyError for a kind that there is not.

@@ -8,17 +8,9 @@ from functools import cache
 
 from kipcheck.conformance.apis.group import BROKER, REQUESTS, TIME
 from kipcheck.conformance.apis.group_shorthand import DRAFT_JOIN, USUAL
+from kipcheck.conformance.models.group.messages import Commit, Fetch, Heartbeat, Join, Leave, Request, Sync
 from kipcheck.conformance.models.group.names import NOBODY, OLD
 from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Ranges
-from kipcheck.conformance.models.group.words import (
-    Commit,
-    Fetch,
-    Heartbeat,
-    Join,
-    Leave,
-    Request,
-    Sync,
-)
 from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Record, Row, Seq, nullable, record
 

@@ -11,7 +11,6 @@ from typing import TypeVar
 from kipcheck.conformance.core.edition import Edition, edition as edition_of
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.schema import INTEGERS, Layout, Slot, spec
-from kipcheck.strategies.familiar import EMBEDDED, NUMBERS, TEXTS
 from kipcheck.strategies.nodes import (
     Blob,
     Embedded,
@@ -28,6 +27,7 @@ from kipcheck.strategies.nodes import (
     nullable,
     record,
 )
+from kipcheck.strategies.typical_values import EMBEDDED, NUMBERS, TEXTS
 
 T = TypeVar("T")
 

@@ -15,11 +15,11 @@ from kipcheck.conformance.models.assignment import Group
 from kipcheck.strategies import membership
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.body import Body, Damaged, Frame, body_node, body_of, frame_node, frame_of
+from kipcheck.strategies.byte_map import Marked, mark
 from kipcheck.strategies.damage import KINDS, USUAL, Wound, inflict
 from kipcheck.strategies.events import Conversations
 from kipcheck.strategies.messages import from_layout, layouts
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Seq, record
-from kipcheck.strategies.places import Marked, mark
 from kipcheck.strategies.streams_groups import application_of, groups as streams_members
 from kipcheck.strategies.versions import (
     GROUP_MESSAGES,
@@ -173,7 +173,7 @@ def streams_groups(*, cooperative: bool = False, named: bool = False) -> "Search
 def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
     """What a machine may be told, one thing at a time: ``actor``, ``verb`` and ``body``, as in a case.
 
-    Errors: LookupError for a machine (``kipcheck.strategies.talks.TALKS``) that there is not, or not in that edition.
+    Errors: LookupError for a machine (``kipcheck.strategies.conversations.TALKS``) that there is not, or not in that edition.
     """
     return strategy(_talk(machine, edition).declaration.item)
 
@@ -193,7 +193,7 @@ def conversations(
 
 def _talk(machine: str, edition: str) -> Conversations[Any, Any]:
     """All machines take a while to import, and who wants bytes wants none of them."""
-    found: Conversations[Any, Any] = import_module("kipcheck.strategies.talks").talk(machine, edition)
+    found: Conversations[Any, Any] = import_module("kipcheck.strategies.conversations").talk(machine, edition)
     return found
 
 

@@ -15,13 +15,13 @@ from kipcheck.conformance.apis.streams_blobs import future_of
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import Edition, Standing, edition
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.models.cluster_parts import Node as Place
+from kipcheck.conformance.models.cluster_components import Node as Place
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
 from kipcheck.conformance.models.streams.binaries import binary
-from kipcheck.conformance.models.streams.fleet import Fleet, State
+from kipcheck.conformance.models.streams.group_model import Fleet, State
+from kipcheck.conformance.models.streams.members import FUTURE
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
 from kipcheck.conformance.models.streams.rules import LINES
-from kipcheck.conformance.models.streams.words import FUTURE
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.events import Conversations, Swarm, event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, record

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.apis.streams_topology import topics_of, topology_of
+from kipcheck.conformance.models.streams.members import TaskId
 from kipcheck.conformance.models.streams.tasks import Work, work
-from kipcheck.conformance.models.streams.words import TaskId
 from kipcheck.strategies.nodes import Integer, Node, Pick, Record, Row, Seq, nullable, record
 from kipcheck.strategies.streams import deployments
 

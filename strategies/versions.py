@@ -11,9 +11,9 @@ from kipcheck.conformance.core.release import Release, releases as releases_of
 from kipcheck.conformance.wire import layout as layout_of
 from kipcheck.conformance.wire.schema import Layout, Versions, release_table, spec, spoken
 from kipcheck.strategies.body import body_node
-from kipcheck.strategies.familiar import PROTOCOLS, TOPICS
 from kipcheck.strategies.messages import embedded, from_layout, layouts
 from kipcheck.strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick, Record, Row, Seq, record, with_fields
+from kipcheck.strategies.typical_values import PROTOCOLS, TOPICS
 
 GROUP_MESSAGES = ("JoinGroupRequest", "SyncGroupRequest", "ConsumerProtocolSubscription", "SubscriptionInfo")
 """What decides whether members of several releases understand each other."""

@@ -6,7 +6,7 @@ Steps name members by references, answers by ids as they show: ``kipcheck.confor
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.apis.reading import (
+from kipcheck.conformance.apis.plain_data import (
     Reader,
     body_of,
     error,
@@ -19,8 +19,7 @@ from kipcheck.conformance.apis.reading import (
     whole,
 )
 from kipcheck.conformance.core.case import Step, step
-from kipcheck.conformance.models.group.service import By, Elapse, Event, FailWrite
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     NO_GENERATION,
     Beat,
     Commit,
@@ -46,6 +45,7 @@ from kipcheck.conformance.models.group.words import (
     Synced,
     Unload,
 )
+from kipcheck.conformance.models.group.service import By, Elapse, Event, FailWrite
 
 TIME: Final = "time"
 """Who lets time pass."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from kipcheck.conformance.apis.group import event_of, reply_of
 from kipcheck.conformance.core.history import History, Observation, Replied, Unsupported
 from kipcheck.conformance.core.once import once
+from kipcheck.conformance.models.group.messages import Joined, Reply, Request
 from kipcheck.conformance.models.group.names import Names
 from kipcheck.conformance.models.group.service import By, Elapse, Event, resolved
-from kipcheck.conformance.models.group.words import Joined, Reply, Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kipcheck.conformance.apis.reading import (
+from kipcheck.conformance.apis.plain_data import (
     Reader,
     body_of,
     error,
@@ -18,7 +18,7 @@ from kipcheck.conformance.apis.reading import (
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
 from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     EMPTY,
     Beat,
     Blob,
@@ -34,8 +34,7 @@ from kipcheck.conformance.models.group.words import (
     Synced,
 )
 from kipcheck.conformance.models.member.client import OFFERED, Action, Elapse, Event, Open, Told, Unfit
-from kipcheck.conformance.models.member.rules import Rules
-from kipcheck.conformance.models.member.words import (
+from kipcheck.conformance.models.member.messages import (
     Answer,
     Close,
     CommitEnded,
@@ -54,6 +53,7 @@ from kipcheck.conformance.models.member.words import (
     Subscribe,
     Unsubscribe,
 )
+from kipcheck.conformance.models.member.rules import Rules
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Subscription
 
 USER: Final = "user"

@@ -24,9 +24,9 @@ from typing import Any, Final
 from kipcheck.conformance.apis.member import event_of, step_of
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.models.assignment import RANGE, Partition, Topic
-from kipcheck.conformance.models.group.words import EMPTY, Beat, Committed, Error, Joined, Left, Synced
+from kipcheck.conformance.models.group.messages import EMPTY, Beat, Committed, Error, Joined, Left, Synced
 from kipcheck.conformance.models.member.client import Elapse, Event, Open, Told
-from kipcheck.conformance.models.member.words import (
+from kipcheck.conformance.models.member.messages import (
     Answer,
     Close,
     CommitOffsets,

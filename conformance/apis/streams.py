@@ -11,9 +11,9 @@ from kipcheck.conformance.apis.streams_topology import plain_topics, plain_topol
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
-from kipcheck.conformance.models.streams.happenings import Formed, Happening, Present, Rests, Told
+from kipcheck.conformance.models.streams.members import Rejoin, TaskId
+from kipcheck.conformance.models.streams.observed_events import Formed, Happening, Present, Rests, Told
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
-from kipcheck.conformance.models.streams.words import Rejoin, TaskId
 
 ACTOR = "operator"
 EVENTS: Mapping[str, type[Event]] = {

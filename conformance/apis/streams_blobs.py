@@ -20,8 +20,7 @@ from kipcheck.conformance.core.edition import APACHE, EDITIONS, KIP_268, Edition
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.models.assignment import Partition, Topic
 from kipcheck.conformance.models.membership import Partitions
-from kipcheck.conformance.models.streams.tasks import order
-from kipcheck.conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.members import (
     FUTURE,
     NO_VERSION,
     AssignmentInfo,
@@ -39,6 +38,7 @@ from kipcheck.conformance.models.streams.words import (
     Tasks,
     by_topic,
 )
+from kipcheck.conformance.models.streams.tasks import order
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.lenient import java_text
 from kipcheck.conformance.wire.schema import Layout, spec

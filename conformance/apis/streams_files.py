@@ -25,8 +25,7 @@ from kipcheck.conformance.apis.files import (
 )
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.membership import Partitions
-from kipcheck.conformance.models.streams.tasks import order
-from kipcheck.conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.members import (
     Joining,
     Memory,
     Settings,
@@ -36,6 +35,7 @@ from kipcheck.conformance.models.streams.words import (
     Tasks,
     Topology,
 )
+from kipcheck.conformance.models.streams.tasks import order
 from kipcheck.conformance.wire.workbench import object_of
 
 MOST_PORTS: Final = 65535

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.streams.words import Store, Subtopology, Topology
+from kipcheck.conformance.models.streams.members import Store, Subtopology, Topology
 
 
 def plain_topology(topology: Topology) -> dict[str, Any]:

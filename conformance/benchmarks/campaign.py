@@ -25,20 +25,20 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 
-from kipcheck.conformance.campaign import behaviour
-from kipcheck.conformance.campaign.corpus import Snapshot
-from kipcheck.conformance.campaign.engines import batches
+from kipcheck.conformance.apis.reference import Afresh, Reference
+from kipcheck.conformance.campaign import coverage
+from kipcheck.conformance.campaign.corpus.entries import Snapshot
+from kipcheck.conformance.campaign.generate import batches
 from kipcheck.conformance.campaign.plan import Engine, Shard
 from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.declared import Subject
-from kipcheck.conformance.runner import converse, judge
-from kipcheck.conformance.targets.inprocess import Afresh, Reference
+from kipcheck.conformance.checks.declare import Subject
+from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.worker import invariants_of
 from kipcheck.conformance.targets.protocol import Session
 from kipcheck.conformance.wire import Layout, layout
-from kipcheck.conformance.work import invariants_of
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.compiled import compiled
-from kipcheck.strategies.group_talk import group_conversations
+from kipcheck.strategies.group_conversations import group_conversations
 from kipcheck.strategies.messages import from_layout
 from kipcheck.strategies.nodes import Node, OneOf, Seq
 
@@ -143,7 +143,7 @@ def cases(check: str, subject: Subject, session: Session, goal: float | None) ->
         for history in converse(told, session):
             list(judge(history, invariants))
             if keys:
-                behaviour.keys(found, subject, history)
+                coverage.keys(found, subject, history)
         return len(told)
 
     def in_a_campaign(engine: Engine) -> Callable[[int], int]:

@@ -22,21 +22,21 @@ from typing import Any, Final, TypeAlias
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from kipcheck.conformance.campaign import behaviour
-from kipcheck.conformance.campaign.corpus import Snapshot, grown, plain_text
-from kipcheck.conformance.campaign.engines import batches
+from kipcheck.conformance.apis.reference import Afresh
+from kipcheck.conformance.campaign import coverage
+from kipcheck.conformance.campaign.corpus.entries import Snapshot, grown, plain_text
+from kipcheck.conformance.campaign.generate import batches
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Kept
 from kipcheck.conformance.checks import CHECKS, Check
-from kipcheck.conformance.checks.declared import Subject, Value
+from kipcheck.conformance.checks.declare import Subject, Value
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import History
+from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.mutation_test import subject_of
+from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.runner import converse, judge
-from kipcheck.conformance.targets.inprocess import Afresh
-from kipcheck.conformance.targets.miniatures import VICES
-from kipcheck.conformance.vices import subject_of
-from kipcheck.conformance.work import Worker
+from kipcheck.conformance.mutants import VICES
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.nodes import OneOf, Seq
 
@@ -117,7 +117,7 @@ def as_campaigns(hunt: Hunt, remember: bool = True) -> None:
             for conversation in batch.given:
                 hunt.hold([Case(check.id, hunt.subject.edition, check.role, conversation.steps)])
             for value in batch.values:
-                shown = [behaviour.keys(check, hunt.subject, each) for each in hunt.show(value, hunt.cases)]
+                shown = [coverage.keys(check, hunt.subject, each) for each in hunt.show(value, hunt.cases)]
                 new = {key for each in shown for step in each for key in step} - snapshot.keys - seen
                 if new and remember:
                     kept.append(_kept(hunt, value, shown, new))

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from kipcheck.conformance.wire import layout
 from kipcheck.strategies.as_hypothesis import strategy
+from kipcheck.strategies.byte_map import mark
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.damage import damages
 from kipcheck.strategies.messages import from_layout
 from kipcheck.strategies.nodes import Node
-from kipcheck.strategies.places import mark
 from kipcheck.strategies.versions import join_group_stream, version_mix
 
 MESSAGES = (

@@ -8,10 +8,10 @@ from time import process_time
 from typing import Any
 
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.models.composed import Whole
-from kipcheck.conformance.models.explore import explore
-from kipcheck.conformance.models.packed import Search
-from kipcheck.conformance.playable import playable
+from kipcheck.conformance.machines.plain_search import explore
+from kipcheck.conformance.machines.product import Whole
+from kipcheck.conformance.machines.search import Search
+from kipcheck.conformance.play import playable
 
 SCOPES = (
     ("group", "apache@3.9.2", "crashes=0"),

@@ -15,9 +15,7 @@ from time import process_time
 from typing import Final
 
 from kipcheck.conformance.models.group.coordinator import Coordinator
-from kipcheck.conformance.models.group.rules import Rules
-from kipcheck.conformance.models.group.state import REBALANCE, State
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     Commit,
     Error,
     Event,
@@ -30,6 +28,8 @@ from kipcheck.conformance.models.group.words import (
     Sync,
     Written,
 )
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.state import REBALANCE, State
 
 GOAL: Final = 100_000
 """Events a second of whole lives, on a core of our own."""

@@ -21,14 +21,14 @@ from typing import Any, Final
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
-from kipcheck.conformance.campaign.values import plain_text
+from kipcheck.conformance.apis.reference import Afresh
+from kipcheck.conformance.campaign.corpus.value_text import plain_text
 from kipcheck.conformance.checks import CHECKS, Check
-from kipcheck.conformance.checks.declared import Subject, Value
+from kipcheck.conformance.checks.declare import Subject, Value
+from kipcheck.conformance.engine.mutation_test import subject_of
+from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.targets.inprocess import Afresh
-from kipcheck.conformance.targets.miniatures import VICES
-from kipcheck.conformance.vices import subject_of
-from kipcheck.conformance.work import Worker
+from kipcheck.conformance.mutants import VICES
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.nodes import Integer, Seq
 from kipcheck.strategies.reduce import reduce

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kipcheck.conformance import process_tree
-from kipcheck.conformance.campaign.local import Executor, inline, pool
+from kipcheck.conformance.campaign.executors.local import Executor, inline, pool
+from kipcheck.conformance.campaign.executors.spark import spark
 from kipcheck.conformance.campaign.plan import Shard
-from kipcheck.conformance.campaign.spark import spark
+from kipcheck.conformance.targets.transport import process_tree
 
 LENGTHS: Final = {1: 8, 10: 4}
 """Seconds of processor time of a shard, and how many of them."""

@@ -10,24 +10,24 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance import evidence
-from kipcheck.conformance.campaign import behaviour
-from kipcheck.conformance.campaign.corpus import Snapshot, plain_text
-from kipcheck.conformance.campaign.engines import Batch, batches
+from kipcheck.conformance.campaign import coverage as campaign_coverage
+from kipcheck.conformance.campaign.corpus.entries import Snapshot, plain_text
+from kipcheck.conformance.campaign.corpus.value_text import loaded
+from kipcheck.conformance.campaign.generate import Batch, batches
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Count, Found, Group, Kept, Row
-from kipcheck.conformance.campaign.values import loaded
 from kipcheck.conformance.checks import CHECKS, Check
-from kipcheck.conformance.checks.declared import Sample
+from kipcheck.conformance.checks.declare import Sample
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import Died, History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.runner import converse
-from kipcheck.conformance.selection import subjects
+from kipcheck.conformance.engine import failure_records
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.selection import subjects
+from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker, judged, shrunk
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
-from kipcheck.conformance.targets.roll import target as target_of
+from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits
-from kipcheck.conformance.work import Finding, Unit, UnitResult, Worker, judged, shrunk
 
 Note: TypeAlias = Callable[[int, Sequence[Case]], None]
 """Told before cases are held: the number of the first of them in the shard, and the cases."""
@@ -145,7 +145,7 @@ class _Held:
             if not (samples := samples[:left]):
                 continue  # there is nothing to say about this value
             histories = self._hold(check, unit, samples, session)
-            shown = [behaviour.keys(check, subject, each) for each in histories]
+            shown = [campaign_coverage.keys(check, subject, each) for each in histories]
             new = self._new(shown)
             if new and not batch.given:
                 self._keep(unit, samples[0], shown, new)
@@ -159,9 +159,7 @@ class _Held:
             self.values += 1
             yield list(check.about_value(batch.subject, value, self.shard.own_seed, self.values))
 
-    def _hold(
-        self, check: Check[Any], unit: Unit, samples: Sequence[Sample], session: Session
-    ) -> Sequence[History]:
+    def _hold(self, check: Check[Any], unit: Unit, samples: Sequence[Sample], session: Session) -> Sequence[History]:
         cases = [each.case for each in samples]
         self.note(self.cases, cases)
         histories = [self._confirmed(history) for history in converse(cases, session)]
@@ -209,9 +207,7 @@ class _Held:
         self.coverage |= new
         return new
 
-    def _keep(
-        self, unit: Unit, sample: Sample, shown: Sequence[Sequence[Sequence[int]]], new: set[int]
-    ) -> None:
+    def _keep(self, unit: Unit, sample: Sample, shown: Sequence[Sequence[Sequence[int]]], new: set[int]) -> None:
         """The value that showed it; of a conversation as much as it takes."""
         value = sample.value
         if len(shown) == 1 and value == sample.case.data:
@@ -276,7 +272,7 @@ def _least(shard: Shard, found: Found, worker: Worker) -> Found:
         least = None
     if least is None:
         return found
-    _, filed = evidence.told(_info(worker, shard, check), [least])
+    _, filed = failure_records.told(_info(worker, shard, check), [least])
     return replace(found, line=json.dumps(filed))
 
 

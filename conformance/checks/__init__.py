@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from kipcheck.conformance.checks.assignment import ASSIGNMENT
-from kipcheck.conformance.checks.bounce import BOUNCE_CHECKS
 from kipcheck.conformance.checks.consumer_group import CONSUMER_GROUP_CHECKS
-from kipcheck.conformance.checks.declared import Check, Family
+from kipcheck.conformance.checks.declare import Check, Family
 from kipcheck.conformance.checks.features import FEATURE_CHECKS
 from kipcheck.conformance.checks.group import GROUP_CHECKS
 from kipcheck.conformance.checks.member import MEMBER_CHECKS
 from kipcheck.conformance.checks.mixed import MIXED_CHECKS
 from kipcheck.conformance.checks.nodes import NODE_CHECKS
 from kipcheck.conformance.checks.streams import STREAMS_CHECKS
+from kipcheck.conformance.checks.upgrade import BOUNCE_CHECKS
 from kipcheck.conformance.checks.wire import WIRE
 
 __all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family"]

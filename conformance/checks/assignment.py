@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 from kipcheck.conformance.apis.assignment import assign, shares, with_user_data
-from kipcheck.conformance.checks.declared import Check, Conversation, Exhibit, Family
-from kipcheck.conformance.checks.historic import CLAIMS
+from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.checks.known_hard_groups import CLAIMS
 from kipcheck.conformance.core.case import Role, Step, step
 from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Violation

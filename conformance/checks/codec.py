@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.checks.declared import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.checks.example_values import SYSTEMATIC, bare
 from kipcheck.conformance.core.case import Role, Step, step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.readings import brief, kind_at, layout_of
+from kipcheck.conformance.invariants.two_decoders import brief, kind_at, layout_of
 from kipcheck.conformance.invariants.wire import canonical
 from kipcheck.conformance.targets.protocol import Claims
-from kipcheck.conformance.values import SYSTEMATIC, bare
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import messages, spec
 from kipcheck.strategies.compiled import compiled

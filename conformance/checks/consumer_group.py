@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from random import Random
 
 from kipcheck.conformance.apis.consumer_group import shorthand, step_of
-from kipcheck.conformance.checks.declared import Check, Conversation, Family
-from kipcheck.conformance.checks.machines import Subject, Value, Wording, conversation, listed, machine_family
+from kipcheck.conformance.apis.machine_targets import players
+from kipcheck.conformance.checks.conversations import Subject, Value, Wording, conversation, listed, machine_family
+from kipcheck.conformance.checks.declare import Check, Conversation, Family
 from kipcheck.conformance.core.case import Role, steps_from
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.models.consumer_group import CLIENTS, Beat, Says
-from kipcheck.conformance.targets.players import players
 from kipcheck.conformance.targets.protocol import CONSUMER_GROUP
 from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
 

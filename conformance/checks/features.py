@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from kipcheck.conformance.checks.declared import Check, Family
-from kipcheck.conformance.checks.machines import Subject, Wording, conversation, listed, machine_family
+from kipcheck.conformance.checks.conversations import Subject, Wording, conversation, listed, machine_family
+from kipcheck.conformance.checks.declare import Check, Family
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
 from kipcheck.conformance.targets.protocol import FEATURES

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from kipcheck.conformance.apis.group_sentences import answers, said
 from kipcheck.conformance.apis.group_shorthand import shorthand
 from kipcheck.conformance.apis.group_trace import trace
-from kipcheck.conformance.apis.group_words import answers, said
-from kipcheck.conformance.checks.declared import Check, Exhibit, Family
-from kipcheck.conformance.checks.machines import Subject, Wording, answer, conversation, listed, machine_family
+from kipcheck.conformance.checks.conversations import Subject, Wording, answer, conversation, listed, machine_family
+from kipcheck.conformance.checks.declare import Check, Exhibit, Family
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.targets.protocol import GROUP
-from kipcheck.strategies.group_talk import group_conversations
+from kipcheck.strategies.group_conversations import group_conversations
 
 
 def released(name: str) -> Iterable[str]:

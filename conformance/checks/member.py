@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable
 
 from kipcheck.conformance.apis.member import action_of, rules_of
 from kipcheck.conformance.apis.member_shorthand import shorthand
-from kipcheck.conformance.checks.declared import Check, Family
-from kipcheck.conformance.checks.machines import Subject, Wording, conversation, machine_family
+from kipcheck.conformance.checks.conversations import Subject, Wording, conversation, machine_family
+from kipcheck.conformance.checks.declare import Check, Family
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.invariants.member import said
 from kipcheck.conformance.targets.protocol import MEMBER as MACHINE
-from kipcheck.strategies.member_talk import conversations
+from kipcheck.strategies.member_conversations import conversations
 
 
 def released(name: str) -> Iterable[str]:

@@ -6,7 +6,7 @@ from random import Random
 
 from kipcheck.conformance.apis.assignment import drafted
 from kipcheck.conformance.checks.assignment import Assignor, claimed, drawn, shown
-from kipcheck.conformance.checks.declared import Check, Conversation, Family
+from kipcheck.conformance.checks.declare import Check, Conversation, Family
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, edition
 from kipcheck.conformance.models.assignment import Group

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final, TypeAlias, cast
 
 from kipcheck.conformance.checks.codec import Subject, explained
-from kipcheck.conformance.checks.declared import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation

@@ -5,16 +5,16 @@ from itertools import permutations
 from typing import Final
 
 from kipcheck.conformance.apis.streams import seen, shorthand, spoken, step_of
-from kipcheck.conformance.apis.streams_told import words
-from kipcheck.conformance.checks.declared import Check, Family
-from kipcheck.conformance.checks.machines import Subject, Value, Wording, conversation, machine_family
+from kipcheck.conformance.apis.streams_sentences import words
+from kipcheck.conformance.checks.conversations import Subject, Value, Wording, conversation, machine_family
+from kipcheck.conformance.checks.declare import Check, Family
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import APACHE, KIP_268, Standing, edition
 from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.members import Store, Subtopology, Topology
 from kipcheck.conformance.models.streams.operations import Deploy
 from kipcheck.conformance.models.streams.rules import Rules
-from kipcheck.conformance.models.streams.words import Store, Subtopology, Topology
 from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED
 from kipcheck.strategies.streams import fleets, mixed_fleets
 

@@ -7,17 +7,17 @@ from random import Random
 from typing import Any
 
 from kipcheck.conformance.checks.codec import Subject, Value, about_codecs, drawn
-from kipcheck.conformance.checks.declared import Check, Conversation
+from kipcheck.conformance.checks.declare import Check, Conversation
+from kipcheck.conformance.checks.example_values import emptied, extreme, inhabited, tagged
+from kipcheck.conformance.checks.other_versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
 from kipcheck.conformance.core.case import step
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.invariants.readings import Disagreement, without_foreign_fields
-from kipcheck.conformance.values import emptied, extreme, inhabited, tagged
-from kipcheck.conformance.versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
+from kipcheck.conformance.invariants.two_decoders import Disagreement, without_foreign_fields
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import MessageSpec, spec
 from kipcheck.golden.vectors import Vector, check as unlike, vectors
+from kipcheck.strategies.byte_map import Place, Role as Says, mark
 from kipcheck.strategies.damage import USUAL, damages, every_damage
-from kipcheck.strategies.places import Place, Role as Says, mark
 
 TAGS = "_unknownTaggedFields"
 

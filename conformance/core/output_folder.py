@@ -346,4 +346,3 @@ def _is_sign(path: Path, keys: Collection[str]) -> bool:
         return False
     is_header = path.suffix != ".jsonl" or (isinstance(found, dict) and found.get("type") == "header")
     return isinstance(found, dict) and all(key in found for key in keys) and is_header
-

@@ -29,8 +29,14 @@ def requirements() -> Mapping[str, Requirement]:
     listed = tomllib.loads((files("kipcheck.conformance") / "requirements.toml").read_text("utf-8"))["requirement"]
     return {
         each["id"]: Requirement(
-            each["id"], each["kip"], each["clause"], each["edition"], each.get("releases", ""), each["role"],
-            Grade(each["grade"]), each["text"],
+            each["id"],
+            each["kip"],
+            each["clause"],
+            each["edition"],
+            each.get("releases", ""),
+            each["role"],
+            Grade(each["grade"]),
+            each["text"],
         )
         for each in listed
     }

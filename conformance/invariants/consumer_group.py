@@ -337,5 +337,3 @@ def settles(history: History) -> Iterator[Violation]:
             why = f"{topic}-{number} is nobody's after {each.rounds} rounds in which every member said what it owns"
             yield breach(each, why, f"{topic}-{number} in somebody's assignment", "left over")
             return
-
-

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.group_reading import Given, Reading, Told, Where, reading
 from kipcheck.conformance.invariants.group_requests import at, breach, metadata_of
+from kipcheck.conformance.invariants.group_view import Given, Reading, Told, Where, reading
 from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.models.group.messages import EMPTY, Blob, Commit, Error, Heartbeat, Join, Sync
 from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
-from kipcheck.conformance.models.group.words import EMPTY, Blob, Commit, Error, Heartbeat, Join, Sync
 
 # Generations
 

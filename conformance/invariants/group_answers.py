@@ -19,10 +19,7 @@ from kipcheck.conformance.invariants.group_requests import at, breach
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.draft import DraftCoordinator
-from kipcheck.conformance.models.group.rules import Rules
-from kipcheck.conformance.models.group.service import Service
-from kipcheck.conformance.models.group.state import Member, State
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     Commit,
     Delete,
     Describe,
@@ -38,6 +35,9 @@ from kipcheck.conformance.models.group.words import (
     Request,
     Sync,
 )
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import Service
+from kipcheck.conformance.models.group.state import Member, State
 
 
 class Difference(NamedTuple):

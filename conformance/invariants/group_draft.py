@@ -6,8 +6,8 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import KIP_429, edition
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.group_reading import Reading, Told, reading
 from kipcheck.conformance.invariants.group_requests import at, breach
+from kipcheck.conformance.invariants.group_view import Reading, Told, reading
 from kipcheck.conformance.invariants.registry import invariant
 
 UNTOLD = -1

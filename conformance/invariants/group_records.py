@@ -10,11 +10,10 @@ from kipcheck.conformance.apis.group_trace import Asked, Moment
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.group_reading import Reading, reading
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of
+from kipcheck.conformance.invariants.group_view import Reading, reading
 from kipcheck.conformance.invariants.registry import invariant
-from kipcheck.conformance.models.group.service import By, FailWrite
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     Commit,
     Describe,
     Described,
@@ -33,6 +32,7 @@ from kipcheck.conformance.models.group.words import (
     Synced,
     Unload,
 )
+from kipcheck.conformance.models.group.service import By, FailWrite
 
 KEPT_MS = 24 * 3_600_000
 """Offsets of a group that is not in use are kept for so long in every release."""

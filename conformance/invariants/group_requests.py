@@ -4,18 +4,8 @@ from typing import Final
 
 from kipcheck.conformance.apis.group_trace import Asked, Moment
 from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.models.group.messages import EMPTY, Blob, Commit, Error, Heartbeat, Join, Leave, Left, Sync
 from kipcheck.conformance.models.group.service import Elapse
-from kipcheck.conformance.models.group.words import (
-    EMPTY,
-    Blob,
-    Commit,
-    Error,
-    Heartbeat,
-    Join,
-    Leave,
-    Left,
-    Sync,
-)
 
 REFUSED: Final = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION)
 """What is said to whoever is no member, or speaks of another generation."""

@@ -6,10 +6,10 @@ from kipcheck.conformance.apis.group_trace import Asked
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.group_reading import MAX_SIZE, Reading, Told, reading
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, named
+from kipcheck.conformance.invariants.group_view import MAX_SIZE, Reading, Told, reading
 from kipcheck.conformance.invariants.registry import invariant
-from kipcheck.conformance.models.group.words import Described, Error, Join, Joined, Leave, Left, Sync
+from kipcheck.conformance.models.group.messages import Described, Error, Join, Joined, Leave, Left, Sync
 
 
 @invariant("group/fresh-ids", "grp-33", role=Role.COORDINATOR)

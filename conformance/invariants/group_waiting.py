@@ -6,10 +6,10 @@ from kipcheck.conformance.apis.group_trace import Asked
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History, Refused, Replied, Unsupported
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.group_reading import INITIAL_DELAY_MS, Reading, Told, Where, reading
 from kipcheck.conformance.invariants.group_requests import at, breach, error_of, granted, instances, named
+from kipcheck.conformance.invariants.group_view import INITIAL_DELAY_MS, Reading, Told, Where, reading
 from kipcheck.conformance.invariants.registry import invariant
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     Beat,
     Commit,
     Committed,

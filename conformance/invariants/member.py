@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Refused
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.member_reading import Moment, moments
+from kipcheck.conformance.invariants.member_trace import Moment, moments
 from kipcheck.conformance.invariants.member_view import Round, is_incompatible, protocol_of
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.assignment import Partition, listed
-from kipcheck.conformance.models.group.words import Join
+from kipcheck.conformance.models.group.messages import Join
 from kipcheck.conformance.models.member.client import Open
-from kipcheck.conformance.models.member.words import (
+from kipcheck.conformance.models.member.messages import (
     Close,
     CommitEnded,
     Given,

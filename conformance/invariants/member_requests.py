@@ -8,11 +8,11 @@ from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.member import breach, every, joins, on
-from kipcheck.conformance.invariants.member_reading import Moment, moments
+from kipcheck.conformance.invariants.member_trace import Moment, moments
 from kipcheck.conformance.invariants.member_view import NOBODY, Round, Who
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.assignment import listed
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     EMPTY,
     NO_GENERATION,
     Commit,
@@ -24,7 +24,7 @@ from kipcheck.conformance.models.group.words import (
     Sync,
 )
 from kipcheck.conformance.models.member.client import HEARTBEAT_MS, INCREMENTAL, POLL_MS, SESSION_MS, Elapse, Told
-from kipcheck.conformance.models.member.words import (
+from kipcheck.conformance.models.member.messages import (
     COMMIT_FAILED,
     ILLEGAL_STATE,
     REBALANCING,

@@ -8,10 +8,10 @@ from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.models.assignment import Partition
-from kipcheck.conformance.models.group.words import NO_GENERATION, Blob, Joined
+from kipcheck.conformance.models.group.messages import NO_GENERATION, Blob, Joined
 from kipcheck.conformance.models.member.client import BACKOFF_MS, OFFERED, Open
+from kipcheck.conformance.models.member.messages import Request
 from kipcheck.conformance.models.member.rules import Rules
-from kipcheck.conformance.models.member.words import Request
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned
 
 SOONEST_MS: Final = BACKOFF_MS * 8 // 10

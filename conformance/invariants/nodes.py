@@ -6,8 +6,8 @@ from typing import Any
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.readings import brief, difference
 from kipcheck.conformance.invariants.registry import ByMessage, invariant
+from kipcheck.conformance.invariants.two_decoders import brief, difference
 from kipcheck.conformance.invariants.wire import answered
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.conformance.wire.errors import Refused

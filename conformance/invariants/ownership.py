@@ -7,14 +7,14 @@ state to, and the searches that go through what was seen of a group and say who 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kipcheck.conformance.apis.bounce import Moment, moments
+from kipcheck.conformance.apis.upgrade_script import Moment, moments
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.registry import invariant
 from kipcheck.conformance.models.assignment import Partition, listed
-from kipcheck.conformance.models.happenings import Assigned, Ended, Formed, Gave, PutOut, Rests, Took
 from kipcheck.conformance.models.membership import V0
+from kipcheck.conformance.models.observed_events import Assigned, Ended, Formed, Gave, PutOut, Rests, Took
 from kipcheck.conformance.models.operations import TOPICS
 
 # The sums

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.streams_leaders import deployed, is_whole
-from kipcheck.conformance.invariants.streams_reading import Fell, Given, Life, Round, promised, story
+from kipcheck.conformance.invariants.streams_trace import Fell, Given, Life, Round, promised, story
 from kipcheck.conformance.invariants.streams_versions import is_to_be_refused
+from kipcheck.conformance.models.streams.members import ASSIGNMENT_ERROR, INCOMPLETE_SOURCE_TOPICS, SHUTDOWN_REQUESTED
 from kipcheck.conformance.models.streams.operations import ShutDown
-from kipcheck.conformance.models.streams.words import ASSIGNMENT_ERROR, INCOMPLETE_SOURCE_TOPICS, SHUTDOWN_REQUESTED
 
 FIRST_NAMED = 10
 """The first metadata version in which tasks can have the name of a topology."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kipcheck.conformance.apis.streams_blobs import read_assignment
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.streams_reading import (
+from kipcheck.conformance.invariants.streams_trace import (
     FIRST_PROBED,
     Given,
     Life,
@@ -17,14 +17,14 @@ from kipcheck.conformance.invariants.streams_reading import (
     promised,
     story,
 )
-from kipcheck.conformance.models.streams.tasks import Work, work
-from kipcheck.conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.members import (
     ASSIGNMENT_ERROR,
     SHUTDOWN_REQUESTED,
     AssignmentInfo,
     Fatal,
     TaskId,
 )
+from kipcheck.conformance.models.streams.tasks import Work, work
 
 THROWS = "2.0.0-2.6.3"
 """Releases whose leaders throw where they cannot assign; later ones tell all (268-32)."""

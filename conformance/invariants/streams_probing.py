@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.invariants.streams_reading import (
+from kipcheck.conformance.invariants.streams_trace import (
     FIRST_PROBED,
     NOTHING,
     Heard,
@@ -20,9 +20,9 @@ from kipcheck.conformance.invariants.streams_reading import (
 )
 from kipcheck.conformance.invariants.streams_versions import begins_in, has_cause, is_held_back
 from kipcheck.conformance.models.operations import Settle
-from kipcheck.conformance.models.streams.happenings import Present
+from kipcheck.conformance.models.streams.members import AssignmentInfo
+from kipcheck.conformance.models.streams.observed_events import Present
 from kipcheck.conformance.models.streams.operations import Start
-from kipcheck.conformance.models.streams.words import AssignmentInfo
 
 GENERATIONS = 3
 """So many for each thing that befell the group are enough until it rests: to meet, to ask for another version or to

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.streams_leaders import deployed, is_whole, listed
-from kipcheck.conformance.invariants.streams_reading import (
+from kipcheck.conformance.invariants.streams_trace import (
     FIRST_PROBED,
     Given,
     Life,
@@ -21,11 +21,11 @@ from kipcheck.conformance.invariants.streams_reading import (
     stretches,
 )
 from kipcheck.conformance.models.assignment import Partition, listed as listed_partitions
-from kipcheck.conformance.models.happenings import Ended, Gave, PutOut, Took
 from kipcheck.conformance.models.membership import Partitions
-from kipcheck.conformance.models.streams.happenings import Died
+from kipcheck.conformance.models.observed_events import Ended, Gave, PutOut, Took
+from kipcheck.conformance.models.streams.members import AssignmentInfo, TaskId, by_topic
+from kipcheck.conformance.models.streams.observed_events import Died
 from kipcheck.conformance.models.streams.tasks import Work
-from kipcheck.conformance.models.streams.words import AssignmentInfo, TaskId, by_topic
 
 FOR_ALL = "0.10.0.0-2.5.1"
 """Releases whose leaders give standbys of tasks without state too."""

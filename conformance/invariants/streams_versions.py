@@ -4,18 +4,11 @@ from collections.abc import Iterator
 
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.streams_reading import (
-    FIRST_PROBED,
-    Life,
-    heard,
-    is_draft,
-    promised,
-    story,
-)
+from kipcheck.conformance.invariants.streams_trace import FIRST_PROBED, Life, heard, is_draft, promised, story
 from kipcheck.conformance.models.membership import COOPERATIVE
-from kipcheck.conformance.models.streams.happenings import Began, Refused
+from kipcheck.conformance.models.streams.members import FUTURE, AssignmentInfo, Misconfigured
+from kipcheck.conformance.models.streams.observed_events import Began, Refused
 from kipcheck.conformance.models.streams.rules import LINES, Rules
-from kipcheck.conformance.models.streams.words import FUTURE, AssignmentInfo, Misconfigured
 
 BEFORE_PROBING = LINES[: LINES.index("2.0")]
 """Values of ``upgrade.from`` that lower the version."""

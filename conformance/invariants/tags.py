@@ -6,8 +6,8 @@ from typing import Any
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.readings import TAGS, Reading, difference, read, tags_in, without_tags
 from kipcheck.conformance.invariants.registry import Concerns, invariant
+from kipcheck.conformance.invariants.two_decoders import TAGS, Reading, difference, read, tags_in, without_tags
 from kipcheck.conformance.invariants.wire import answered, is_answer_in_v0, misread, reading, refused, well_read
 
 

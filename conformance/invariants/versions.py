@@ -8,8 +8,8 @@ from typing import Any
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.readings import brief, difference, layout_of, tags_in
 from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.two_decoders import brief, difference, layout_of, tags_in
 from kipcheck.conformance.invariants.wire import (
     answered,
     canonical,

@@ -7,7 +7,8 @@ from typing import Final
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
 from kipcheck.conformance.core.verdict import Grade, Violation
-from kipcheck.conformance.invariants.readings import (
+from kipcheck.conformance.invariants.registry import ByMessage, invariant
+from kipcheck.conformance.invariants.two_decoders import (
     Disagreement,
     Reading,
     brief,
@@ -20,7 +21,6 @@ from kipcheck.conformance.invariants.readings import (
     without_foreign_fields,
     without_tags,
 )
-from kipcheck.conformance.invariants.registry import ByMessage, invariant
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 

@@ -6,12 +6,12 @@ from itertools import product, starmap
 from typing import Any, Final, NamedTuple, final
 
 from kipcheck.conformance.core.verdict import Grade
-from kipcheck.conformance.matrix import telling
-from kipcheck.conformance.matrix.blame import Blame, blame, refusal
-from kipcheck.conformance.matrix.fleets import Made, Mixed
-from kipcheck.conformance.matrix.lines import THE_FUTURE, Version, behaviours, in_table, lines
-from kipcheck.conformance.matrix.marks import marked
+from kipcheck.conformance.matrix import history_text
+from kipcheck.conformance.matrix.attribution import Blame, blame, refusal
+from kipcheck.conformance.matrix.groups import Made, Mixed
+from kipcheck.conformance.matrix.highlights import marked
 from kipcheck.conformance.matrix.play import Judged, judged, played
+from kipcheck.conformance.matrix.release_lines import THE_FUTURE, Version, behaviours, in_table, lines
 from kipcheck.conformance.matrix.scenarios import FAILURE, JOIN, Pair, possible, scripts
 
 OK, BREAKS, REFUSED = "ok", "breaks", "refused"
@@ -114,7 +114,7 @@ def outcome(cell: Cell, made: Made) -> Outcome:
         "scripts": len(found),
         "broken": sum(each.verdict == BREAKS for each in found),
     }
-    history = marked(telling.told(bad.judged), bad.judged)
+    history = marked(history_text.told(bad.judged), bad.judged)
     history |= {key: folded[key] for key in ("verdict", "requirement", "reason")}
     return {"cell": folded, "history": history}
 

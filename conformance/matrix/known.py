@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final, final
 
-from kipcheck.conformance.core.known_files import Wrong, no_link, no_reason
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.engine.known.files import Wrong, no_link, no_reason
 from kipcheck.conformance.matrix.cells import WORST, Cell
-from kipcheck.conformance.matrix.lines import Version
+from kipcheck.conformance.matrix.release_lines import Version
 from kipcheck.conformance.matrix.scenarios import SCENARIOS
-from kipcheck.conformance.models.streams.words import FUTURE
+from kipcheck.conformance.models.streams.members import FUTURE
 
 NAME: Final = "known.toml"
 KEYS: Final = ("scenario", "from", "to", "verdict", "reason", "link")

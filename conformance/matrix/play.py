@@ -15,9 +15,9 @@ from kipcheck.conformance.core.machine import Driven, Transition
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.matrix.scenarios import Script
-from kipcheck.conformance.models.happenings import Restless
+from kipcheck.conformance.models.observed_events import Restless
 from kipcheck.conformance.models.operations import Move, Settle
-from kipcheck.conformance.models.streams.happenings import Died, Formed, Happening, Refused, Rests
+from kipcheck.conformance.models.streams.observed_events import Died, Formed, Happening, Refused, Rests
 from kipcheck.conformance.models.streams.operations import Deploy, Event
 
 EDITION: Final = "apache"

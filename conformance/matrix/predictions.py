@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kipcheck.conformance.matrix.cells import Cell, verdict
-from kipcheck.conformance.matrix.fleets import foretold
-from kipcheck.conformance.matrix.lines import Version, named
+from kipcheck.conformance.matrix.groups import foretold
+from kipcheck.conformance.matrix.release_lines import Version, named
 from kipcheck.conformance.matrix.scenarios import SCENARIOS
 
 NAME: Final = "predictions.json"

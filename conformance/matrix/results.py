@@ -16,8 +16,8 @@ from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.matrix.cells import Cell, Outcome
 from kipcheck.conformance.matrix.known import Deviation
-from kipcheck.conformance.matrix.lines import Version, in_table, needs_fix, starred
 from kipcheck.conformance.matrix.predictions import FITTED, FORESEEN, OBSERVED, Prediction
+from kipcheck.conformance.matrix.release_lines import Version, in_table, needs_fix, starred
 from kipcheck.conformance.matrix.scenarios import ABOUT, SCENARIOS
 from kipcheck.reports.matrix import HISTORIES, NAME
 

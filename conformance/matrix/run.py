@@ -13,15 +13,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from kipcheck.conformance import artifacts
-from kipcheck.conformance.artifacts import Unavailable
+from kipcheck.conformance.clients.java import programs
+from kipcheck.conformance.clients.java.streams_members import Unanswerable, open_jars
+from kipcheck.conformance.engine.pool import Result, pool
 from kipcheck.conformance.matrix.cells import Cell, Outcome, outcome
-from kipcheck.conformance.matrix.fleets import released
+from kipcheck.conformance.matrix.groups import released
 from kipcheck.conformance.matrix.predictions import Told, predicted
-from kipcheck.conformance.models.streams.words import FUTURE
-from kipcheck.conformance.pool import Result, pool
-from kipcheck.conformance.targets import java
-from kipcheck.conformance.targets.java_streams import Unanswerable, open_jars
+from kipcheck.conformance.models.streams.members import FUTURE
+from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
 WORKERS: Final = 2
 WAIT_SECONDS: Final = 0.5
@@ -53,20 +53,20 @@ def _patches(cell: Cell) -> list[str]:
 
 def jars(cells: Sequence[Cell]) -> Jars:
     """Fetched where they are not here yet. Errors: ``Unavailable`` without a JDK, or where there is no jar at all."""
-    java.program()
+    programs.program()
     found = Jars()
     wanted = {
-        each: java.coordinates(each, ("streams",)) for each in {one: 0 for cell in cells for one in _patches(cell)}
+        each: programs.coordinates(each, ("streams",)) for each in {one: 0 for cell in cells for one in _patches(cell)}
     }
     with suppress(Unavailable):
-        artifacts.fetch({each: None for group in wanted.values() for each in group})
+        maven.fetch({each: None for group in wanted.values() for each in group})
     for patch, coordinates in wanted.items():
         try:
-            paths = artifacts.fetch(coordinates)
+            paths = maven.fetch(coordinates)
         except Unavailable as why:
             found.missing[patch] = str(why)
         else:
-            found.digests[patch] = _hashed(artifacts.sha256(path) for path in paths.values())
+            found.digests[patch] = _hashed(maven.sha256(path) for path in paths.values())
     if wanted and not found.digests:
         raise Unavailable(next(iter(found.missing.values())))
     return found
@@ -96,7 +96,7 @@ class Kept:
     """Outcomes of earlier runs, in a folder for each state of our sources."""
 
     def __init__(self, digests: Mapping[str, str], folder: Path | None = None) -> None:
-        self._folder = folder or artifacts.cache() / "matrix" / ours()
+        self._folder = folder or maven.cache() / "matrix" / ours()
         self._digests = digests
 
     def _path(self, cell: Cell) -> Path:
@@ -112,7 +112,7 @@ class Kept:
 
     def put(self, cell: Cell, found: Outcome) -> None:
         """Nothing is lost but time where it cannot be kept."""
-        with suppress(OSError), artifacts.placing(self._path(cell)) as staged:
+        with suppress(OSError), maven.placing(self._path(cell)) as staged:
             staged.write_text(json.dumps(found), "utf-8")
 
     def tidy(self) -> None:

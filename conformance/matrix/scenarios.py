@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Final, NamedTuple, TypeAlias, final
 
-from kipcheck.conformance.matrix.lines import Version
+from kipcheck.conformance.matrix.release_lines import Version
 from kipcheck.conformance.models.operations import Move, Settle
+from kipcheck.conformance.models.streams.members import FUTURE, Store, Subtopology, Topology
 from kipcheck.conformance.models.streams.operations import Deploy, Event, Start, Stop
-from kipcheck.conformance.models.streams.words import FUTURE, Store, Subtopology, Topology
 
 JOIN, BOUNCE, TWO_BOUNCE, OFFLINE, DOWNGRADE, FAILURE = SCENARIOS = (
     "join", "bounce", "two-bounce", "offline", "downgrade", "failure"

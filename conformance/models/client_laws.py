@@ -6,12 +6,12 @@ The same rules as those of conversations (``invariants``), as far as they show i
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from kipcheck.conformance.machines.product import Did, Law, StepLaw
 from kipcheck.conformance.models.clients import Client, Part, Said
-from kipcheck.conformance.models.composed import Did, Law, StepLaw
+from kipcheck.conformance.models.coordinator_node import Aged, Answer, Ask, Hub, Message, number
+from kipcheck.conformance.models.group.messages import EMPTY, Error, Heartbeat, Join, Phase, Sync
 from kipcheck.conformance.models.group.state import Member, State
 from kipcheck.conformance.models.group.storage import Storage
-from kipcheck.conformance.models.group.words import EMPTY, Error, Heartbeat, Join, Phase, Sync
-from kipcheck.conformance.models.hub import Aged, Answer, Ask, Hub, Message, number
 
 Found: TypeAlias = str | None
 FORMED = (Phase.COMPLETING, Phase.STABLE)

@@ -9,26 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from kipcheck.conformance.models.composed import HUB, Did, Law, Sent, StepLaw
-from kipcheck.conformance.models.group.aging import older
-from kipcheck.conformance.models.group.answers import SYNC_TYPE_SINCE, Config
-from kipcheck.conformance.models.group.coordinator import Coordinator
-from kipcheck.conformance.models.group.draft import DraftCoordinator
-from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
-from kipcheck.conformance.models.group.words import (
-    EMPTY,
-    NO_GENERATION,
-    Error,
-    Heartbeat,
-    Join,
-    Joined,
-    Leave,
-    Left,
-    Request,
-    Sync,
-    Synced,
-)
-from kipcheck.conformance.models.hub import (
+from kipcheck.conformance.machines.product import HUB, Did, Law, Sent, StepLaw
+from kipcheck.conformance.models.coordinator_node import (
     NUMBERS,
     Aged,
     Answer,
@@ -42,6 +24,24 @@ from kipcheck.conformance.models.hub import (
     number,
     spoken,
 )
+from kipcheck.conformance.models.group.aging import older
+from kipcheck.conformance.models.group.answers import SYNC_TYPE_SINCE, Config
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.messages import (
+    EMPTY,
+    NO_GENERATION,
+    Error,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Request,
+    Sync,
+    Synced,
+)
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
 
 CONSUMER, RANGE = "consumer", "range"
 IDS: Final = 3

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.models.cluster_parts import (
+from kipcheck.conformance.machines.product import HUB, Did, Law, Sent, StepLaw
+from kipcheck.conformance.models.cluster_components import (
     CRASHES,
     IDS,
     LATE,
@@ -33,10 +34,21 @@ from kipcheck.conformance.models.cluster_parts import (
     aged_blob,
     aged_node,
 )
-from kipcheck.conformance.models.composed import HUB, Did, Law, Sent, StepLaw
+from kipcheck.conformance.models.coordinator_node import (
+    NUMBERS,
+    Aged,
+    Answer,
+    Ask,
+    Coordinating,
+    Fire,
+    Hub,
+    Store,
+    number,
+    spoken,
+)
 from kipcheck.conformance.models.group.aging import ids
 from kipcheck.conformance.models.group.coordinator import Coordinator
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     Beat,
     Error,
     Fired,
@@ -51,10 +63,8 @@ from kipcheck.conformance.models.group.words import (
     Sync,
     Synced,
 )
-from kipcheck.conformance.models.hub import NUMBERS, Aged, Answer, Ask, Coordinating, Fire, Hub, Store, number, spoken
 from kipcheck.conformance.models.member.consumer import Consumer
-from kipcheck.conformance.models.member.state import Pause, Phase, State
-from kipcheck.conformance.models.member.words import (
+from kipcheck.conformance.models.member.messages import (
     HEARTBEAT,
     RETRY,
     Close,
@@ -65,6 +75,7 @@ from kipcheck.conformance.models.member.words import (
     Seen,
     Subscribe,
 )
+from kipcheck.conformance.models.member.state import Pause, Phase, State
 
 Life: TypeAlias = tuple[Node, tuple[Sent[Message], ...], list[Seen]]
 

@@ -6,12 +6,12 @@ The rules of ``invariants.ownership`` and ``invariants.upgrades``, as far as the
 from collections import Counter
 from typing import Any, TypeAlias
 
+from kipcheck.conformance.machines.product import Law, StepLaw
 from kipcheck.conformance.models.client_laws import parked
-from kipcheck.conformance.models.cluster_parts import ROUNDS, Centre, Message, Move, Part
-from kipcheck.conformance.models.composed import Law, StepLaw
+from kipcheck.conformance.models.cluster_components import ROUNDS, Centre, Message, Move, Part
+from kipcheck.conformance.models.coordinator_node import number
+from kipcheck.conformance.models.group.messages import Phase as GroupPhase
 from kipcheck.conformance.models.group.state import State
-from kipcheck.conformance.models.group.words import Phase as GroupPhase
-from kipcheck.conformance.models.hub import number
 from kipcheck.conformance.models.member.state import Phase
 from kipcheck.conformance.models.membership import V0, Partitions, Subscription
 

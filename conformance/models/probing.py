@@ -6,7 +6,7 @@ join once more. In KIP-429's draft the newest leads, so that this never comes (4
 
 from typing import Final, NamedTuple
 
-from kipcheck.conformance.models.happenings import SteppedDown, StreamsLed
+from kipcheck.conformance.models.observed_events import SteppedDown, StreamsLed
 
 ROUNDS: Final = 5
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeVar, assert_never
 
+from kipcheck.conformance.machines.product import HUB, Event as Moved, Step, Whole
 from kipcheck.conformance.models.cluster import Cluster
-from kipcheck.conformance.models.cluster_parts import Centre, Does, From, Message, Move as Moves, Node, Part, Told
-from kipcheck.conformance.models.composed import HUB, Event as Moved, Step, Whole
+from kipcheck.conformance.models.cluster_components import Centre, Does, From, Message, Move as Moves, Node, Part, Told
+from kipcheck.conformance.models.coordinator_node import Fire
+from kipcheck.conformance.models.group.messages import Leave, Phase as GroupPhase
 from kipcheck.conformance.models.group.state import session
-from kipcheck.conformance.models.group.words import Leave, Phase as GroupPhase
-from kipcheck.conformance.models.hub import Fire
 from kipcheck.conformance.models.member.state import Pause, Phase
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
 

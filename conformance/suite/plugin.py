@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kipcheck.conformance.suite.held import Item, Kept
+    from kipcheck.conformance.suite.items import Item, Kept
     from kipcheck.conformance.targets.protocol import Target
 
 ITEM, TARGET = "kipcheck_item", "kipcheck_target"
@@ -65,7 +65,7 @@ def kipcheck_target(request: pytest.FixtureRequest) -> "Target":
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     if _tells(session.config):
-        from kipcheck.conformance.suite.gathered import forget
+        from kipcheck.conformance.suite.combined import forget
 
         forget(session.config)
 
@@ -74,7 +74,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not _tells(session.config):
         return
-    from kipcheck.conformance.suite.gathered import gathered
+    from kipcheck.conformance.suite.combined import gathered
 
     told = gathered(session.config)
     if told is not None:
@@ -106,7 +106,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def _kept(config: pytest.Config) -> "Kept":
     """The targets at work, and what is asked of them."""
     if KEPT not in config.stash:
-        from kipcheck.conformance.suite.held import Kept
+        from kipcheck.conformance.suite.items import Kept
 
         config.stash[KEPT] = Kept(config)
     return config.stash[KEPT]

@@ -12,9 +12,9 @@ from kipcheck.conformance.apis.group import EVENTS as GROUP_EVENTS, reply_of
 from kipcheck.conformance.apis.member import EVENTS as MEMBER_EVENTS, action_of
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.foreign import one_line
-from kipcheck.conformance.targets.framing import Framing
-from kipcheck.conformance.targets.pipe import DUMPS
 from kipcheck.conformance.targets.protocol import PLAYED, VERSION, Claims
+from kipcheck.conformance.targets.transport.framing import Framing
+from kipcheck.conformance.targets.transport.pipe import DUMPS
 
 SHOWN: Final = 80
 HEX: Final = re.compile(r"[0-9a-fA-F]*")

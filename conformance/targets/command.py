@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from kipcheck.conformance.targets.pipe import Command
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.targets.transport.pipe import Command
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:

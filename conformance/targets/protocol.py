@@ -13,7 +13,7 @@ from kipcheck.conformance.apis.group import REQUESTS
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.foreign import clean, one_line
 from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.models.streams.words import STREAM
+from kipcheck.conformance.models.streams.members import STREAM
 
 VERSION = 1
 """Of the testee protocol."""

@@ -14,7 +14,6 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, Lost, Observation
 from kipcheck.conformance.targets import answers
 from kipcheck.conformance.targets.answers import Hello, Wrong
-from kipcheck.conformance.targets.framing import Framing
 from kipcheck.conformance.targets.protocol import (
     BATCH,
     VERSION,
@@ -26,7 +25,8 @@ from kipcheck.conformance.targets.protocol import (
     observed,
     operation,
 )
-from kipcheck.conformance.targets.talk import Ended, Talk
+from kipcheck.conformance.targets.transport.channel import Ended, Talk
+from kipcheck.conformance.targets.transport.framing import Framing
 
 HEAVY: Final = 256 << 10
 """A batch carries no more hex digits than this, unless one case alone has more."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.targets.pipe import Command, Pipe
 from kipcheck.conformance.targets.protocol import Session
 from kipcheck.conformance.targets.session import Conversation, Limits
+from kipcheck.conformance.targets.transport.pipe import Command, Pipe
 
 __all__ = ["Limits", "Testee"]
 

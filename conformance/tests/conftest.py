@@ -14,10 +14,10 @@ from typing import Final
 
 import pytest
 
-from kipcheck.conformance.artifacts import Unavailable
-from kipcheck.conformance.targets.java import JavaCodec, java_judge
+from kipcheck.conformance.clients.java.programs import JavaCodec, java_judge
 from kipcheck.conformance.targets.protocol import Unavailable as Missing
-from kipcheck.conformance.tests.releases import ORACLES
+from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.tests.support.releases import ORACLES
 
 REQUIRE = "KIPCHECK_REQUIRE"
 """Words with commas between them, ``jars``, ``index``, ``go``, ``node``, ``spark``: a test that cannot have what it
@@ -64,7 +64,7 @@ def _one_name() -> None:
     if not __name__.startswith("kipcheck."):
         raise pytest.UsageError(
             f"{__name__} is not a name of these tests: give their place in the package, "
-            "as in python -m pytest src/kipcheck/conformance/tests/test_cli.py"
+            "as in python -m pytest src/kipcheck/conformance/tests/cli/test_cli.py"
         )
     root = Path(__file__).resolve().parents[2]
     # Where "python -m pytest" puts it, "import conformance" would find the folder of that name.

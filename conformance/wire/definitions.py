@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from kipcheck.conformance import artifacts
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.foreign import one_line
 from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.wire.schema import SCALARS, Raw, Versions
 
 ARTIFACTS = (
@@ -81,11 +81,11 @@ def _in_release(release: Release) -> tuple[Mapping[str, Raw], tuple[tuple[str, s
 def _fetched(coordinates: list[str]) -> dict[str, Path | str]:
     """Each with its jar, or with why there is none."""
     try:
-        return dict(artifacts.fetch(coordinates))
-    except artifacts.Unavailable as lost:
+        return dict(maven.fetch(coordinates))
+    except maven.Unavailable as lost:
         # The message names what is lost, then says why.
         why = str(lost).partition(": ")[2] or str(lost)
-        return {each: artifacts.cached(each) or why for each in coordinates}
+        return {each: maven.cached(each) or why for each in coordinates}
 
 
 def in_jar(path: Path) -> dict[str, Raw]:
@@ -212,8 +212,10 @@ VERSIONED = ("validVersions", "versions", "nullableVersions", "taggedVersions", 
 def _shifted(raw: Raw, by: int) -> dict[str, Any]:
     """All version numbers raised by ``by``."""
     return {
-        key: re.sub(r"\d+", lambda match: str(int(match[0]) + by), value) if key in VERSIONED
-        else [_shifted(each, by) for each in value] if key in ("fields", "commonStructs")
+        key: re.sub(r"\d+", lambda match: str(int(match[0]) + by), value)
+        if key in VERSIONED
+        else [_shifted(each, by) for each in value]
+        if key in ("fields", "commonStructs")
         else value
         for key, value in raw.items()
     }

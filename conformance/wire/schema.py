@@ -268,8 +268,15 @@ class MessageSpec:
         # One name may be declared twice, for versions that do not overlap: it is absent only where none of them is.
         present = {slot.name for slot in slots}
         return Layout(
-            name, version, flexible, tuple(slots), tuple(each for each in absent if each.name not in present),
-            self.prefix if top else None, _limits(self.edition), str(self.edition), version == self.versions.high,
+            name,
+            version,
+            flexible,
+            tuple(slots),
+            tuple(each for each in absent if each.name not in present),
+            self.prefix if top else None,
+            _limits(self.edition),
+            str(self.edition),
+            version == self.versions.high,
         )
 
     def _form(self, version: int) -> Edition:
@@ -287,7 +294,10 @@ class MessageSpec:
         compact = flexible and ("flexibleVersions" not in raw or version in Versions.parse(raw["flexibleVersions"]))
         tagged = version in Versions.parse(raw.get("taggedVersions", "none"))
         return Slot(
-            lower_first(raw["name"]), kind, item, array,
+            lower_first(raw["name"]),
+            kind,
+            item,
+            array,
             version in Versions.parse(raw.get("nullableVersions", "none")),
             compact,
             int(raw["tag"]) if tagged else None,

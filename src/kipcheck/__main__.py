@@ -6,14 +6,14 @@ import sys
 
 def main() -> int:
     """Run the command line. Exit codes: see ``kipcheck --help``."""
-    from kipcheck.conformance.cli import run
+    from kipcheck.conformance.cli.main import run
 
     _speak_utf8()
     try:
         return run(sys.argv[1:])
     except Exception as ours:  # noqa: BLE001 - whatever it is, it is told with an exit code that is no verdict
-        from kipcheck.conformance.commands.declared import OUR_BUG, complain
-        from kipcheck.conformance.progress import show_traceback
+        from kipcheck.conformance.cli.options import OUR_BUG, complain
+        from kipcheck.conformance.engine.progress import show_traceback
 
         show_traceback()
         return complain(f"a bug of kipcheck's own: {type(ours).__name__}: {ours}", OUR_BUG)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from kipcheck.conformance.models.group.messages import Blob, GroupRecord
 from kipcheck.conformance.models.group.state import (
     Assigning,
     Committing,
@@ -19,7 +20,6 @@ from kipcheck.conformance.models.group.state import (
     State,
     Write,
 )
-from kipcheck.conformance.models.group.words import Blob, GroupRecord
 
 
 def older(generation: int, by: int) -> int:

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, assert_never, final
 
-from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Rules
-from kipcheck.conformance.models.group.state import Member, Parked, State
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     EMPTY,
     Beat,
     Blob,
@@ -31,6 +29,8 @@ from kipcheck.conformance.models.group.words import (
     Sync,
     Synced,
 )
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Rules
+from kipcheck.conformance.models.group.state import Member, Parked, State
 
 JOIN_TYPE_SINCE: Final = 7
 """JoinGroup: an answer without error has the protocol type (KIP-559)."""

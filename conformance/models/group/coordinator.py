@@ -18,24 +18,8 @@ from typing import assert_never
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.group.answers import DEFAULT, Config
-from kipcheck.conformance.models.group.rounds import Out
-from kipcheck.conformance.models.group.rules import Rules
-from kipcheck.conformance.models.group.state import (
-    Assigning,
-    Committing,
-    Deleting,
-    Emptying,
-    Member,
-    Offsets,
-    Parked,
-    State,
-    arm_session,
-    disarm_session,
-    pending,
-)
-from kipcheck.conformance.models.group.stimuli import CLIENTS, Client, stimuli
-from kipcheck.conformance.models.group.storage import Storage
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.environment_moves import CLIENTS, Client, stimuli
+from kipcheck.conformance.models.group.messages import (
     Action,
     Arm,
     Beat,
@@ -65,6 +49,22 @@ from kipcheck.conformance.models.group.words import (
     WriteFailed,
     Written,
 )
+from kipcheck.conformance.models.group.rounds import Out
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.state import (
+    Assigning,
+    Committing,
+    Deleting,
+    Emptying,
+    Member,
+    Offsets,
+    Parked,
+    State,
+    arm_session,
+    disarm_session,
+    pending,
+)
+from kipcheck.conformance.models.group.storage import Storage
 
 
 class Coordinator(Storage):

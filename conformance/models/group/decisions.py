@@ -3,9 +3,7 @@
 from typing import Final, assert_never
 
 from kipcheck.conformance.models.group.answers import BATCH_SINCE, SYNC_TYPE_SINCE, Answers
-from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
-from kipcheck.conformance.models.group.state import Member, Standing, State, armed
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     Commit,
     Delete,
     Describe,
@@ -27,6 +25,8 @@ from kipcheck.conformance.models.group.words import (
     WriteFailed,
     Written,
 )
+from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
+from kipcheck.conformance.models.group.state import Member, Standing, State, armed
 
 IDS_REQUIRED_SINCE: Final = 4
 """JoinGroup (KIP-394)."""

@@ -10,10 +10,10 @@ from typing import Final
 
 from kipcheck.conformance.models.group.answers import DEFAULT, Config
 from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.environment_moves import CLIENTS, Client
+from kipcheck.conformance.models.group.messages import Commit, Heartbeat, Join, Leave, Request, Sync
 from kipcheck.conformance.models.group.rules import Rules
 from kipcheck.conformance.models.group.state import Member, State
-from kipcheck.conformance.models.group.stimuli import CLIENTS, Client
-from kipcheck.conformance.models.group.words import Commit, Heartbeat, Join, Leave, Request, Sync
 
 OVER: Final = "2.2.2"
 VERSION_SINCE: Final = 5

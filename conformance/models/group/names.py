@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, final
 
-from kipcheck.conformance.models.group.words import Error, Joined
+from kipcheck.conformance.models.group.messages import Error, Joined
 
 NOBODY: Final = "?"
 OLD: Final = "-old"

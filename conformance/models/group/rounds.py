@@ -3,6 +3,19 @@
 from typing import TypeAlias, assert_never
 
 from kipcheck.conformance.models.group.decisions import Decisions
+from kipcheck.conformance.models.group.messages import (
+    EMPTY,
+    Action,
+    Append,
+    Arm,
+    Blob,
+    Disarm,
+    Error,
+    GroupRecord,
+    Join,
+    Phase,
+    Timer,
+)
 from kipcheck.conformance.models.group.state import (
     NOT_INITIAL,
     REBALANCE,
@@ -20,19 +33,6 @@ from kipcheck.conformance.models.group.state import (
     arm_session,
     disarm_session,
     pending,
-)
-from kipcheck.conformance.models.group.words import (
-    EMPTY,
-    Action,
-    Append,
-    Arm,
-    Blob,
-    Disarm,
-    Error,
-    GroupRecord,
-    Join,
-    Phase,
-    Timer,
 )
 
 Out: TypeAlias = list[Action]

@@ -11,15 +11,15 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.models.group import words
+from kipcheck.conformance.models.group import messages
+from kipcheck.conformance.models.group.messages import Error
 from kipcheck.conformance.models.group.ties import Table
-from kipcheck.conformance.models.group.words import Error
 
-Ranges: TypeAlias = Mapping[type[words.Request], range]
+Ranges: TypeAlias = Mapping[type[messages.Request], range]
 
-_VERSIONS: Final[Mapping[type[words.Request], tuple[tuple[str, int, int], ...]]] = MappingProxyType(
+_VERSIONS: Final[Mapping[type[messages.Request], tuple[tuple[str, int, int], ...]]] = MappingProxyType(
     {
-        words.Join: (
+        messages.Join: (
             ("0.10.0.0", 0, 0),
             ("0.10.1.0", 0, 1),
             ("0.11.0.0", 0, 2),
@@ -32,7 +32,7 @@ _VERSIONS: Final[Mapping[type[words.Request], tuple[tuple[str, int, int], ...]]]
             ("4.0.0", 2, 9),
             ("4.0.1", 0, 9),
         ),
-        words.Sync: (
+        messages.Sync: (
             ("0.10.0.0", 0, 0),
             ("0.11.0.0", 0, 1),
             ("2.0.0", 0, 2),
@@ -40,21 +40,21 @@ _VERSIONS: Final[Mapping[type[words.Request], tuple[tuple[str, int, int], ...]]]
             ("2.4.0", 0, 4),
             ("2.5.0", 0, 5),
         ),
-        words.Heartbeat: (
+        messages.Heartbeat: (
             ("0.10.0.0", 0, 0),
             ("0.11.0.0", 0, 1),
             ("2.0.0", 0, 2),
             ("2.3.0", 0, 3),
             ("2.4.0", 0, 4),
         ),
-        words.Leave: (
+        messages.Leave: (
             ("0.10.0.0", 0, 0),
             ("0.11.0.0", 0, 1),
             ("2.0.0", 0, 2),
             ("2.4.0", 0, 4),
             ("3.2.0", 0, 5),
         ),
-        words.Commit: (
+        messages.Commit: (
             ("0.10.0.0", 0, 2),
             ("0.11.0.0", 0, 3),
             ("2.0.0", 0, 4),
@@ -65,7 +65,7 @@ _VERSIONS: Final[Mapping[type[words.Request], tuple[tuple[str, int, int], ...]]]
             ("4.0.0", 2, 9),
             ("4.2.0", 2, 10),
         ),
-        words.Fetch: (
+        messages.Fetch: (
             ("0.10.0.0", 0, 1),
             ("0.10.2.0", 0, 2),
             ("0.11.0.0", 0, 3),
@@ -78,7 +78,7 @@ _VERSIONS: Final[Mapping[type[words.Request], tuple[tuple[str, int, int], ...]]]
             ("4.0.0", 1, 9),
             ("4.2.0", 1, 10),
         ),
-        words.Describe: (
+        messages.Describe: (
             ("0.10.0.0", 0, 0),
             ("0.11.0.0", 0, 1),
             ("2.0.0", 0, 2),
@@ -86,7 +86,7 @@ _VERSIONS: Final[Mapping[type[words.Request], tuple[tuple[str, int, int], ...]]]
             ("2.4.0", 0, 5),
             ("4.0.0", 0, 6),
         ),
-        words.ListGroups: (
+        messages.ListGroups: (
             ("0.10.0.0", 0, 0),
             ("0.11.0.0", 0, 1),
             ("2.0.0", 0, 2),
@@ -94,7 +94,7 @@ _VERSIONS: Final[Mapping[type[words.Request], tuple[tuple[str, int, int], ...]]]
             ("2.6.0", 0, 4),
             ("3.8.0", 0, 5),
         ),
-        words.Delete: (
+        messages.Delete: (
             ("1.1.0", 0, 0),
             ("2.0.0", 0, 1),
             ("2.4.0", 0, 2),
@@ -104,8 +104,8 @@ _VERSIONS: Final[Mapping[type[words.Request], tuple[tuple[str, int, int], ...]]]
 )
 """From which release on a broker takes which versions of a request (the definitions in the released jars)."""
 
-INSTANCE_SINCE: Final[Mapping[type[words.Request], int]] = MappingProxyType(
-    {words.Join: 5, words.Sync: 3, words.Heartbeat: 3, words.Leave: 3, words.Commit: 7}
+INSTANCE_SINCE: Final[Mapping[type[messages.Request], int]] = MappingProxyType(
+    {messages.Join: 5, messages.Sync: 3, messages.Heartbeat: 3, messages.Leave: 3, messages.Commit: 7}
 )
 """The first version with a group instance id (KIP-345)."""
 
@@ -191,7 +191,7 @@ class Rules:
             size_by_waiting=since("2.6.0"),
             refused_ids_forgotten=since("3.0.0"),
             timeouts_renewed=since("3.3.2"),
-            generation_in_errors=words.NO_GENERATION if since("2.2.0") else 0,
+            generation_in_errors=messages.NO_GENERATION if since("2.2.0") else 0,
             superseded_answered=since("4.4.1"),
             strict_instances=since("3.0.0"),
             replacement_written=since("2.6.1"),

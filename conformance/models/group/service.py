@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar, assert_never, final
 
 from kipcheck.conformance.core.machine import Driven, Transition
-from kipcheck.conformance.models.clock import Clock
-from kipcheck.conformance.models.group import words
-from kipcheck.conformance.models.group.names import Names
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.machines.clock import Clock
+from kipcheck.conformance.models.group import messages
+from kipcheck.conformance.models.group.messages import (
     Append,
     Arm,
     Commit,
@@ -38,6 +37,7 @@ from kipcheck.conformance.models.group.words import (
     WriteFailed,
     Written,
 )
+from kipcheck.conformance.models.group.names import Names
 
 Group = TypeVar("Group", bound=Hashable)
 """The state of the coordinator."""
@@ -91,7 +91,7 @@ class Served(Generic[Group]):
 
 
 class Service(Generic[Group]):
-    def __init__(self, coordinator: Driven[Group, words.Event, words.Action]) -> None:
+    def __init__(self, coordinator: Driven[Group, messages.Event, messages.Action]) -> None:
         self.coordinator = coordinator
 
     def initial(self) -> Served[Group]:
@@ -123,7 +123,7 @@ class Service(Generic[Group]):
         return Transition(after, tuple([_shown(each, names) for each in replies]))
 
     def _run(
-        self, group: Group, clock: Clock, failing: Error | None, event: words.Event, replies: list[Reply]
+        self, group: Group, clock: Clock, failing: Error | None, event: messages.Event, replies: list[Reply]
     ) -> tuple[Group, Clock, Error | None]:
         """The event, and what becomes of the appends that it leads to."""
         waiting = deque([event])
@@ -143,7 +143,7 @@ class Service(Generic[Group]):
         return group, clock, failing
 
 
-def _put(state: Served[Group], event: By) -> words.Event:
+def _put(state: Served[Group], event: By) -> messages.Event:
     """As the coordinator hears it."""
     number, names = len(state.actors), state.names
     fresh = f"{event.actor}-{number}"

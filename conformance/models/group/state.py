@@ -5,7 +5,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     EMPTY,
     Arm,
     Blob,

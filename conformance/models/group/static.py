@@ -1,9 +1,9 @@
 """Static members of a classic group (KIP-345): a process that was started again takes the place that it had."""
 
 from kipcheck.conformance.models.group.answers import JOIN_TYPE_SINCE
+from kipcheck.conformance.models.group.messages import Error, Join, Joined, Phase
 from kipcheck.conformance.models.group.rounds import Out, Rounds
 from kipcheck.conformance.models.group.state import Member, Replacing, State, arm_session, disarm_session
-from kipcheck.conformance.models.group.words import Error, Join, Joined, Phase
 
 SKIP_SINCE = 9
 """JoinGroup (KIP-814)."""

@@ -3,6 +3,18 @@
 from collections.abc import Iterable
 from typing import assert_never
 
+from kipcheck.conformance.models.group.messages import (
+    Committed,
+    Deleted,
+    Disarm,
+    Error,
+    GroupRecord,
+    Left,
+    OffsetBatch,
+    Phase,
+    Record,
+    Synced,
+)
 from kipcheck.conformance.models.group.rounds import Out
 from kipcheck.conformance.models.group.state import (
     Assigning,
@@ -21,18 +33,6 @@ from kipcheck.conformance.models.group.state import (
     merged,
 )
 from kipcheck.conformance.models.group.static import StaticMembers
-from kipcheck.conformance.models.group.words import (
-    Committed,
-    Deleted,
-    Disarm,
-    Error,
-    GroupRecord,
-    Left,
-    OffsetBatch,
-    Phase,
-    Record,
-    Synced,
-)
 
 
 class Storage(StaticMembers):

@@ -6,14 +6,12 @@ from functools import cache
 from typing import Final, TypeAlias, assert_never, final
 
 from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.models.assignment import Topic, roundrobin
-from kipcheck.conformance.models.clock import Clock
-from kipcheck.conformance.models.group.words import Arm, Disarm, Fired
-from kipcheck.conformance.models.member import words
+from kipcheck.conformance.models.group.messages import Arm, Disarm, Fired
+from kipcheck.conformance.models.member import messages
 from kipcheck.conformance.models.member.consumer import Consumer
-from kipcheck.conformance.models.member.rules import ASSIGNORS, Assignor, Config, Rules
-from kipcheck.conformance.models.member.state import State
-from kipcheck.conformance.models.member.words import (
+from kipcheck.conformance.models.member.messages import (
     Answer,
     Close,
     CommitOffsets,
@@ -25,6 +23,8 @@ from kipcheck.conformance.models.member.words import (
     Subscribe,
     Unsubscribe,
 )
+from kipcheck.conformance.models.member.rules import ASSIGNORS, Assignor, Config, Rules
+from kipcheck.conformance.models.member.state import State
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
 
 INCREMENTAL: Final = "incremental"
@@ -151,7 +151,7 @@ class Client:
             actions += done
         return Transition(replace(seat, clock=replace(seat.clock, now_ms=until)), tuple(actions))
 
-    def _run(self, seat: Seat, event: words.Event) -> Transition[Seat, Action]:
+    def _run(self, seat: Seat, event: messages.Event) -> Transition[Seat, Action]:
         if seat.opened is None:
             return Transition(seat)
         state, done = self.consumer(seat.opened).step(seat.state, event)

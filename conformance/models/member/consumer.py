@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, STICKY
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     EMPTY,
     NO_GENERATION,
     Beat,
@@ -27,11 +27,9 @@ from kipcheck.conformance.models.group.words import (
     Synced,
     Timer,
 )
-from kipcheck.conformance.models.member.leading import Trouble, led
+from kipcheck.conformance.models.member.leader_duty import Trouble, led
 from kipcheck.conformance.models.member.life import Living
-from kipcheck.conformance.models.member.rules import Config
-from kipcheck.conformance.models.member.state import NOBODY, Asked, Identity, Pause, Phase, State, Step
-from kipcheck.conformance.models.member.words import (
+from kipcheck.conformance.models.member.messages import (
     COMMIT_FAILED,
     HEARTBEAT,
     ILLEGAL_STATE,
@@ -57,6 +55,8 @@ from kipcheck.conformance.models.member.words import (
     Subscribe,
     Unsubscribe,
 )
+from kipcheck.conformance.models.member.rules import Config
+from kipcheck.conformance.models.member.state import NOBODY, Asked, Identity, Pause, Phase, State, Step
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, V0, V1, Assigned, Partitions, Subscription
 
 CONSUMER: Final = "consumer"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kipcheck.conformance.core.machine import Transition
-from kipcheck.conformance.models.group.words import (
+from kipcheck.conformance.models.group.messages import (
     NO_GENERATION,
     Arm,
     Beat,
@@ -15,9 +15,7 @@ from kipcheck.conformance.models.group.words import (
     Leave,
     Timer,
 )
-from kipcheck.conformance.models.member.rules import Config
-from kipcheck.conformance.models.member.state import NOBODY, Identity, Pause, Phase, State, Step
-from kipcheck.conformance.models.member.words import (
+from kipcheck.conformance.models.member.messages import (
     HEARTBEAT,
     POLLED,
     RETRY,
@@ -29,6 +27,8 @@ from kipcheck.conformance.models.member.words import (
     Poll,
     Revoked,
 )
+from kipcheck.conformance.models.member.rules import Config
+from kipcheck.conformance.models.member.state import NOBODY, Identity, Pause, Phase, State, Step
 
 
 class Living:

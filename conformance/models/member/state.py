@@ -7,8 +7,8 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.group.words import NO_GENERATION, Blob
-from kipcheck.conformance.models.member.words import Action
+from kipcheck.conformance.models.group.messages import NO_GENERATION, Blob
+from kipcheck.conformance.models.member.messages import Action
 from kipcheck.conformance.models.membership import Partitions
 
 

@@ -1,5 +1,5 @@
 """The assignors sticky and cooperative-sticky, with the outcomes of Kafka 3.9.2 except where a law of the suite forbids
-them: all those places are in ``kipcheck.conformance.models.sticky.departures``.
+them: all those places are in ``kipcheck.conformance.models.sticky.deviations``.
 
 Whatever a group claims, both come to an end. They give what AbstractStickyAssignor gives, by its rules: who owns what
 out of all that is claimed (``claims``), then one way for members that subscribe to the same (``alike``) and another one
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import final
 
 from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Assignment, Group, Partition, frozen
-from kipcheck.conformance.models.sticky.alike import Alike
 from kipcheck.conformance.models.sticky.claims import Claims, agreed, claims_of, owners
-from kipcheck.conformance.models.sticky.departures import NOTHING_ASKED, OLDER, Departure, Departures
-from kipcheck.conformance.models.sticky.mending import mended
-from kipcheck.conformance.models.sticky.mixed import shared
+from kipcheck.conformance.models.sticky.constrained import Alike
+from kipcheck.conformance.models.sticky.deviations import NOTHING_ASKED, OLDER, Departure, Departures
+from kipcheck.conformance.models.sticky.fix_up import mended
+from kipcheck.conformance.models.sticky.general import shared
 from kipcheck.conformance.models.sticky.racks import Racks
 
 __all__ = ["Decision", "agreed", "cooperative_sticky", "decided", "owners", "sticky"]

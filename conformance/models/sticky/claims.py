@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from kipcheck.conformance.models.assignment import NO_GENERATION, Group, Member, Partition
-from kipcheck.conformance.models.sticky.departures import GONE, LISTED, Departures
+from kipcheck.conformance.models.sticky.deviations import GONE, LISTED, Departures
 from kipcheck.conformance.models.sticky.hashing import in_table_order, share_a_cell
 
 

@@ -6,12 +6,12 @@ from typing import Final
 
 from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.models.streams.departures import ALWAYS_TWO
+from kipcheck.conformance.models.streams.deviations import ALWAYS_TWO
 from kipcheck.conformance.models.streams.draft import VERSIONS, Draft
+from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
 from kipcheck.conformance.models.streams.operations import OWN
 from kipcheck.conformance.models.streams.released import Released
 from kipcheck.conformance.models.streams.rules import LINES, NEWEST_VERSION, Rules
-from kipcheck.conformance.models.streams.words import FUTURE, Binary, Settings
 
 NEWEST_RULES: Final = "4.3.1"
 """By whose rules the simulated future goes."""

@@ -7,13 +7,13 @@ from typing import Final, final
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import NEWEST
 from kipcheck.conformance.models.assignment import Assignment, Group, Topic
-from kipcheck.conformance.models.group.words import Blob, Joined
+from kipcheck.conformance.models.group.messages import Blob, Joined
 from kipcheck.conformance.models.member.consumer import Consumer, Reaction
+from kipcheck.conformance.models.member.messages import Given, Lost, Noted, Revoked
 from kipcheck.conformance.models.member.rules import Assignor, Config, Rules
 from kipcheck.conformance.models.member.state import State, Step
-from kipcheck.conformance.models.member.words import Given, Lost, Noted, Revoked
 from kipcheck.conformance.models.membership import Assigned, Partitions, Subscription
-from kipcheck.conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.members import (
     ENDLESS,
     FUTURE,
     STREAM,

@@ -22,9 +22,7 @@ from kipcheck.conformance.models.streams.leader import (
     written,
 )
 from kipcheck.conformance.models.streams.member import AGAIN, applied, decoded
-from kipcheck.conformance.models.streams.rules import CONFIG, FIRST_PROBED, ILLEGAL_ARGUMENT, LINES
-from kipcheck.conformance.models.streams.tasks import place, work
-from kipcheck.conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.members import (
     FUTURE,
     NEVER,
     NO_VERSION,
@@ -39,6 +37,8 @@ from kipcheck.conformance.models.streams.words import (
     Share,
     SubscriptionInfo,
 )
+from kipcheck.conformance.models.streams.rules import CONFIG, FIRST_PROBED, ILLEGAL_ARGUMENT, LINES
+from kipcheck.conformance.models.streams.tasks import place, work
 
 VERSIONS: Final[Mapping[str, int]] = {KIP_268.name: 3, FUTURE: 4, f"{FUTURE}@{KIP_268.name}": 4}
 """What the draft's members know, by release."""

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from kipcheck.conformance.core.edition import KIP_268
+from kipcheck.conformance.machines.product import Did, Law, StepLaw
+from kipcheck.conformance.models.cluster_components import Centre, Does, Message, Move, Node, Part
 from kipcheck.conformance.models.cluster_laws import ONE_OWNER
-from kipcheck.conformance.models.cluster_parts import Centre, Does, Message, Move, Node, Part
-from kipcheck.conformance.models.composed import Did, Law, StepLaw
-from kipcheck.conformance.models.group.words import Phase as GroupPhase
+from kipcheck.conformance.models.group.messages import Phase as GroupPhase
 from kipcheck.conformance.models.member.state import Phase
 from kipcheck.conformance.models.streams.consumer import StreamsConsumer, memory_of
-from kipcheck.conformance.models.streams.departures import SILENT
+from kipcheck.conformance.models.streams.deviations import SILENT
+from kipcheck.conformance.models.streams.members import FUTURE, TaskId
 from kipcheck.conformance.models.streams.rules import FIRST_PROBED, Rules
-from kipcheck.conformance.models.streams.words import FUTURE, TaskId
 
 Found: TypeAlias = str | None
 Consumers: TypeAlias = Mapping[str, StreamsConsumer]

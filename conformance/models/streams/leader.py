@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, final
 
 from kipcheck.conformance.models.assignment import Partition, Topic
 from kipcheck.conformance.models.membership import Partitions
-from kipcheck.conformance.models.streams.departures import (
+from kipcheck.conformance.models.streams.deviations import (
     ALWAYS_TWO,
     CODED,
     COMMON,
@@ -27,9 +27,7 @@ from kipcheck.conformance.models.streams.departures import (
     WAITS_FOR_SIZES,
     WANDERS,
 )
-from kipcheck.conformance.models.streams.rules import FIRST_PROBED, Rules
-from kipcheck.conformance.models.streams.tasks import Client, Consumer, Placed, Placement, Work, order, place, work
-from kipcheck.conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.members import (
     ASSIGNMENT_ERROR,
     INCOMPLETE_SOURCE_TOPICS,
     LATEST_OFFSET,
@@ -47,6 +45,8 @@ from kipcheck.conformance.models.streams.words import (
     Topology,
     by_topic,
 )
+from kipcheck.conformance.models.streams.rules import FIRST_PROBED, Rules
+from kipcheck.conformance.models.streams.tasks import Client, Consumer, Placed, Placement, Work, order, place, work
 
 TASK_ASSIGNMENT: Final = "org.apache.kafka.streams.errors.TaskAssignmentException"
 ILLEGAL_STATE: Final = "java.lang.IllegalStateException"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from kipcheck.conformance.models.membership import COOPERATIVE
-from kipcheck.conformance.models.streams.departures import (
+from kipcheck.conformance.models.streams.deviations import (
     EVERYBODY,
     LOOKS_FOR_ITSELF,
     NOT_APPLIED,
@@ -16,9 +16,7 @@ from kipcheck.conformance.models.streams.departures import (
     UNCHECKED,
 )
 from kipcheck.conformance.models.streams.leader import FIRST_NAMED, ILLEGAL_STATE, TASK_ASSIGNMENT
-from kipcheck.conformance.models.streams.rules import FIRST_PROBED, ILLEGAL_ARGUMENT, Rules
-from kipcheck.conformance.models.streams.tasks import order, stateful
-from kipcheck.conformance.models.streams.words import (
+from kipcheck.conformance.models.streams.members import (
     LATEST_OFFSET,
     NEVER,
     NO_REBALANCE,
@@ -34,6 +32,8 @@ from kipcheck.conformance.models.streams.words import (
     TaskId,
     Tasks,
 )
+from kipcheck.conformance.models.streams.rules import FIRST_PROBED, ILLEGAL_ARGUMENT, Rules
+from kipcheck.conformance.models.streams.tasks import order, stateful
 
 FIRST_UNIQUE: Final = 8
 """The lowest version whose subscriptions differ from one to the next."""

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, final
 
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
-from kipcheck.conformance.models.streams.words import Subtopology, Topology
+from kipcheck.conformance.models.streams.members import Subtopology, Topology
 
 MEMBERS: Final = ("a", "b", "c", "d")
 OWN: Final = "own"

@@ -7,15 +7,8 @@ from typing import final
 
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams import leader, member
+from kipcheck.conformance.models.streams.members import Blob, Heard, Joining, Memory, Settings, Share
 from kipcheck.conformance.models.streams.rules import Rules
-from kipcheck.conformance.models.streams.words import (
-    Blob,
-    Heard,
-    Joining,
-    Memory,
-    Settings,
-    Share,
-)
 
 
 @final

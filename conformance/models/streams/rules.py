@@ -12,8 +12,8 @@ from typing import Final, final
 
 from kipcheck.conformance.core.release import Release, releases
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
-from kipcheck.conformance.models.streams.departures import REFUSES_LAST, Departure, departures
-from kipcheck.conformance.models.streams.words import Misconfigured
+from kipcheck.conformance.models.streams.deviations import REFUSES_LAST, Departure, departures
+from kipcheck.conformance.models.streams.members import Misconfigured
 
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 CONFIG: Final = "org.apache.kafka.common.config.ConfigException"

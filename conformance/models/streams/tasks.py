@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias, final
 
 from kipcheck.conformance.models.assignment import Partition, Topic
 from kipcheck.conformance.models.membership import Partitions
-from kipcheck.conformance.models.streams.words import Subtopology, TaskId, Tasks, Topology, by_topic
+from kipcheck.conformance.models.streams.members import Subtopology, TaskId, Tasks, Topology, by_topic
 
 
 @final

@@ -1,0 +1,41 @@
+"""A consumer of classic groups behind the operations of the testee protocol."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from kipcheck.conformance.apis.member import EVENTS, answer_of, event_of, rules_of
+from kipcheck.conformance.core.edition import APACHE, Edition, edition
+from kipcheck.conformance.models.member.client import Client
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.rules import Config
+from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.targets.protocol import MEMBER, Claims
+
+
+def member(edition: Edition, make: Callable[[Config], Consumer] = Consumer) -> Player[Any, Any, Any] | None:
+    """None where an edition says nothing of consumers."""
+    rules = rules_of(edition)
+    return None if rules is None else Player(Client(rules, make), EVENTS, event_of, answer_of)
+
+
+class Belonging:
+    """A kind of consumer as an adapter of its own."""
+
+    name = "member"
+    version = "0"
+    issues = ""
+    consumer: ClassVar[type[Consumer]] = Consumer
+
+    def __init__(self) -> None:
+        self._player = member(APACHE, self.consumer)
+
+    def claims(self) -> Claims:
+        return Claims(machines=(MEMBER,))
+
+    def configure(self, edition_name: str, /) -> str | None:
+        self._player = member(edition(edition_name), self.consumer)
+        return None if self._player is not None else f"it is no consumer of {edition_name}"
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        assert self._player is not None
+        return self._player.answer(op)

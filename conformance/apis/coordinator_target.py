@@ -1,0 +1,62 @@
+"""A coordinator of classic groups behind the operations of the testee protocol."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kipcheck.conformance.apis.group import EVENTS, answer_of, heard
+from kipcheck.conformance.core.edition import APACHE, Edition, edition
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.editions import coordinator
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import Service
+from kipcheck.conformance.models.group.state import State
+from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.targets.protocol import GROUP, Claims
+
+
+def playing(machine: Coordinator) -> Player[Any, Any, Any]:
+    return Player(Service[State](machine), EVENTS, heard, answer_of)
+
+
+def group(edition: Edition) -> Player[Any, Any, Any] | None:
+    """None where an edition has no such coordinator."""
+    found = coordinator(edition)
+    return None if found is None else playing(found)
+
+
+class _Adapter(Coordinator):
+    name = "group"
+    version = "0"
+    issues = ""
+    _player: Player[Any, Any, Any]
+
+    def claims(self) -> Claims:
+        return Claims(machines=(GROUP,))
+
+    def configure(self, edition_name: str, /) -> str | None:
+        found = coordinator(edition(edition_name))
+        if found is None or isinstance(found, DraftCoordinator) is not isinstance(self, DraftCoordinator):
+            return f"it is no coordinator of {edition_name}"
+        self.rules = found.rules
+        self._player = playing(self)
+        return None
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        return self._player.answer(op)
+
+
+class Coordinating(_Adapter):
+    """The coordinator of a release as an adapter of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(Rules.of(APACHE.release))
+        self._player = playing(self)
+
+
+class DraftCoordinating(_Adapter, DraftCoordinator):
+    """That of KIP-429's draft."""
+
+    def __init__(self) -> None:
+        DraftCoordinator.__init__(self)
+        self._player = playing(self)

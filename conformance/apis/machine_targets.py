@@ -1,0 +1,61 @@
+"""The machines that our own target plays, by edition."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kipcheck.conformance.apis import consumer_group as consumer_groups, features as updates, upgrade_script as bounces
+from kipcheck.conformance.apis.consumer_target import member
+from kipcheck.conformance.apis.coordinator_target import group
+from kipcheck.conformance.apis.upgrade_target import fleet
+from kipcheck.conformance.core.edition import Edition, Standing
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.consumer_group import ConsumerGroup
+from kipcheck.conformance.models.features import FeatureController
+from kipcheck.conformance.models.upgrade import Bounce, bounces_in
+from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.targets.protocol import (
+    BOUNCE,
+    CONSUMER_GROUP,
+    FEATURES,
+    GROUP,
+    MEMBER,
+    STREAMS,
+    STREAMS_MIXED,
+)
+
+KIP_848 = Release.parse("4.0.0")
+"""The release in which consumer groups are no preview any more."""
+
+
+def features(edition: Edition) -> Player[Any, Any, Any]:
+    return Player(FeatureController(), updates.EVENTS, updates.event_of, updates.answer_of)
+
+
+def consumer_group(edition: Edition) -> Player[Any, Any, Any] | None:
+    if edition.standing is not Standing.RELEASED or Release.parse(edition.release) < KIP_848:
+        return None
+    return Player(ConsumerGroup(), consumer_groups.VERBS, consumer_groups.event_of, consumer_groups.answer_of)
+
+
+def bounce(edition: Edition) -> Player[Any, Any, Any] | None:
+    if not bounces_in(edition):
+        return None
+    return Player(Bounce(edition), bounces.EVENTS, bounces.event_of, bounces.answer_of)
+
+
+PLAYERS: Mapping[str, Callable[[Edition], Player[Any, Any, Any] | None]] = {
+    FEATURES: features,
+    GROUP: group,
+    CONSUMER_GROUP: consumer_group,
+    MEMBER: member,
+    BOUNCE: bounce,
+    STREAMS: fleet,
+    STREAMS_MIXED: fleet,
+}
+"""None where an edition has no such machine."""
+
+
+def players(edition: Edition) -> Mapping[str, Player[Any, Any, Any]]:
+    """By the name of the machine."""
+    made = {name: make(edition) for name, make in PLAYERS.items()}
+    return {name: player for name, player in made.items() if player is not None}

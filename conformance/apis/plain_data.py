@@ -1,0 +1,104 @@
+"""Machines' words as plain data: a dataclass as the body of a step or an answer, and back, field by field."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+from kipcheck.conformance.models.group.messages import Error
+
+Reader: TypeAlias = Callable[[Any], Any]
+"""From plain data. Errors: TypeError."""
+
+
+def text(found: Any) -> str:
+    if isinstance(found, str):
+        return found
+    raise TypeError(f"{found!r} is no text")
+
+
+def whole(found: Any) -> int:
+    if type(found) is int:
+        return found
+    raise TypeError(f"{found!r} is no whole number")
+
+
+def flag(found: Any) -> bool:
+    if isinstance(found, bool):
+        return found
+    raise TypeError(f"{found!r} is neither true nor false")
+
+
+def error(found: Any) -> Error:
+    """One that this protocol has not is none that we can tell apart from a failure of the broker."""
+    return Error.__members__.get(text(found), Error.UNKNOWN_SERVER_ERROR)
+
+
+def known_error(found: Any) -> Error:
+    if found not in Error.__members__:
+        raise TypeError(f"{found!r} is none of {', '.join(Error.__members__)}")
+    return Error[found]
+
+
+def maybe(reader: Reader) -> Reader:
+    return lambda found: None if found is None else reader(found)
+
+
+def rows(*readers: Reader) -> Reader:
+    def read(found: Any) -> tuple[tuple[Any, ...], ...]:
+        if not isinstance(found, list | tuple):
+            raise TypeError(f"{found!r} is no list")
+        for row in found:
+            if not isinstance(row, list | tuple) or len(row) != len(readers):
+                raise TypeError(f"{row!r} is no row of {len(readers)}")
+        return tuple(tuple(reader(each) for reader, each in zip(readers, row, strict=True)) for row in found)
+
+    return read
+
+
+def listed(reader: Reader) -> Reader:
+    def read(found: Any) -> tuple[Any, ...]:
+        if not isinstance(found, list | tuple):
+            raise TypeError(f"{found!r} is no list")
+        return tuple(map(reader, found))
+
+    return read
+
+
+WORDLESS = frozenset({"user_data"})
+"""Fields that machines fill as they like, for one another."""
+
+
+def body_of(spoken: Any, readers: Iterable[str]) -> dict[str, Any]:
+    return {name: _plain(getattr(spoken, name)) for name in readers}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or type(value) in (str, int, bool):
+        return value
+    if isinstance(value, Error):
+        return value.name
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.name not in WORDLESS}
+    return [*map(_plain, value)] if isinstance(value, tuple) else value
+
+
+def fields_from(body: Mapping[str, Any], readers: Mapping[str, Reader], made: Any = None) -> dict[str, Any]:
+    """The fields of a class. Errors: TypeError."""
+    for name in body.keys() - readers.keys():
+        raise TypeError(f"there is no field {name}; there are {', '.join(readers) or 'none'}")
+    for name in _needed(made) if made is not None else ():
+        if name in readers and name not in body:
+            raise TypeError(f"the field {name} is missing")
+    read = {}
+    for name, value in body.items():
+        try:
+            read[name] = readers[name](value)
+        except TypeError as wrong:
+            raise TypeError(f"{name}: {wrong}") from None
+    return read
+
+
+@cache
+def _needed(made: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(made) if each.default is MISSING)

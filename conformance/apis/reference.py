@@ -1,0 +1,150 @@
+"""Our own codec as a target, and any adapter held without a child (for tests: nothing confines it there)."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any
+
+from kipcheck.conformance.apis.assignor_target import ALL, LEADING, DraftLeader, Leader
+from kipcheck.conformance.apis.machine_targets import players
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.models.mixed_group import DRAFT
+from kipcheck.conformance.targets.protocol import Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
+from kipcheck.conformance.wire import Layout, layout as layout_of
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import messages, spec
+from kipcheck.conformance.wire.znodes import znode_messages, znode_versions
+
+UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+
+
+class Reference:
+    """Claims every version of every message of its edition, all assignors, and the machines that it has."""
+
+    name = "reference"
+    issues = ""
+
+    def __init__(self) -> None:
+        self.version = metadata.version("kipcheck")
+        self._edition: Edition = edition("apache")
+        self._players = players(self._edition)
+        self._leader = Leader()
+        self._draft = DraftLeader()
+
+    def configure(self, edition_name: str, /) -> str | None:
+        try:
+            self._edition = edition(edition_name)
+        except LookupError as unknown:
+            return str(unknown)
+        self._players = players(self._edition)
+        return None
+
+    def claims(self) -> Claims:
+        spans = {name: spec(self._edition, name).versions for name in messages(self._edition)}
+        messages_ = {name: (span.low, span.high) for name, span in spans.items() if span.high is not None}
+        for node in znode_messages(self._edition):
+            versions = znode_versions(self._edition, node)
+            messages_[node] = (versions[0], versions[-1])
+        return Claims(messages_, assignors=(*ALL, DRAFT), machines=tuple(self._players))
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        player = next((each for each in self._players.values() if op["op"] in each.verbs), None)
+        if player is not None:
+            return player.answer(op)
+        if op["op"] in LEADING:
+            return (self._draft if op["assignor"] == DRAFT else self._leader).answer(op)
+        try:
+            layout = layout_of(self._edition, op["message"], op["version"])
+        except LookupError as unknown:
+            return {"status": "unsupported", "message": str(unknown)}
+        try:
+            return self._answer(layout, op)
+        except Refused as refusal:
+            rejected = {"status": "rejected", "class": refusal.kind, "message": str(refusal)}
+            return rejected if refusal.offset is None else {**rejected, "offset": refusal.offset}
+
+    def _answer(self, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
+        match op["op"]:
+            case "encode":
+                return {"status": "accepted", "hex": self.write(layout, layout.codec.from_json(op["value"])).hex()}
+            case "decode":
+                value = self.read(layout, bytes.fromhex(op["hex"]))
+                return {"status": "accepted", "value": layout.codec.to_json(value)}
+            case "recode":
+                value = self.read(layout, bytes.fromhex(op["hex"]))
+                return {"status": "accepted", "hex": self.write(layout, value).hex()}
+        return {"status": "unsupported", "message": f"no operation {op['op']!r}"}
+
+    def write(self, layout: Layout, value: dict[str, Any]) -> bytes:
+        return layout.encode(value)
+
+    def read(self, layout: Layout, data: bytes) -> dict[str, Any]:
+        """Strictly, but for a leading version above ours, which a peer may have: that is read as far as we know it.
+
+        And but for the v0 with which a broker tells that it does not speak the version of ApiVersions it was asked in.
+        """
+        try:
+            return layout.decode(data)
+        except Refused as refusal:
+            if refusal.kind == "version":
+                return layout.decode(data, lenient=True)
+            if layout.message == "ApiVersionsResponse" and data.startswith(UNSUPPORTED_VERSION):
+                return self._in_v0(layout, data)
+            raise
+
+    def _in_v0(self, layout: Layout, data: bytes) -> dict[str, Any]:
+        found = spec(self._edition, layout.message).at(0).decode(data)
+        return {**layout.defaults(), **found}
+
+
+class InProcess:
+    """A target without a process of its own."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.name = adapter.name
+        self._adapter = adapter
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        self._adapter.configure(edition)
+        session = _Session(self._adapter)
+        if role not in session.info.roles:
+            raise NotPlayed(session.info, role)
+        yield session
+
+
+class Afresh:
+    """As ``InProcess``, with an adapter of its own for each session: nothing is left of the one before."""
+
+    def __init__(self, name: str, made: Callable[[], Adapter]) -> None:
+        self.name = name
+        self._made = made
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        with InProcess(self._made()).open(edition, role) as session:
+            yield session
+
+
+class _Session:
+    troubles: Sequence[str] = ()
+    breaches: Sequence[str] = ()
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self._cases = 0
+        claims = adapter.claims()
+        self.info = TargetInfo(adapter.name, adapter.version, "python", adapter.issues, claims.roles, claims)
+
+    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        held = [tuple(self._answer(k, step) for step in case.steps) for k, case in enumerate(cases, self._cases)]
+        self._cases += len(cases)
+        return held
+
+    def _answer(self, case: int, step: Step) -> Observation:
+        # Through JSON, as from a child: what a later step does to an earlier answer must not show in it.
+        answer = json.loads(json.dumps(self._adapter.answer({"case": case, **operation(step)})))
+        return observed(answer, self.info.claims.limits)

@@ -1,0 +1,106 @@
+"""What was seen of a fleet, in words for people. User data is told as anybody who knows all versions reads it."""
+
+from kipcheck.conformance.apis.streams_blobs import read_assignment, read_subscription
+from kipcheck.conformance.apis.upgrade_script import words as of_any_group
+from kipcheck.conformance.models.assignment import listed
+from kipcheck.conformance.models.observed_events import Ended, Gave, PutOut, Restless, Took
+from kipcheck.conformance.models.streams.members import NO_REBALANCE, NO_VERSION, Blob, Fatal, Rejoin, Tasks
+from kipcheck.conformance.models.streams.observed_events import (
+    Applied,
+    Began,
+    Died,
+    Formed,
+    Happening,
+    Present,
+    Refused,
+    Rests,
+    Sent,
+)
+
+
+def words(happening: Happening) -> str:
+    match happening:
+        case Began(member, release, upgrade_from, latest, used):
+            setting = "" if upgrade_from is None else f" with upgrade.from {upgrade_from}"
+            return f"{member} runs {release}{setting}, which knows version {latest}, and begins with {used}"
+        case Refused(member, release, upgrade_from, why):
+            setting = "" if upgrade_from is None else f" with upgrade.from {upgrade_from}"
+            return f"{member} does not start as {release}{setting}: {why}"
+        case Formed(generation, leader, members):
+            who = ", ".join(f"{each.member} {_subscription(each.data)}" for each in members)
+            return f"generation {generation}: {who}; {leader} leads"
+        case Sent(_, leader, member, partitions, data):
+            return f"{leader} sends {member} {_partitions(partitions)}{_assignment(data)}"
+        case Applied():
+            return _applied(happening)
+        case Took() | Gave() | Ended() | PutOut() | Restless():
+            return of_any_group(happening)
+        case Died(member, during, kind, why):
+            return f"{member} dies ({_DURING.get(during, during)}) of {kind.rpartition('.')[2]}: {why}"
+        case Rests(generation, members):
+            return f"the group rests in generation {generation}: {'; '.join(map(_present, members)) or 'nobody'}"
+
+
+_DURING = {"subscribe": "subscribing", "lead": "leading", "assigned": "taking up its assignment", "error": "told so"}
+
+
+def _applied(happening: Applied) -> str:
+    what = f"runs {tasks(happening.active)}" if happening.applied else f"keeps {tasks(happening.active)} as it was"
+    if happening.standby:
+        what += f", stands by for {tasks(happening.standby)}"
+    if happening.error:
+        what = f"is told error {happening.error}"
+    if happening.before != happening.used:
+        what += f"; goes from version {happening.before} to {happening.used}"
+    return f"{happening.member} {what}{_rejoin(happening.rejoin)}"
+
+
+def _rejoin(rejoin: Rejoin) -> str:
+    match rejoin.when:
+        case "again":
+            return "; leaves and subscribes again"
+        case "now":
+            return "; asks to rejoin"
+        case "later":
+            return f"; rejoins at {rejoin.at_ms} ms"
+    return ""
+
+
+def tasks(some: Tasks) -> str:
+    return " ".join(map(str, some)) or "nothing"
+
+
+def _subscription(data: Blob) -> str:
+    try:
+        info = read_subscription(_bytes(data))
+    except Fatal as unreadable:
+        return f"says what cannot be read ({unreadable.why})"
+    return f"speaks {info.used}" + ("" if info.latest == NO_VERSION else f" of {info.latest}")
+
+
+def _assignment(data: Blob) -> str:
+    try:
+        info = read_assignment(_bytes(data))
+    except Fatal as unreadable:
+        return f", and what cannot be read ({unreadable.why})"
+    told = f" in version {info.used}" + ("" if info.supported == NO_VERSION else f" ({info.supported} supported)")
+    if info.error:
+        return f"{told}: error {info.error}"
+    told += f": {tasks(info.active)}"
+    if info.standby:
+        told += f", standby {tasks(tuple(task for task, _ in info.standby))}"
+    return told if info.next_ms == NO_REBALANCE else f"{told}; rebalance at {info.next_ms} ms"
+
+
+def _bytes(data: Blob) -> bytes:
+    assert isinstance(data, bytes)
+    return data
+
+
+def _partitions(partitions: tuple[tuple[str, int], ...]) -> str:
+    return listed(partitions) if partitions else "no partitions"
+
+
+def _present(member: Present) -> str:
+    standby = f" (standby {tasks(member.standby)})" if member.standby else ""
+    return f"{member.member} speaks {member.used} and runs {tasks(member.active)}{standby}"

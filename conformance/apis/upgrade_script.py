@@ -1,0 +1,211 @@
+"""Upgrade scripts: an operator's step and the event that it is, what was seen of the members as an answer, and back."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple, TypeAlias, get_args
+
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.models.assignment import listed
+from kipcheck.conformance.models.observed_events import (
+    Assigned,
+    Counted,
+    Ended,
+    Failed,
+    Formed,
+    Gave,
+    Happening,
+    Joining,
+    PutOut,
+    Restless,
+    Rests,
+    SteppedDown,
+    StreamsLed,
+    Took,
+)
+from kipcheck.conformance.models.operations import (
+    EVERYBODYS,
+    KINDS,
+    MEMBERS,
+    TOPICS,
+    Crash,
+    Event,
+    Expire,
+    Lose,
+    Move,
+    OldBrokers,
+    Revive,
+    Roll,
+    RollStreams,
+    Settle,
+    Stop,
+)
+
+ACTOR = "operator"
+EVENTS: Mapping[str, type[Event]] = {
+    "old-brokers": OldBrokers,
+    "roll": Roll,
+    "stop": Stop,
+    "crash": Crash,
+    "revive": Revive,
+    "lose": Lose,
+    "expire": Expire,
+    "move": Move,
+    "settle": Settle,
+    "roll-streams": RollStreams,
+}
+VERBS = {made: verb for verb, made in EVENTS.items()}
+Told: TypeAlias = dict[str, Any]
+"""A happening as plain data: ``what``, and its fields."""
+
+
+def step_of(event: Event) -> Step:
+    body = {each.name: _plain(getattr(event, each.name)) for each in fields(event)}
+    return step(ACTOR, VERBS[type(event)], **body)
+
+
+def event_of(step: Step) -> Event:
+    """Errors: LookupError where no event is called so; TypeError where it has other fields; ValueError for a
+    member, a kind or a topic that there is not."""
+    if step.verb not in EVENTS:
+        raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(EVENTS)}")
+    event = EVENTS[step.verb](**{name: _frozen(value) for name, value in step.body.items()})
+    if isinstance(event, Roll):
+        _known("kind of member", event.kind, KINDS)
+        for each in event.topics:
+            _known("topic", each, dict(TOPICS))
+    if not isinstance(event, OldBrokers | Settle):
+        _known("member", event.member, MEMBERS)
+    return event
+
+
+def _known(what: str, name: str, there: Collection[str]) -> None:
+    if name not in there:
+        raise ValueError(f"no {what} is called {name!r}; there are {', '.join(there)}")
+
+
+# For people
+
+
+def shorthand(steps: Iterable[Step]) -> str:
+    """``roll a old; roll b ready t,u; settle; crash a; revive a; lose b; expire b; move b 3; stop c; old-brokers;
+    streams a 6``."""
+    return "; ".join(_word(event_of(each)) for each in steps)
+
+
+def spoken(text: str) -> tuple[Step, ...]:
+    """The steps of a shorthand. Errors: ValueError for what is none."""
+    return tuple(step_of(_event(word.split())) for word in text.split(";") if word.strip())
+
+
+def _event(words: list[str]) -> Event:
+    match words:
+        case ["old-brokers"]:
+            return OldBrokers()
+        case ["settle"]:
+            return Settle()
+        case ["roll", member, kind] if kind in KINDS:
+            return Roll(member, kind)
+        case ["roll", member, kind, topics] if kind in KINDS:
+            return Roll(member, kind, tuple(topics.split(",")))
+        case ["move", member]:
+            return Move(member)
+        case ["move", member, moves]:
+            return Move(member, int(moves))
+        case ["streams", member, version]:
+            return RollStreams(member, int(version))
+        case ["stop" | "crash" | "revive" | "lose" | "expire" as verb, member]:
+            return event_of(step(ACTOR, verb, member=member))
+    raise ValueError(f"{' '.join(words)!r} is no step of a bounce")
+
+
+def _word(event: Event) -> str:
+    match event:
+        case Roll(member, kind, topics):
+            return f"roll {member} {kind}" + (f" {','.join(topics)}" if topics != EVERYBODYS else "")
+        case Move(member, moves):
+            return f"move {member} {moves}"
+        case RollStreams(member, version):
+            return f"streams {member} {version}"
+        case OldBrokers() | Settle():
+            return VERBS[type(event)]
+        case Stop() | Crash() | Revive() | Lose() | Expire():
+            return f"{VERBS[type(event)]} {event.member}"
+
+
+def words(happening: Happening) -> str:
+    """For people."""
+    match happening:
+        case Took(member, generation, partitions):
+            return f"{member} takes up {listed(partitions)} (generation {generation})"
+        case Gave(member, partitions, lost):
+            return f"{member} {'loses' if lost else 'gives up'} {listed(partitions)}"
+        case Ended(member):
+            return f"{member} is gone"
+        case PutOut(member):
+            return f"{member} is put out of the group"
+        case Formed(generation, leader, protocol, members):
+            who = ", ".join(f"{each.member} speaks {each.version}" for each in members)
+            return f"generation {generation}: {who}; {leader} leads, {protocol}"
+        case Assigned(member, _, partitions, error):
+            return f"{member} is assigned {listed(partitions)}" + (f", error {error}" if error else "")
+        case Counted(member, total):
+            return f"num.incompatible.rebalance of {member} is {total}"
+        case StreamsLed(generation, leader, version):
+            return f"generation {generation}: {leader}, which knows {version}, leads"
+        case SteppedDown(member, version):
+            return f"{member} is told to step down to {version}"
+        case Failed(member, error):
+            return f"{member} gives up: {error}"
+        case Rests(generation, members):
+            return f"the group of {len(members)} rests in generation {generation}"
+        case Restless():
+            return "the group does not rest"
+
+
+# Answers
+
+
+def answer_of(happenings: Iterable[Happening]) -> dict[str, Any]:
+    """In the words of the testee protocol: what was seen, in its order."""
+    return {"status": "accepted", "actions": [told(each) for each in happenings]}
+
+
+HAPPENINGS = {made.__name__.lower(): made for made in get_args(Happening)}
+
+
+def told(happening: Happening) -> Told:
+    body = {each.name: _plain(getattr(happening, each.name)) for each in fields(happening)}
+    return {"what": type(happening).__name__.lower(), **body}
+
+
+def seen(told: Mapping[str, Any]) -> Happening:
+    """Errors: LookupError, TypeError, AttributeError or ValueError for what is no happening."""
+    body = {name: _frozen(value) for name, value in told.items() if name != "what"}
+    made: Any = HAPPENINGS[told["what"]]
+    if made in (Formed, Rests):
+        body["members"] = tuple(Joining(**{**each, "topics": tuple(each["topics"])}) for each in told["members"])
+    happening: Happening = made(**body)
+    return happening
+
+
+class Moment(NamedTuple):
+    """A happening, and the step that led to it."""
+
+    step: int
+    seen: Happening
+
+
+def moments(history: History) -> Iterator[Moment]:
+    """As far as each step was answered."""
+    return (Moment(step, seen(each)) for step, each in history.actions())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Joining):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value

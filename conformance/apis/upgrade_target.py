@@ -1,0 +1,29 @@
+"""Fleets of Kafka Streams members behind the operations of the testee protocol: of our machines, or of others."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kipcheck.conformance.apis.streams import EVENTS, answer_of, event_of
+from kipcheck.conformance.apis.streams_blobs import InBytes, future_of
+from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.group_model import Fleet
+from kipcheck.conformance.models.streams.members import Binary, Settings
+from kipcheck.conformance.targets.machine_target import Player
+
+
+def playing(fleet: Fleet) -> Player[Any, Any, Any]:
+    return Player(fleet, EVENTS, event_of, answer_of)
+
+
+def fleet(edition: Edition) -> Player[Any, Any, Any] | None:
+    """Of our machines; None where an edition says nothing of Streams."""
+    if edition != KIP_268 and edition.standing is not Standing.RELEASED:
+        return None
+    own = edition.name if edition == KIP_268 else edition.release
+    return playing(Fleet(in_bytes(edition), own, future_of(edition.name)))
+
+
+def in_bytes(edition: Edition) -> Callable[[Settings], Binary]:
+    """Our machine for members of any release."""
+    return lambda settings: InBytes(binary(settings, edition))

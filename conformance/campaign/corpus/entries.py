@@ -1,0 +1,122 @@
+"""What a campaign keeps: values that showed what had not been seen, and the coverage keys of all that was.
+
+A snapshot is what all shards of a round begin with. What they bring back makes the next one: ``grown``.
+"""
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Final, Self
+
+from kipcheck.conformance.campaign.corpus.minimise import cover
+from kipcheck.conformance.campaign.corpus.value_text import plain_text, value_of
+from kipcheck.conformance.campaign.rows import Kept, Row, digest_of
+
+__all__ = ["Damaged", "Snapshot", "grown", "plain_text", "united", "value_of"]
+
+FORMAT: Final = 1
+LARGEST: Final = 256 << 20
+"""Bytes of a snapshot, unpacked, that are read: a campaign of days keeps some millions."""
+
+
+class Damaged(ValueError):
+    """Bytes that were a snapshot once, or never were."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    entries: tuple[Kept, ...] = ()
+    """In the order in which they came: the newest last."""
+    keys: frozenset[int] = frozenset()
+    """All that were ever seen, also in values that are not kept."""
+
+    @classmethod
+    def empty(cls) -> Self:
+        return cls()
+
+    @cached_property
+    def digest(self) -> str:
+        """Of what it holds, not of its bytes; empty where it holds nothing."""
+        if not self.entries and not self.keys:
+            return ""
+        return digest_of([[[each.id, each.keys, each.steps] for each in self.entries], sorted(self.keys)])
+
+    def dump(self) -> bytes:
+        """JSON Lines in gzip: a header with all keys, then an entry a line."""
+        header = {"format": FORMAT, "digest": self.digest, "entries": len(self.entries), "keys": sorted(self.keys)}
+        lines = (json.dumps(each, separators=(",", ":")) for each in (header, *map(asdict, self.entries)))
+        return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0, compresslevel=6)
+
+    @classmethod
+    def load(cls, data: bytes) -> Self:
+        """What ``dump`` gave. Errors: ``Damaged`` that says in which way."""
+        try:
+            header, *entries = map(json.loads, _unpacked(data).splitlines())
+            if header["format"] != FORMAT:
+                raise Damaged(f"format {FORMAT} of a corpus is read, not {header['format']}")
+            found = cls(tuple(map(_entry, entries)), frozenset(header["keys"]))
+            told = header["digest"]
+        except Damaged:
+            raise
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, RecursionError) as wrong:
+            raise Damaged(f"no corpus: {wrong}") from None
+        if found.digest != told:
+            raise Damaged(f"it has the digest {found.digest or 'of nothing'}, and says {told or 'nothing'}")
+        return found
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Errors: ``Damaged`` for more than a corpus has; what gzip raises."""
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        found = file.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise Damaged(f"unpacked it has more than {LARGEST >> 20} MiB")
+    return found
+
+
+def _entry(plain: dict[str, Any]) -> Kept:
+    found = Kept(**{**plain, "keys": tuple(plain["keys"])})
+    texts = found.check, found.edition, found.subject, found.value
+    numbers = (*found.keys, found.steps, *(() if found.version is None else (found.version,)))
+    if not all(isinstance(each, str) for each in texts) or not all(type(each) is int for each in numbers):
+        raise ValueError("an entry is of texts and numbers")
+    return found
+
+
+def grown(snapshot: Snapshot, rows: Iterable[Row]) -> Snapshot:
+    """With what the rows bring, less what is then needed no more: the same for the same rows in any order.
+
+    Where a target has threads of its own, what it shows is another thing every time. Other targets are to begin their
+    next round with the same corpus all the same, so its rows give nothing as long as there are rows of such others.
+    """
+    found = sorted(rows, key=lambda row: row.key)
+    if any(row.deterministic for row in found):
+        found = [row for row in found if row.deterministic]
+    brought = [each for row in found for each in row.kept]
+    return _least([*snapshot.entries, *brought], snapshot.keys.union(*(row.coverage for row in found)))
+
+
+def united(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """All that they hold, less what is needed no more."""
+    found = list(snapshots)
+    return _least([each for one in found for each in one.entries], frozenset().union(*(one.keys for one in found)))
+
+
+def _least(entries: Iterable[Kept], keys: frozenset[int]) -> Snapshot:
+    once = _once(entries)
+    return Snapshot(tuple(once[index] for index in cover(once)), keys.union(*(each.keys for each in once)))
+
+
+def _once(entries: Iterable[Kept]) -> list[Kept]:
+    """Each value once, where it came first, with the keys that it showed to anybody."""
+    found: dict[str, Kept] = {}
+    for each in entries:
+        first = found.setdefault(each.id, each)
+        if first.keys != each.keys:
+            keys = tuple(sorted({*first.keys, *each.keys}))
+            found[each.id] = replace(first, keys=keys, steps=max(first.steps, each.steps))
+    return list(found.values())

@@ -1,0 +1,71 @@
+"""What a corpus holds, for fuzzers that know nothing of it: the bytes, or the steps, that its values make."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from kipcheck.conformance.campaign.corpus.entries import value_of
+from kipcheck.conformance.campaign.rows import Kept
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.engine.export import input_files
+from kipcheck.conformance.wire import layout as layout_of
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.znodes import ZNode
+
+
+class Exported(NamedTuple):
+    folder: str
+    """``MESSAGE/vN``, or the check."""
+    data: bytes
+    origin: str
+    suffix: str = ""
+
+    @property
+    def path(self) -> str:
+        return input_files.named(self.folder, self.data, self.suffix)
+
+
+def readable(entry: Kept) -> bool:
+    """Does it belong to what is declared today?"""
+    try:
+        _value(entry)
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+def exported(entries: Iterable[Kept]) -> Iterator[Exported]:
+    """Of each entry all inputs that its check makes of its value: for codecs bytes, else conversations as JSON.
+
+    Errors: LookupError or ValueError for an entry that is not ``readable``.
+    """
+    for entry in entries:
+        check, (subject, value) = CHECKS[entry.check], _value(entry)
+        origin = f"{entry.check}, {entry.id}"
+        for sample in check.about_value(subject, value, 0, 0):
+            told = f"{origin}, {sample.kind}" if sample.kind else origin
+            if check.role is Role.CODEC:
+                for step in sample.case.steps:
+                    if (data := _bytes(sample.case, step)) is not None:
+                        yield Exported(f"{step['message']}/v{step['version']}", data, told)
+            else:
+                yield Exported(entry.check, json.dumps(sample.case.plain, indent=1).encode() + b"\n", told, ".json")
+
+
+def _value(entry: Kept) -> tuple[Any, Any]:
+    """Subject and value. Errors: LookupError, ValueError."""
+    check = CHECKS[entry.check]
+    subject = check.family.subject(entry.edition, entry.subject, entry.version)
+    return subject, value_of(check.declaration(subject), entry.value)
+
+
+def _bytes(case: Case, step: Step) -> bytes | None:
+    """What a codec is given to read; of a value that it is to write, what that gives. None: the value has no bytes."""
+    if "hex" in step.body:
+        return bytes.fromhex(step["hex"])
+    layout = layout_of(case.edition, step["message"], step["version"])
+    try:
+        return layout.encode(step["value"] if isinstance(layout, ZNode) else layout.codec.from_json(step["value"]))
+    except Refused:
+        return None

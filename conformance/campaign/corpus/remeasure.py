@@ -1,0 +1,35 @@
+"""Entries of a corpus held anew: what they show of a target today, in the place of what they showed when they came."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from kipcheck.conformance.campaign import coverage
+from kipcheck.conformance.campaign.corpus.entries import value_of
+from kipcheck.conformance.campaign.rows import Kept
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.worker import Worker
+from kipcheck.conformance.targets.protocol import NotPlayed
+from kipcheck.conformance.targets.registry import target as target_of
+
+
+def measured(entries: Iterable[Kept], target: str) -> Iterator[Kept]:
+    """With the keys that they show of the target. What it does not play keeps those that it has.
+
+    Errors: LookupError for a target or check that there is not, ValueError for a value that is not declared today;
+    ``Unavailable``, ``Broken``, ``Unstable``.
+    """
+    with Worker(target, target_of(target)) as worker:
+        for entry in entries:
+            check = CHECKS[entry.check]
+            subject = check.family.subject(entry.edition, entry.subject, entry.version)
+            value = value_of(check.declaration(subject), entry.value)
+            try:
+                session = worker.session(entry.edition, check.role)
+            except NotPlayed:
+                yield entry
+                continue
+            cases = [each.case for each in check.about_value(subject, value, 0, 0)]
+            shown = [coverage.keys(check, subject, each) for each in converse(cases, session)]
+            keys = {key for steps in shown for found in steps for key in found}
+            yield replace(entry, keys=tuple(sorted(keys)), steps=sum(len(case.steps) for case in cases))

@@ -1,0 +1,63 @@
+"""Which executor runs the shards, and why."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from kipcheck.conformance.campaign.executors import local, preflight
+from kipcheck.conformance.campaign.executors.local import Executor
+from kipcheck.conformance.campaign.executors.preflight import Unready
+
+ExecutorName: TypeAlias = Literal["auto", "inline", "pool", "spark"]
+EXECUTORS: tuple[ExecutorName, ...] = ("auto", "inline", "pool", "spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    executor: Executor
+    why: str
+    """A line for people."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """For the manifest."""
+
+
+@contextmanager
+def ready(name: ExecutorName, workers: int, master: str | None, remote: str | None) -> Iterator[Chosen]:
+    """``workers``: so many shards at a time; 0: one for each core, here or in the cluster. Errors: ``Unready``."""
+    settings = {key: url for key, url in (("master", master), ("remote", remote)) if url is not None}
+    if settings and name in ("inline", "pool"):
+        raise Unready(f"--{next(iter(settings))} is for Spark, and --executor {name} asks for another one")
+    why = "as asked for"
+    if name == "auto":
+        name, why = ("spark", "a cluster is named") if settings else _automatic()
+    if name == "spark":
+        preflight.libraries(remote is not None)
+        # Nobody who does without Spark shall need what it needs.
+        from kipcheck.conformance.campaign.executors.spark import spark
+
+        with spark(master, remote, workers) as executor:
+            where = master or remote or f"local[{executor.slots}]"
+            yield Chosen(executor, f"Spark runs the shards at {where}: {why}", {"workers": executor.slots, **settings})
+    elif name == "inline":
+        with local.inline() as executor:
+            yield Chosen(executor, f"one shard after the other: {why}")
+    else:
+        workers = workers or _cores()
+        with local.pool(workers) as executor:
+            yield Chosen(executor, f"{workers} processes run the shards: {why}", {"workers": workers})
+
+
+def _cores() -> int:
+    """Those that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _automatic() -> tuple[ExecutorName, str]:
+    try:
+        preflight.libraries(remote=False)
+        home = preflight.java()
+    except Unready as missing:
+        return "pool", str(missing).partition(": pip")[0].partition(". Install")[0]
+    return "spark", f"the extra is installed, and Java is in {home}"

@@ -1,0 +1,119 @@
+"""Shards on this machine: one after the other, or in as many nurseries as there are workers."""
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.process.child_outcome import AGAIN, BoundsOf, is_doubtful, usual
+from kipcheck.conformance.campaign.process.shard_pool import Nursery
+from kipcheck.conformance.campaign.rows import Row
+
+OFTEN: Final = 0.5
+"""Seconds between two ticks while nothing happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Of shards."""
+
+    done: int
+    running: int
+    total: int
+
+
+Tick: TypeAlias = Callable[[Progress], None]
+
+
+class Executor(Protocol):
+    """Something that runs shards. What comes of a shard is the same whatever runs it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def slots(self) -> int:
+        """So many run at a time."""
+        ...
+
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
+        """The row of each, in any order. Closing the iterator stops what runs. Errors: ``Barren``."""
+        ...
+
+
+@contextmanager
+def inline(bounds: BoundsOf = usual) -> Iterator[Executor]:
+    with _local("inline", 1, bounds) as executor:
+        yield executor
+
+
+@contextmanager
+def pool(workers: int, bounds: BoundsOf = usual) -> Iterator[Executor]:
+    with _local("pool", workers, bounds) as executor:
+        yield executor
+
+
+@contextmanager
+def _local(name: str, workers: int, bounds: BoundsOf) -> Iterator["_Local"]:
+    with ExitStack() as stack:
+        yield _Local(name, [stack.enter_context(Nursery(bounds=bounds)) for _ in range(workers)])
+
+
+class _Local:
+    """Without threads or processes of its own: it waits for all its nurseries at once."""
+
+    def __init__(self, name: str, nurseries: Sequence[Nursery]) -> None:
+        self.name = name
+        self.slots = len(nurseries)
+        self._nurseries = nurseries
+
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
+        waiting, done, doubtful = deque(shards), 0, list[Shard]()
+
+        def told() -> None:
+            tick(Progress(done, sum(each.busy for each in self._nurseries), len(shards)))
+
+        try:
+            self._begin(waiting, snapshot)
+            while any(each.busy for each in self._nurseries):
+                told()
+                ended = self._ended()
+                self._begin(waiting, snapshot)  # before others look at the rows, which may take them a while
+                doubtful += [shard for shard, row in ended if is_doubtful(row)]
+                for _, row in ended:
+                    if not is_doubtful(row):
+                        done += 1
+                        yield row
+            for shard in doubtful:  # alone now, and so no busy neighbour is to blame
+                self._nurseries[0].begin(shard, snapshot, AGAIN, attempt=1)
+                while self._nurseries[0].busy:
+                    told()
+                    for _, row in self._ended():
+                        done += 1
+                        yield row
+            told()
+        finally:
+            for each in self._nurseries:
+                if each.busy:
+                    each.stop()
+
+    def _begin(self, waiting: deque[Shard], snapshot: bytes) -> None:
+        for each in self._nurseries:
+            if waiting and not each.busy:
+                each.begin(waiting.popleft(), snapshot)
+
+    def _ended(self) -> list[tuple[Shard, Row]]:
+        """Those that ended, after a while at most."""
+        busy = [each for each in self._nurseries if each.busy]
+        until = min([time.monotonic() + OFTEN, *(each.until for each in busy)])
+        ready = select.select(busy, [], [], max(0.0, until - time.monotonic()))[0]
+        ended = []
+        for each in busy:
+            if each in ready or time.monotonic() >= each.until:
+                shard, row = each.shard, each.advance()
+                if row is not None:
+                    ended.append((shard, row))
+        return ended

@@ -1,0 +1,375 @@
+"""Spark as an executor of shards: one task for each, and the driver alone decides, writes and waits.
+
+A wave is one job, ``range(0, n, 1, n).mapInArrow(..).toArrow()``: nothing else gives exactly one task per shard without
+a shuffle, and it is the same through Spark Connect. A shard that takes down what runs it is given up at its third
+attempt, which costs the job nothing, and is run once more apart.
+
+As a program it is the daemon that starts Spark's Python workers: ``spark.python.daemon.module``.
+"""
+
+import gc
+import json
+import math
+import pickle
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import count
+from typing import Any, Final, NamedTuple, Protocol
+
+from pyspark import InheritableThread, TaskContext, daemon
+from pyspark.sql import SparkSession
+
+from kipcheck.conformance.campaign.executors import preflight, spark_worker
+from kipcheck.conformance.campaign.executors.local import Progress, Tick
+from kipcheck.conformance.campaign.executors.preflight import Unready
+from kipcheck.conformance.campaign.executors.spark_logging import Hush, interrupts_kept, reason, silenced, surroundings
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.process.child_outcome import AGAIN, went_down
+from kipcheck.conformance.campaign.rows import Row
+
+Answer = Callable[[Mapping[str, Any], bytes, int], tuple[str, str]]
+"""``afar.answer``, or what a test has in its place."""
+
+DDL: Final = "number long, kind string, said string"
+SESSION: Final = {
+    "spark.app.name": "kipcheck",
+    # The third attempt of a shard answers without running it: there has to be one, and room for what is no fault of
+    # the shard.
+    "spark.task.maxFailures": "8",
+    "spark.python.daemon.module": "kipcheck.conformance.campaign.executors.spark",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",
+}
+THRIFTY: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a Java that only hands out work: its start takes two thirds of the processor time."""
+HERE: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": THRIFTY,
+    "spark.executor.extraJavaOptions": THRIFTY,
+}
+"""Where everything runs on this machine: nothing listens to the network."""
+MODE: Final = (
+    "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONNECT_MODE", "SPARK_API_MODE",
+)  # fmt: skip
+"""Variables by which PySpark remembers for the whole process that it speaks with a server."""
+IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
+IDLE_ENDS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
+OFTEN_S: Final = 0.25
+"""Between two ticks."""
+LOOK_S: Final = 2.0
+"""Between two looks at how far a job is, each of which costs Java some milliseconds."""
+ENDING_S: Final = 15.0
+"""For a job that is called off: Spark gives a task two seconds before it kills its worker."""
+STARTED_S: Final = 300.0
+"""For the first executor to be there."""
+
+
+class Answered(NamedTuple):
+    number: int
+    """Of the shard in its job."""
+    kind: str
+    said: str
+
+
+class Spark:
+    """An ``Executor``; ``spark`` makes one."""
+
+    name = "spark"
+
+    def __init__(self, session: SparkSession, remote: bool, where: str, answer: Answer = spark_worker.answer) -> None:
+        self._session, self._where, self._answer = session, where, answer
+        self._way: _Way = _Remote(session) if remote else _Classic(session)
+        self._names = count()
+        self.slots = 1
+
+    def ready(self, workers: int) -> None:
+        """Wait for the first executor, and see that its Python is like this one. Errors: ``Unready``."""
+        self._alike(self._wave([b""], b"", _nothing, STARTED_S))
+        self.slots = workers or self._way.slots()
+        self._alike(self._wave([b""] * self.slots, b"", _nothing))
+
+    def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
+        """The rows of a wave come when all of it is done. Errors: ``Unready``, where Spark itself is no more."""
+        if not shards:
+            return
+        # A second fence, for a worker that does not end its shard as it should.
+        longest = max(shard.bounds.wall_s for shard in shards) * (1 + AGAIN)
+        with suppress(Exception):  # on a server that forbids it there is none
+            self._session.conf.set(IDLE, str(int(2 * longest)))
+            self._session.conf.set(IDLE_ENDS, "true")
+        apart = []
+        for number, kind, said in self._wave([pickle.dumps(shard) for shard in shards], snapshot, tick):
+            if kind == "row":
+                yield Row.of(json.loads(said))
+            else:
+                apart.append(shards[number])
+        for done, shard in enumerate(apart, len(shards) - len(apart)):
+            tick(Progress(done, 1, len(shards)))
+            yield self._apart(shard, snapshot)
+
+    def _apart(self, shard: Shard, snapshot: bytes) -> Row:
+        """Alone, for it may have been the doing of others."""
+        ((_, kind, said),) = self._wave([pickle.dumps(shard)], snapshot, _nothing)
+        if kind == "row":
+            return Row.of(json.loads(said))
+        return went_down(shard, "unlike" if kind == "unlike" else "infra", said)
+
+    def _wave(self, packed: Sequence[bytes], snapshot: bytes, tick: Tick, start_s: float = math.inf) -> list[Answered]:
+        """Errors: ``Unready``."""
+        job = _Job(self._session, self._way, f"kipcheck-{next(self._names)}", len(packed),
+                   _task(self._answer, spark_worker.common(snapshot), packed))  # fmt: skip
+        begun, latest = False, time.monotonic() + start_s
+        try:
+            while not job.over.wait(OFTEN_S):
+                tick(replace(job.progress, running=min(job.progress.running, self.slots)))
+                begun = begun or bool(job.progress.done or job.progress.running)
+                if not begun and time.monotonic() > latest:
+                    raise Unready(
+                        f"{self._where} has begun nothing for {start_s:g} s: has it workers, with a free core and the "
+                        f"memory that an executor asks for?"
+                    )
+        finally:
+            job.end()
+        if job.wrong is not None:
+            raise Unready(reason(job.wrong, self._where)) from job.wrong
+        return sorted(job.answers)
+
+    def _alike(self, answers: Sequence[Answered]) -> None:
+        for each in answers:
+            if each.kind == "unlike":
+                raise Unready(f"the workers of {self._where} are not like this machine: {each.said}")
+            if each.kind != "row":
+                raise Unready(f"the workers of {self._where} cannot hold shards: {each.said}")
+
+
+def _nothing(progress: Progress) -> None:
+    """To tell nobody."""
+
+
+def _task(answer: Answer, sent: Mapping[str, Any], packed: Sequence[bytes]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What Spark calls in a worker, with the numbers of the shards that the task has: with one."""
+
+    def answered(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow  # only here: the driver's process is spared it until it is needed
+
+        schema = pyarrow.schema([("number", pyarrow.int64()), ("kind", pyarrow.string()), ("said", pyarrow.string())])
+        context = TaskContext.get()
+        assert context is not None
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                kind, said = answer(sent, packed[number], context.attemptNumber())
+                yield pyarrow.RecordBatch.from_pylist([Answered(number, kind, said)._asdict()], schema)
+
+    return answered
+
+
+# ---- jobs
+
+
+class _Job:
+    """A wave under way, in a thread of its own: PySpark's calls do not survive the Ctrl-C that this one may get."""
+
+    def __init__(
+        self, session: SparkSession, way: "_Way", name: str, total: int, task: Callable[[Iterator[Any]], Iterator[Any]]
+    ) -> None:
+        self._session, self._way, self._name, self._total, self._task = session, way, name, total, task
+        self.progress = Progress(0, 0, total)
+        self.answers: list[Answered] = []
+        self.wrong: Exception | None = None
+        self.over = threading.Event()
+        way.begin(self, self._run)
+
+    def _run(self) -> None:
+        try:
+            self._way.mark(self._name)
+            numbers = self._session.range(0, self._total, 1, self._total)
+            table = numbers.mapInArrow(self._task, DDL).toArrow()
+            self.answers = [Answered(**each) for each in table.to_pylist()]
+        except Exception as why:  # noqa: BLE001 - raised where it is waited for
+            self.wrong = why
+        finally:
+            self.over.set()
+
+    def tell(self, done: int, running: int) -> None:
+        self.progress = Progress(done, running, self._total)
+
+    def look(self) -> None:
+        """From a thread of its own, too."""
+        while not self.over.wait(LOOK_S):
+            with suppress(Exception):  # it is no more than a number on a screen
+                self.tell(*self._way.numbers(self._name))
+
+    def end(self) -> None:
+        """Call it off, if it is not over."""
+        if not self.over.is_set():
+            off = threading.Thread(target=self._off, daemon=True)
+            off.start()
+            self.over.wait(ENDING_S)
+
+    def _off(self) -> None:
+        with suppress(Exception):  # then there is nothing left to call off
+            self._way.call_off(self._name)
+
+
+class _Way(Protocol):
+    """What differs between a session of this process and one that is far off."""
+
+    def begin(self, job: _Job, run: Callable[[], None], /) -> None: ...
+    def mark(self, name: str, /) -> None:
+        """The jobs of this thread."""
+
+    def numbers(self, name: str, /) -> tuple[int, int]:
+        """Done and running."""
+
+    def call_off(self, name: str, /) -> None: ...
+    def slots(self) -> int: ...
+
+
+class _Classic:
+    def __init__(self, session: SparkSession) -> None:
+        self._context = session.sparkContext
+        self._tracker = self._context.statusTracker()
+
+    def begin(self, job: _Job, run: Callable[[], None], /) -> None:
+        for each in (run, job.look):
+            InheritableThread(target=each, daemon=True).start()
+
+    def mark(self, name: str, /) -> None:
+        self._context.setJobGroup(name, name, interruptOnCancel=True)
+
+    def numbers(self, name: str, /) -> tuple[int, int]:
+        done = running = 0
+        for job in self._tracker.getJobIdsForGroup(name):
+            found = self._tracker.getJobInfo(job)
+            for stage in map(self._tracker.getStageInfo, found.stageIds if found is not None else ()):
+                if stage is not None:
+                    done += stage.numCompletedTasks
+                    running += min(stage.numActiveTasks, stage.numTasks - stage.numCompletedTasks)
+        return done, running
+
+    def call_off(self, name: str, /) -> None:
+        self._context.cancelJobGroup(name)
+
+    def slots(self) -> int:
+        return self._context.defaultParallelism
+
+
+class _Remote:
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._job: _Job | None = None
+        session.registerProgressHandler(self._heard)  # type: ignore[arg-type]  # it is called with names alone
+
+    def _heard(self, **told: Any) -> None:
+        """Spark ends a job whose progress nobody could be told of."""
+        job = self._job
+        with suppress(Exception):
+            if job is not None and told["stages"]:
+                done = sum(stage.num_completed_tasks for stage in told["stages"])
+                job.tell(done, told["inflight_tasks"])
+
+    def begin(self, job: _Job, run: Callable[[], None], /) -> None:
+        self._job = job
+        threading.Thread(target=run, daemon=True).start()
+
+    def mark(self, name: str, /) -> None:
+        self._session.addTag(name)
+
+    def numbers(self, name: str, /) -> tuple[int, int]:
+        raise NotImplementedError("it is told by itself")
+
+    def call_off(self, name: str, /) -> None:
+        self._session.interruptTag(name)
+
+    def slots(self) -> int:
+        """As many parts as the server makes of anything."""
+        return self._session.range(1 << 12).mapInArrow(_one_each, "one long").count()
+
+
+def _one_each(batches: Iterator[Any]) -> Iterator[Any]:
+    import pyarrow
+
+    for _ in batches:
+        pass
+    yield pyarrow.RecordBatch.from_pydict({"one": [1]})
+
+
+# ---- sessions
+
+
+@contextmanager
+def spark(
+    master: str | None, remote: str | None, workers: int, answer: Answer = spark_worker.answer
+) -> Iterator[Spark]:
+    """At ``master``, or at ``remote`` through Spark Connect; neither: on this machine. ``workers``: so many shards at a
+    time; 0: as many as there are cores. Errors: ``Unready``.
+    """
+    with session(master, remote, workers) as (made, where):
+        executor = Spark(made, remote is not None, where, answer)
+        executor.ready(workers)
+        yield executor
+
+
+@contextmanager
+def session(master: str | None, remote: str | None, workers: int) -> Iterator[tuple[SparkSession, str]]:
+    """And the name of where it runs. Nothing of it is seen on the terminal. Errors: ``Unready``."""
+    url = preflight.master(master, workers) if remote is None else preflight.server(remote)
+    preflight.libraries(remote is not None)
+    preflight.reached(url)
+    here = preflight.on_this_machine(url)
+    environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable} if here else {}
+    if remote is None:
+        environment["JAVA_HOME"] = str(preflight.java())
+    hush = Hush()
+    with silenced(), surroundings(dict.fromkeys(MODE)):
+        try:
+            with hush.over_start(), surroundings(environment), interrupts_kept():
+                made = _remote(url) if remote else _classic(url, workers, here)
+        except Exception as why:
+            raise Unready(reason(why, url, hush.said)) from why
+        try:
+            yield made, url
+        finally:
+            with suppress(Exception):  # of a Spark that is no more
+                made.stop()
+            hush.close()
+
+
+def _classic(master: str, workers: int, here: bool) -> SparkSession:
+    settings: dict[str, bool | float | int | str | None] = {**SESSION, **(HERE if here else {})}
+    if workers and master.startswith("spark://"):
+        settings["spark.cores.max"] = str(workers)
+    elif workers and not master.startswith("local"):
+        settings["spark.executor.instances"] = str(workers)
+    return SparkSession.builder.master(master).config(map=settings).getOrCreate()
+
+
+def _remote(url: str) -> SparkSession:
+    return SparkSession.builder.remote(url).create()
+
+
+# ---- the daemon
+
+
+def _frozen(work: Callable[..., int]) -> Callable[..., int]:
+    """A worker of Spark collects garbage after each task, over all that was ever imported: that is put aside."""
+
+    def worker(*arguments: Any) -> int:
+        code = work(*arguments)
+        if not gc.get_freeze_count():
+            gc.collect()
+            gc.freeze()
+        return code
+
+    return worker
+
+
+if __name__ == "__main__":
+    daemon.worker = _frozen(daemon.worker)
+    daemon.manager()

@@ -1,0 +1,172 @@
+"""The child of a shard: bound to its zygote and confined, it holds the shard and gives back what came of it."""
+
+import faulthandler
+import json
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple, NoReturn, TypeAlias
+
+from kipcheck.conformance.apis.reference import InProcess
+from kipcheck.conformance.campaign.corpus.entries import Snapshot
+from kipcheck.conformance.campaign.plan import Bounds
+from kipcheck.conformance.campaign.process.child_outcome import MEMORY, RAISED, Order, packed
+from kipcheck.conformance.campaign.process.journal import Entry, Journal
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.targets.fault_injection import SHARD
+from kipcheck.conformance.targets.protocol import Session, Target
+from kipcheck.conformance.targets.registry import target as target_of
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.session_wrapper import Passing
+from kipcheck.conformance.targets.transport import process_tree
+
+Run: TypeAlias = Callable[..., Row]
+"""As ``run_shard``."""
+
+
+TO_TELL: Final = 256 << 20
+"""Bytes, for a child that has no memory left, to say so."""
+
+
+class Ties(NamedTuple):
+    """By which a child notices the end of its zygote."""
+
+    zygote: int
+    ends: int
+    """A pipe that ends with it."""
+
+
+def live(order: Order, snapshot: Snapshot, run: Run, journal: Journal, ties: Ties, given: int, spoken: int) -> NoReturn:
+    """``given``: where the result goes. ``spoken``: where whatever else is written goes."""
+    code = 1
+    try:
+        os.setsid()
+        if process_tree.LINUX:
+            process_tree.die_with(ties.zygote)
+            os.close(ties.ends)
+        else:
+            process_tree.die_at_the_end_of(ties.ends)
+        os.environ[SHARD] = str(order.shard.shard)
+        for fd in (1, 2):
+            os.dup2(spoken, fd)
+        os.close(spoken)
+        _tell_where(signal.SIGXCPU)
+        _confine(order.bounds)
+        at = _At(journal, order.bounds)
+
+        def find(name: str, limits: Limits | None) -> Target:
+            found = target_of(name, limits)
+            return _Watched(found, at.case) if isinstance(found, InProcess) else found
+
+        try:
+            row = run(order.shard, snapshot, at.cases, find)
+            _give(given, packed(row))
+        except MemoryError:
+            _limit(resource.RLIMIT_AS, order.bounds.memory + TO_TELL)  # what was taken may still be held
+            traceback.print_exc()
+            _give(given, MEMORY)
+        code = 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1
+    except BaseException as raised:  # noqa: BLE001 - panics of native code are no Exception
+        traceback.print_exc()
+        with suppress(Exception):
+            _give(given, RAISED + f"{type(raised).__name__}: {raised}".encode())
+    finally:
+        with suppress(Exception):
+            sys.stderr.flush()
+            sys.stdout.flush()
+        os._exit(code)
+
+
+def _tell_where(number: signal.Signals) -> None:
+    """In which line of Python, when it is killed by that signal or by one that says that it crashed."""
+    faulthandler.enable(file=2, all_threads=True)
+    faulthandler.register(number, file=2, all_threads=True, chain=True)
+
+
+def _confine(bounds: Bounds) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_AS, bounds.memory)
+    _limit(resource.RLIMIT_CPU, max(1, int(bounds.cpu_s)))
+
+
+def _limit(what: int, most: int) -> None:
+    """Softly: testees have limits of their own, and must be able to leave ours."""
+    hard = resource.getrlimit(what)[1]
+    resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _give(fd: int, data: bytes) -> None:
+    with os.fdopen(fd, "wb") as given:
+        given.write(data)
+
+
+class _At:
+    """Where the shard is: told to the journal, and to the limit of processor time that goes along with it."""
+
+    def __init__(self, journal: Journal, bounds: Bounds) -> None:
+        self._journal, self._bounds = journal, bounds
+        self._first, self._at, self._limit = 0, 0, 0
+        self._cases: Sequence[Case] = ()
+
+    def cases(self, first: int, cases: Sequence[Case]) -> None:
+        """As ``Note``."""
+        self._first, self._cases = first, cases
+        if cases:
+            self._write(0)
+
+    def case(self, case: Case) -> None:
+        """One of those, of which perhaps no more than some steps are asked for now."""
+        number = len(self._cases)
+        for at in (*range(self._at, number), *range(self._at)):
+            if self._cases[at].steps[: len(case.steps)] == case.steps:
+                if at != self._at:
+                    self._write(at)
+                return
+
+    def _write(self, at: int) -> None:
+        self._at = at
+        most = self._most()
+        if most != self._limit:
+            self._limit = most
+            _limit(resource.RLIMIT_CPU, most)
+        text = json.dumps(self._cases[at].plain)
+        self._journal.write(Entry(self._first + at, time.monotonic(), most < int(self._bounds.cpu_s), text))
+
+    def _most(self) -> int:
+        """Seconds of processor time: the limit of the kernel has no fractions."""
+        return min(int(self._bounds.cpu_s), int(time.process_time() + self._bounds.case_cpu_s) + 1)
+
+
+class _Watched:
+    """A target in this very process, which each of its cases may take down: they are told one by one."""
+
+    def __init__(self, target: Target, told: Callable[[Case], None]) -> None:
+        self.name = target.name
+        self._target, self._told = target, told
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        with self._target.open(edition, role) as session:
+            yield _OneByOne(session, self._told)
+
+
+class _OneByOne(Passing):
+    def __init__(self, session: Session, told: Callable[[Case], None]) -> None:
+        super().__init__(session)
+        self._told = told
+
+    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        held: list[tuple[Observation, ...]] = []
+        for case in cases:
+            self._told(case)
+            held += self._session.hold([case])
+        return held

@@ -1,0 +1,270 @@
+"""Holds shards in children of a warm zygote, one after the other, and makes a row of each, whatever it does."""
+
+import os
+import pickle
+import platform
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from types import TracebackType
+from typing import IO, Final, Self
+
+from kipcheck.conformance.campaign.plan import Shard
+from kipcheck.conformance.campaign.process.child_outcome import (
+    AGAIN,
+    BoundsOf,
+    End,
+    Order,
+    is_doubtful,
+    row_of,
+    stretched,
+    usual,
+    went_down,
+)
+from kipcheck.conformance.campaign.process.fork_server import LENGTH, READY
+from kipcheck.conformance.campaign.process.journal import ROOM, Journal
+from kipcheck.conformance.campaign.rows import Row
+from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.transport.pipe import own_python
+
+RUN: Final = "kipcheck.conformance.campaign.shard:run_shard"
+LIVES: Final = 2
+"""So many zygotes may one shard take down."""
+FENCE_S: Final = 60.0
+"""Beyond all limits: a zygote that has not told by then how its child ended is given up."""
+LEAVES_S: Final = 10.0
+"""What a zygote may take to end what it started, and itself."""
+START_S: Final = 300.0
+"""To import everything, on a busy machine."""
+
+
+class Barren(RuntimeError):
+    """No zygote can be begun here, or it does not understand its orders: no shard is to blame for that."""
+
+
+@dataclass(slots=True)
+class _Work:
+    order: Order
+    snapshot: bytes
+    attempt: int
+    until: float
+    """``time.monotonic()``."""
+    lives: int = 0
+
+
+class Nursery:
+    """For one shard at a time. ``hold`` waits for its row; ``begin``, ``fileno`` and ``advance`` let others wait."""
+
+    def __init__(self, run: str = RUN, bounds: BoundsOf = usual, path: Sequence[str] = ()) -> None:
+        """``run``: module:function, as ``run_shard``. ``path``: where a zygote, and all that it starts, finds modules
+        besides what Python itself looks through.
+        """
+        self._run, self._bounds, self._path = run, bounds, tuple(path)
+        self._file = _shared_file()
+        self._journal = Journal(self._file.fileno())
+        self._noise = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this object
+        self._process: subprocess.Popen[bytes] | None = None
+        self._read = b""
+        self._ready = False
+        self._known: bytes | None = None
+        """The snapshot that the zygote has."""
+        self._work: _Work | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+        self._journal.close()
+        self._file.close()
+        self._noise.close()
+
+    def hold(self, shard: Shard, snapshot: bytes, times: float = 1.0) -> Row:
+        """``times``: so many times the bounds of the shard. Where its row ``is_doubtful``, it is run once more, here
+        and at once, with ``AGAIN`` times as much, and that is what counts. Errors: ``Barren``.
+        """
+        row = self.once(shard, snapshot, times)
+        return self.once(shard, snapshot, times * AGAIN, attempt=1) if is_doubtful(row) else row
+
+    def once(self, shard: Shard, snapshot: bytes, times: float = 1.0, attempt: int = 0) -> Row:
+        """As ``hold``, but a row that ``is_doubtful`` is left to the caller."""
+        self.begin(shard, snapshot, times, attempt)
+        try:
+            while True:
+                select.select([self], [], [], max(0.0, self.until - time.monotonic()))
+                if (row := self.advance()) is not None:
+                    return row
+        finally:
+            if self.busy:
+                self.stop()
+
+    def begin(self, shard: Shard, snapshot: bytes, times: float = 1.0, attempt: int = 0) -> None:
+        """Errors: ``Barren``."""
+        assert self._work is None
+        bounds = stretched(self._bounds(shard), times)
+        self._work = _Work(Order(shard, bounds, None), snapshot, attempt, 0.0)
+        self._send()
+
+    @property
+    def busy(self) -> bool:
+        return self._work is not None
+
+    @property
+    def shard(self) -> Shard:
+        """That which is under way."""
+        assert self._work is not None
+        return self._work.order.shard
+
+    @property
+    def until(self) -> float:
+        """``advance`` is to be called then at the latest, though nothing can be read: ``time.monotonic()``."""
+        assert self._work is not None
+        return self._work.until
+
+    def fileno(self) -> int:
+        """Readable when there is something to do for ``advance``."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def advance(self) -> Row | None:
+        """Read what is there, without waiting; the row, once there is one. Errors: ``Barren``."""
+        assert self._work is not None
+        work = self._work
+        if time.monotonic() >= work.until:
+            return self._lost("told nothing in time")
+        try:
+            while data := os.read(self.fileno(), 1 << 20):
+                self._read += data
+                if (told := self._told()) is not None:
+                    return self._row(work, told)
+        except BlockingIOError:
+            return None
+        return self._lost("went down")
+
+    def stop(self) -> None:
+        """At once: what is under way leaves no row, and no process."""
+        self._work = None
+        self._known, self._read, self._ready = None, b"", False
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        try:
+            process.wait(LEAVES_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+    def _send(self) -> None:
+        assert self._work is not None
+        work = self._work
+        fresh = self._process is None
+        if fresh:
+            self._start()
+        order = replace(work.order, snapshot=None if work.snapshot == self._known else work.snapshot)
+        self._known = work.snapshot
+        work.until = time.monotonic() + work.order.bounds.wall_s + FENCE_S + (START_S if fresh else 0.0)
+        data = pickle.dumps(order)
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it went down before, which is seen when it is listened to
+            self._process.stdin.write(LENGTH.pack(len(data)) + data)
+            self._process.stdin.flush()
+
+    def _start(self) -> None:
+        self._noise.seek(0)
+        self._noise.truncate(0)
+        self._journal.clear()
+        known = [*self._path, *filter(None, [os.environ.get("PYTHONPATH")])] if self._path else []
+        env = {
+            # Hypothesis would leave a folder of its own wherever somebody happens to be.
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(maven.cache() / "hypothesis"),
+            **os.environ,
+            "PYTHONHASHSEED": "0",
+            **({"PYTHONPATH": os.pathsep.join(known)} if known else {}),
+        }
+        file = self._file.fileno()
+        # In a session of its own: what a terminal tells everybody at Ctrl-C is for this process to deal with.
+        self._process = subprocess.Popen(
+            own_python("kipcheck.conformance.campaign.process.fork_server", self._run, str(file)), env=env, pass_fds=(file,),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._noise, start_new_session=True,
+        )  # fmt: skip
+        os.set_blocking(self.fileno(), False)
+
+    def _told(self) -> object | None:
+        """What it said, once all of it is there."""
+        if len(self._read) < LENGTH.size:
+            return None
+        (length,) = LENGTH.unpack_from(self._read)
+        if len(self._read) < LENGTH.size + length:
+            return None
+        data, self._read = self._read[LENGTH.size :][:length], self._read[LENGTH.size + length :]
+        told: object = pickle.loads(data)
+        if told == READY:
+            self._ready = True
+            return self._told()
+        return told
+
+    def _row(self, work: _Work, told: object) -> Row:
+        self._work = None
+        if not isinstance(told, End):
+            self._known = None
+            raise Barren(f"the corpus of shard {work.order.shard.shard} cannot be read: {told}")
+        row = row_of(work.order.shard, work.order.bounds, told, self._journal.read())
+        return replace(_here(row), attempt=work.attempt, wall_ms=told.wall_ms, cpu_ms=told.cpu_ms, started=told.started)
+
+    def _lost(self, why: str) -> Row | None:
+        """The zygote is no more: begun afresh, with the same shard, unless it was the shard's doing."""
+        assert self._work is not None
+        work, ready, entry = self._work, self._ready, self._journal.read()
+        if self._process is not None and why == "told nothing in time":
+            self._process.kill()
+        self.stop()
+        if not ready:
+            raise Barren(f"no process can be begun to hold shards: {self._said()}")
+        work.lives += 1
+        if work.lives < LIVES:
+            self._work = work
+            self._send()
+            return None
+        row = went_down(work.order.shard, "crashed", f"what holds shards {why} with it, {work.lives} times", entry)
+        return replace(_here(row), attempt=work.attempt)
+
+    def _said(self) -> str:
+        size = self._noise.seek(0, os.SEEK_END)
+        self._noise.seek(max(0, size - 2000))
+        said = self._noise.read().decode("utf-8", "replace").strip()
+        return said.rpartition("\n")[2] or "it went down and said nothing"
+
+
+def _shared_file() -> IO[bytes]:
+    """For a journal. Not on a disk if that can be had: where a full one has no room for a page, writing to it kills."""
+    if sys.platform == "linux":
+        file: IO[bytes] = os.fdopen(os.memfd_create("journal"), "w+b")
+        os.ftruncate(file.fileno(), ROOM)
+        return file
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the journal
+    file.write(bytes(ROOM))
+    file.flush()
+    return file
+
+
+def _here(row: Row) -> Row:
+    return replace(row, host=_host(), python=platform.python_version())
+
+
+@cache
+def _host() -> str:
+    return socket.gethostname()

@@ -1,0 +1,89 @@
+"""What a campaign says while it goes on, on standard error: a live line on a terminal, else a line now and then."""
+
+import time
+from dataclasses import dataclass, field
+
+from kipcheck.conformance.campaign.executors.local import Progress as Shards
+from kipcheck.conformance.engine.progress import Progress
+
+SELDOM = 20.0
+"""Seconds between two lines about one stage, where lines stay."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """Numbers of all that was held so far, and where the campaign is."""
+
+    progress: Progress = field(default_factory=Progress)
+    total: int | None = None
+    """Cases of the whole campaign; None: as many as there is time for."""
+    ends: float | None = None
+    """When there is no more time (``time.monotonic``)."""
+    cases: int = 0
+    keys: int = 0
+    failures: int = 0
+    held_here: int = 0
+    """Cases that were held since ``begun``."""
+    begun: float = field(default_factory=time.monotonic)
+    where: str = ""
+    shards: Shards = field(default_factory=lambda: Shards(0, 0, 0))
+    _told: float = 0.0
+
+    def stage(self, where: str, total: int) -> None:
+        self.where, self.shards = where, Shards(0, 0, total)
+        self.look(force=True)
+
+    def tick(self, shards: Shards) -> None:
+        self.shards = shards
+        self.look()
+
+    def held(self, cases: int) -> None:
+        self.cases += cases
+        self.held_here += cases
+        self.look()
+
+    def look(self, force: bool = False) -> None:
+        now = time.monotonic()
+        if force or self.progress.live or now - self._told >= SELDOM:
+            self._told = now
+            self.progress.say(self.line(now))
+
+    def line(self, now: float) -> str:
+        shards = self.shards
+        parts = [
+            self.where,
+            f"{shards.done}/{shards.total} shards" + (f", {shards.running} running" if shards.running else ""),
+            f"{self.cases:,} cases",
+            f"{self.rate(now):,.0f}/s",
+            f"{self.keys:,} keys",
+            f"{self.failures} failures",
+        ]
+        left = self.left_s(now)
+        return "  ".join(parts if left is None else [*parts, f"{span(left)} left"])
+
+    def rate(self, now: float) -> float:
+        """Cases a second, since this process began."""
+        return self.held_here / max(now - self.begun, 0.001)
+
+    def left_s(self, now: float) -> float | None:
+        """Whichever comes first, the end of the cases or of the time; None: nobody knows yet."""
+        found = []
+        if self.ends is not None:
+            found.append(max(0.0, self.ends - now))
+        if self.total is not None and self.held_here:
+            found.append(max(0, self.total - self.cases) / self.rate(now))
+        return min(found, default=None)
+
+    def say(self, line: str) -> None:
+        self.progress.close()
+        self.progress.note(line)
+
+    def close(self) -> None:
+        self.progress.close()
+
+
+def span(seconds: float) -> str:
+    """``0:09``, ``1:02:03``."""
+    whole = int(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"

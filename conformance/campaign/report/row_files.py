@@ -1,0 +1,254 @@
+"""The rows of a campaign in files: ``ledger/round=N/wave-M.parquet`` below its folder, one for each wave.
+
+A wave is whole or absent. Without pyarrow it is ``wave-M.jsonl``, and both are read wherever they stand. A shard may
+have rows in several waves, for a driver that was killed does not know what it had written: one counts.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+from kipcheck.conformance.campaign.files import Full, SetAside, put, set_aside
+from kipcheck.conformance.campaign.rows import ENDED, Key, Row, digest_of, hash_over
+from kipcheck.conformance.core.install import advice
+from kipcheck.conformance.core.output_folder import OutputFolder, Unusable
+
+__all__ = ["Clash", "Full", "Holdings", "SetAside", "Unread", "next_wave", "read", "rows_in", "storable", "write"]
+
+NAME: Final = "ledger"
+FORMAT: Final = 1
+"""Of the JSON Lines."""
+_WAVE: Final = re.compile(r"wave-(\d+)\.(parquet|jsonl)(?:\.\d+)?(\.damaged)?")
+
+
+class Unread(LookupError):
+    """There are rows that nobody here can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A shard that came to several ends, although its target is the same every time: a defect of ours."""
+
+    key: Key
+    digests: tuple[str, ...]
+    files: tuple[Path, ...]
+    """Where each of these is first told."""
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{digest} in {path}" for digest, path in zip(self.digests, self.files, strict=True))
+        return f"shard {self.key.shard} of round {self.key.round} came to several ends: {told}"
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What all files of a ledger hold together."""
+
+    rows: Mapping[Key, Row]
+    """Of each shard the one that counts, in the order of the keys."""
+    clashes: Sequence[Clash] = ()
+    set_aside: Sequence[SetAside] = ()
+
+    @property
+    def ended(self) -> frozenset[Key]:
+        """What a campaign that is resumed does not run again."""
+        return frozenset(key for key, row in self.rows.items() if row.status in ENDED)
+
+    @property
+    def hash(self) -> str:
+        """Of the campaign: the same wherever and in whatever order its shards ran."""
+        return hash_over(self.rows.values())
+
+
+# ---- writing
+
+
+def write(folder: Path, round_: int, wave: int, rows: Iterable[Row]) -> Path:
+    """Nothing is written over: where there is such a wave, the next number that is free is taken.
+
+    Errors: ``Full``; OSError; ``output_folder.Unusable``.
+    """
+    told = [storable(row) for row in rows]
+    place = folder / NAME / f"round={round_}"
+    number = next_wave(folder, round_) if _taken(place, wave) else wave
+    arrow, _ = _arrow()
+    name = f"wave-{number}.jsonl" if arrow is None else f"wave-{number}.parquet"
+    path = OutputFolder(folder).claim(f"{NAME}/round={round_}/{name}", durable=True)
+    return put(path, _lines_of(told) if arrow is None else arrow.parquet_of(told))
+
+
+def next_wave(folder: Path, round_: int) -> int:
+    """The number after those of all waves that there are, damaged ones too."""
+    place = folder / NAME / f"round={round_}"
+    found = (_WAVE.fullmatch(path.name) for path in place.iterdir()) if place.is_dir() else ()
+    return 1 + max((int(each[1]) for each in found if each), default=-1)
+
+
+def _taken(place: Path, wave: int) -> bool:
+    return any((place / f"wave-{wave}.{form}").exists() for form in ("parquet", "jsonl"))
+
+
+def storable(row: Row) -> Row:
+    """As any ledger can hold it: half of a surrogate pair, which targets may well say, has no UTF-8.
+
+    It is written as the escape that JSON has for it; where that makes another row of it, it is sealed again.
+    """
+    plain = row.plain
+    if _has_utf_8(plain):
+        return row
+    found = Row.of(_clean(plain))
+    return found.sealed() if row.sealed().digest == row.digest else found
+
+
+def _has_utf_8(plain: Any) -> bool:
+    try:
+        json.dumps(plain, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _clean(plain: Any) -> Any:
+    match plain:
+        case str():
+            return plain if plain.isascii() else plain.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {name: _clean(each) for name, each in plain.items()}
+        case tuple():
+            return tuple(map(_clean, plain))
+    return plain
+
+
+def _lines_of(rows: Sequence[Row]) -> bytes:
+    """A header that says how many, then a row a line, each with its checksum: a digest leaves out the words."""
+    plain = [row.plain for row in rows]
+    lines = [{"format": FORMAT, "rows": len(rows)}, *({"sum": digest_of(each), **each} for each in plain)]
+    return "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines).encode()
+
+
+# ---- reading
+
+
+class _Read(NamedTuple):
+    """Of one file."""
+
+    rows: list[Row]
+    wrong: str
+    """What is wrong with it; empty: nothing."""
+
+
+def read(folder: Path) -> Holdings:
+    """All rows below the folder of a campaign; of one that has none yet, none.
+
+    A damaged file is set aside, and a new one with what could be read of it takes its place.
+    Errors: ``Unread`` where pyarrow is missing for a file; OSError where one cannot be read at all.
+    """
+    rows: dict[Key, tuple[Row, Path]] = {}
+    ends: dict[Key, dict[str, Path]] = {}
+    moved: list[SetAside] = []
+    for path in _files(folder):
+        found, wrong = _read(path)
+        if wrong:
+            moved.append(_mended(folder, path, found, wrong))
+        for row in found:
+            known, where = rows.get(row.key, (None, path))
+            if known is not None and _differ(known, row):
+                ends.setdefault(row.key, {known.digest: where}).setdefault(row.digest, path)
+            if known is None or _outdone(known, row):
+                rows[row.key] = row, path
+    clashes = [Clash(key, tuple(files), tuple(files.values())) for key, files in sorted(ends.items())]
+    return Holdings({key: rows[key][0] for key in sorted(rows)}, clashes, moved)
+
+
+def rows_in(path: Path) -> list[Row]:
+    """What can be read of one file of a ledger. Errors: as ``read``."""
+    return _read(path).rows
+
+
+def _outdone(known: Row, row: Row) -> bool:
+    """Does a later row take the place of one that is known? Only of one that is no outcome of the shard itself."""
+    if row.status not in ENDED:
+        return known.status not in ENDED
+    return known.status not in ENDED or (known.status == "infra" and row.status != "infra")
+
+
+def _differ(known: Row, row: Row) -> bool:
+    """Are these two outcomes of a shard that can have but one?"""
+    both = known.status, row.status
+    outcomes = all(status in ENDED and status != "infra" for status in both)
+    return outcomes and known.deterministic and row.deterministic and known.digest != row.digest
+
+
+def _files(folder: Path) -> list[Path]:
+    def order(path: Path) -> tuple[int, int, str]:
+        wave = _WAVE.fullmatch(path.name)
+        assert wave is not None
+        return int(path.parent.name.partition("=")[2]), int(wave[1]), path.name
+
+    found = (folder / NAME).glob("round=*/wave-*")
+    waves = (path for path in found if path.parent.name[6:].isdecimal() and not path.name.endswith(".damaged"))
+    return sorted((path for path in waves if _WAVE.fullmatch(path.name)), key=order)
+
+
+def _read(path: Path) -> _Read:
+    data = path.read_bytes()
+    if path.suffix == ".jsonl":
+        parts = _parts_of(data)
+    else:
+        arrow, missing = _arrow()
+        if arrow is None:
+            raise Unread(f"{path} is Parquet: to read it, {advice('spark', 'pyarrow')} ({missing})")
+        parts = arrow.parts_in(data)
+    rows: list[Row] = []
+    wrong: list[str] = []
+    try:
+        for part in parts:
+            if isinstance(part, str):
+                wrong.append(part)
+            elif part.sealed().digest != part.digest:
+                wrong.append(f"the digest of shard {part.shard} does not fit it")
+            else:
+                rows.append(part)
+    except ValueError as broken:
+        wrong.append(str(broken))
+    return _Read(rows, "; ".join(wrong))
+
+
+def _parts_of(data: bytes) -> Iterator[Row | str]:
+    """Rows, and what is wrong. Errors: ValueError where there is nothing to be read."""
+    first, *lines = data.split(b"\n")
+    header = json.loads(first)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"it is no ledger of format {FORMAT}")
+    for number, line in enumerate(filter(None, lines), 2):
+        try:
+            plain = json.loads(line)
+            told = plain.pop("sum")
+            yield Row.of(plain) if digest_of(plain) == told else f"the checksum of line {number} does not fit it"
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as broken:
+            yield f"line {number}: {broken}"
+    if len(lines) - 1 != header["rows"]:
+        yield f"it has {len(lines) - 1} rows of {header['rows']}"
+
+
+def _mended(folder: Path, path: Path, rows: Sequence[Row], wrong: str) -> SetAside:
+    """Sets a file aside. What could be read of it is written first, as another wave: so nothing is lost on the way."""
+    if rows:
+        round_ = int(path.parent.name.partition("=")[2])
+        try:
+            write(folder, round_, next_wave(folder, round_), rows)
+        except (OSError, Unusable):
+            return SetAside(path, wrong, None, len(rows))
+    return set_aside(path, wrong, len(rows))
+
+
+def _arrow() -> tuple[ModuleType | None, str]:
+    """What knows Parquet; None where pyarrow is missing, and why."""
+    try:
+        from kipcheck.conformance.campaign.report import arrow
+    except ImportError as missing:
+        return None, str(missing)
+    return arrow, ""

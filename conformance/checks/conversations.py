@@ -1,0 +1,120 @@
+"""What checks of machines have in common: conversations drawn with our model at hand, and who said what in them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeAlias
+
+from kipcheck.conformance.checks.declare import Conversation, Drawing, Exhibit, Family
+from kipcheck.conformance.core.case import Role, Step, steps_from
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Refused, Replied, Silent, Unsupported
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.strategies.events import Conversations
+
+Value: TypeAlias = list[dict[str, Any]]
+"""Steps as plain data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A machine, in an edition."""
+
+    edition: str
+    name: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How a step and its answer are told to people."""
+
+    to: str
+    """Who is spoken to."""
+    actor: Callable[[Step], str]
+    says: Callable[[Step], str]
+    replied: Callable[[Replied], str]
+
+
+def machine_family(
+    role: Role,
+    name: str,
+    editions: Callable[[str], Iterable[str]],
+    conversations: Callable[[str], Conversations[Any, Any]],
+    wording: Wording,
+) -> Family[Subject]:
+    """Of the machine ``name``.
+
+    ``editions`` are those that a run of an edition holds it in; ``conversations`` those of one of them.
+    """
+
+    def subjects(edition: str) -> Iterable[Subject]:
+        return (Subject(each, name) for each in editions(edition))
+
+    def subject(edition: str, asked: str, version: int | None) -> Subject:
+        if asked != name or edition not in editions(edition):
+            raise LookupError(f"no machine {asked!r} in {edition}; there is {name}, and not in every edition")
+        return Subject(edition, name)
+
+    def drawn(subject: Subject, random: Random) -> Value:
+        value: Value = batch(subject, random)(random, None)
+        return value
+
+    def batch(subject: Subject, random: Random) -> Drawing:
+        """Under one swarm."""
+        found = conversations(subject.edition)
+        swarm = found.swarm(random)
+
+        def one(random: Random, begun: Value | None) -> Value:
+            steps = found.draw(random, swarm, steps_from(begun or ()))
+            return [{"actor": each.actor, "verb": each.verb, "body": dict(each.body)} for each in steps]
+
+        return one
+
+    return Family(
+        role,
+        subjects,
+        subject,
+        claimed=lambda subject, claims: subject.name in claims.machines,
+        node=lambda subject: conversations(subject.edition).declaration,
+        draw=drawn,
+        exhibits=lambda history, violation: sequence(history, violation, wording),
+        batch=batch,
+    )
+
+
+def conversation(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
+    yield Conversation(steps_from(value))
+
+
+def sequence(history: History, violation: Violation, wording: Wording) -> list[Exhibit]:
+    """Who said what, and what came back."""
+    steps = [
+        {
+            "from": wording.actor(op.step),
+            "to": wording.to,
+            "says": wording.says(op.step),
+            "answer": answer(op.observation, wording.replied),
+            "guilty": op.index in violation.at,
+        }
+        for op in history.ops
+    ]
+    return [{"kind": "sequence", "steps": steps}]
+
+
+def answer(observation: Observation, replied: Callable[[Replied], str]) -> str:
+    match observation:
+        case Replied():
+            return replied(observation)
+        case Refused(error):
+            return f"refused: {error}"
+        case Died(cause):
+            return cause
+        case Lost() | Silent():
+            return "no answer"
+        case Unsupported():
+            return "not supported"
+
+
+def listed(reply: Replied) -> str:
+    """What came, name by name."""
+    return ", ".join(f"{name} {value}" for name, value in reply.payload) or "accepted"

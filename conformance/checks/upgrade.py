@@ -1,0 +1,176 @@
+"""What checks of upgrades are about: scripts of an operator over a group, drawn and written by hand, with failures."""
+
+from collections.abc import Callable, Iterable, Iterator
+from random import Random
+from typing import Final
+
+from kipcheck.conformance.apis.upgrade_script import seen, shorthand, spoken, words
+from kipcheck.conformance.checks.conversations import Subject, Value, Wording, conversation, machine_family
+from kipcheck.conformance.checks.declare import Check, Family
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import APACHE, KIP_429, edition
+from kipcheck.conformance.core.history import Replied
+from kipcheck.conformance.models.upgrade import bounces_in
+from kipcheck.conformance.targets.protocol import BOUNCE
+from kipcheck.strategies.nodes import Node
+from kipcheck.strategies.upgrade import bounces, streams
+
+START: Final = "roll a {0}; roll b {0}; roll c {0}; settle"
+ROLL: Final = "roll a {0}; settle; roll b {0}; settle; roll c {0}; settle"
+HASTY: Final = "roll a {0}; move b 3; roll b {0}; move c 2; roll c {0}; settle"
+"""Without waiting."""
+TWO_BOUNCES: Final = (
+    "; ".join((START.format("old"), ROLL.format("ready"), ROLL.format("cooperative"))),
+    "; ".join((START.format("old"), HASTY.format("ready"), HASTY.format("cooperative"))),
+)
+ONE_BOUNCE: Final = "; ".join((START.format("cooperative"), ROLL.format("later")))
+"""With leader choice by version (429-09)."""
+TWO: Final = "roll a cooperative; roll b cooperative; settle; "
+STRAY: Final = TWO + "roll c {0}; settle; settle; stop b; settle; stop c; settle"
+"""A member of version 0 in an upgraded group, and another that leaves (429-10, 429-11)."""
+FAILED_LEADER: Final = START.format("cooperative") + "; crash a; roll a old; settle; crash b; roll b ready; settle"
+"""429-12"""
+MIXED_FOR_EVER: Final = "roll a cooperative; roll b ready; roll c ready; settle; settle; settle; settle; stop a; settle"
+"""429-13"""
+HAND_OVER: Final = "roll a cooperative; settle; roll b cooperative; move b 4; settle; roll c ready; move c 4; settle"
+SKIPPED: Final = "old-brokers; roll a old; settle; roll b cooperative; settle; roll c old; settle; stop c; settle"
+"""429-06"""
+NEWER_STREAMS: Final = "streams a 6; streams b 6; streams c 6; streams a 11; streams b 11; streams c 11"
+
+
+def with_failures(text: str) -> Iterator[str]:
+    """As it is written, and with a failure after each step: a crash, and somebody starts it again; a broken connection
+    of the first member, which leads, or of the second, when something is under way."""
+    words = text.split("; ")
+    yield text
+    for at in range(1, len(words)):
+        crashes = "crash {0}; revive {0}".format(_busy(words[at - 1]))
+        for fault in (crashes, "move a; lose a", "move b; lose b"):
+            yield "; ".join((*words[:at], fault, *words[at:]))
+
+
+def _busy(word: str) -> str:
+    """Who was just spoken to, or else the first: it leads."""
+    return word.split()[1] if " " in word else "a"
+
+
+def told(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
+    """As the values to begin with."""
+
+    def value(text: str) -> Callable[[Subject], Value]:
+        return lambda subject: Case("", subject.edition, Role.OPERATOR_TOOL, spoken(text)).data
+
+    return tuple(map(value, scripts))
+
+
+UPGRADED: Final = told(*with_failures(TWO_BOUNCES[0]), TWO_BOUNCES[1], "old-brokers; " + TWO_BOUNCES[0])
+HANDED: Final = told(*with_failures(HAND_OVER))
+MIXED: Final = told(STRAY.format("ready"), STRAY.format("old"), *with_failures(MIXED_FOR_EVER))
+LED: Final = told(SKIPPED, ONE_BOUNCE, *with_failures(FAILED_LEADER))
+DRAWN: Final = 60
+
+
+def editions(name: str) -> Iterable[str]:
+    """Itself; a run of ``apache``, which names no release, has the draft too."""
+    here = edition(name)
+    found = (name,) if bounces_in(here) else ()
+    return (*found, KIP_429.name) if here == APACHE else found
+
+
+def _says(step: Step) -> str:
+    return shorthand([step])
+
+
+def _replied(reply: Replied) -> str:
+    """What was seen, one after the other."""
+    actions = dict(reply.payload).get("actions", ())
+    return "; ".join(words(seen(each)) for each in actions) or "nothing is seen"
+
+
+def is_drafted(subject: Subject) -> bool:
+    return subject.edition == KIP_429.name
+
+
+UPGRADES: Family[Subject] = machine_family(
+    Role.OPERATOR_TOOL, BOUNCE, editions, bounces, Wording("group", lambda step: step.actor, _says, _replied)
+)
+
+
+def _streams_node(subject: Subject) -> Node:
+    return streams(subject.edition).declaration
+
+
+def _streams_drawn(subject: Subject, random: Random) -> Value:
+    found = streams(subject.edition)
+    return [
+        {"actor": each.actor, "verb": each.verb, "body": dict(each.body)}
+        for each in found.draw(random, found.swarm(random))
+    ]
+
+
+BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
+    Check(
+        "bounce/ownership",
+        "nobody reads what another member reads, and in the end everything is read",
+        UPGRADES,
+        conversation,
+        values=len(HANDED) + 2 * DRAWN,
+        invariants=(
+            "bounce/one-owner",
+            "bounce/revoked-first",
+            "bounce/all-owned",
+            "bounce/subscribed",
+            "bounce/lost-is-neither",
+        ),
+        first=HANDED,
+    ),
+    Check(
+        "bounce/upgrade",
+        "two bounces bring a group from eager to cooperative, whatever fails on the way",
+        UPGRADES,
+        conversation,
+        values=len(UPGRADED) + DRAWN,
+        invariants=(
+            "bounce/eager-gives-up",
+            "bounce/incremental",
+            "bounce/rests",
+            "bounce/upgraded",
+            "bounce/one-owner",
+            "bounce/revoked-first",
+            "bounce/all-owned",
+        ),
+        first=UPGRADED,
+    ),
+    Check(
+        "bounce/mixed",
+        "a group that is left mixed tells so, and nobody reads twice",
+        UPGRADES,
+        conversation,
+        values=len(MIXED) + DRAWN,
+        invariants=("bounce/mixed", "bounce/metric", "bounce/one-owner", "bounce/revoked-first"),
+        first=MIXED,
+        about=is_drafted,
+    ),
+    Check(
+        "bounce/leaders",
+        "the newest member leads, and where brokers do not see to that, what comes of it is told",
+        UPGRADES,
+        conversation,
+        values=len(LED) + DRAWN,
+        invariants=("bounce/newest-leads", "bounce/skipped-path", "bounce/one-owner", "bounce/revoked-first"),
+        first=LED,
+        about=is_drafted,
+    ),
+    Check(
+        "bounce/streams",
+        "a Streams group led by its newest instance needs no probing round",
+        UPGRADES,
+        conversation,
+        values=60,
+        invariants=("bounce/no-probing",),
+        first=told(NEWER_STREAMS),
+        about=is_drafted,
+        draw=_streams_drawn,
+        node=_streams_node,
+    ),
+)

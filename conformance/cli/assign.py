@@ -1,0 +1,113 @@
+"""A group for a target's leader: assign."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from kipcheck.conformance.cli.options import FAILED, NOT_STARTED, OK, USAGE, Commands, Parser, complain
+from kipcheck.conformance.core.foreign import harmless_json
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.targets.protocol import Target
+
+STREAM: Final = "stream"
+Line: TypeAlias = tuple[str, bool]
+One: TypeAlias = "Callable[[str, Target, str], Line]"
+Many: TypeAlias = "Callable[[Iterable[str], Target, str], Iterator[Line]]"
+
+
+def add(commands: Commands) -> None:
+    from kipcheck.conformance.cli.group_assignment import ASSIGNORS
+
+    made = commands.add("assign", _assign, "what a target's leader assigns to the members of a group", _epilog())
+    made.add_argument("--target", default="kafka-python", metavar="T", help="default kafka-python")
+    made.add_argument("--assignor", required=True, choices=(*ASSIGNORS, STREAM))
+    made.add_argument("--edition", default="apache", metavar="E", help="default apache")
+    one_file(made)
+
+
+def one_file(made: Parser) -> None:
+    made.add_argument("--batch", action="store_true", help="JSON Lines in and out, one for one")
+    made.add_argument(
+        "input", nargs="?", default="-", metavar="FILE", help="a file with one JSON object, or - for standard input"
+    )
+
+
+def _epilog() -> str:
+    from kipcheck.conformance.cli.group_assignment import CLASSES
+
+    width = max(map(len, CLASSES))
+    classes = "\n".join(f"  {name:<{width}}  {meaning}" for name, meaning in CLASSES.items())
+    return f"""\
+{{"topics": {{"t": 3, "u": {{"partitions": 1, "racks": [["a", "b"]]}}}},
+ "members": {{"c1": {{"subscription": ["t"], "owned": [["t", 0]], "generation": 10,
+                    "instance": null, "rack": null, "userData": null}}}}}}
+gives
+{{"c1": {{"partitions": [["t", 0], ["t", 1], ["t", 2]], "userData": null}}}}
+
+A key that a member lacks is [], -1 or null. What it owns, and since which generation, is told to the leader in
+whatever fields it reads, user data included, unless userData (hex) is given. racks: those of the replicas of each
+partition. cooperative-sticky: what the leader sends, without what another member has to give up first.
+
+stream: the group of a Kafka Streams application, by reference or java:kafka-streams:RELEASE; its file is that of
+`kipcheck subscribe`, which makes the userData that every member needs here. The first member leads.
+
+exit codes: 0 assigned, 1 {{"error": {{"class", "message"}}}} in the place of a result, 2 unreadable,
+3 the target did not start; with --batch 1 if any line failed. Classes, of which all others are the target's own:
+{classes}"""
+
+
+def _assign(options: argparse.Namespace) -> int:
+    if options.assignor == STREAM:
+        from kipcheck.conformance.cli import streams_members
+
+        return answering(options, streams_members.assigned, streams_members.assign_lines)
+    from kipcheck.conformance.cli import group_assignment
+
+    name = options.assignor
+    return answering(
+        options,
+        lambda text, target, edition: group_assignment.assigned(text, target, name, edition),
+        lambda lines, target, edition: group_assignment.assign_lines(lines, target, name, edition),
+    )
+
+
+def answering(options: argparse.Namespace, one: One, many: Many) -> int:
+    """``one`` for a whole file, ``many`` for its lines with ``--batch``; both by a target, in an edition."""
+    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.targets.protocol import Broken, Unavailable
+    from kipcheck.conformance.targets.registry import target
+    from kipcheck.conformance.wire.workbench import Unreadable
+
+    try:
+        edition(options.edition)
+        asked = target(options.target), options.edition
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    except Unavailable as missing:
+        return complain(missing, NOT_STARTED)
+    with ExitStack() as held:
+        source = sys.stdin
+        if options.input != "-":
+            try:
+                source = held.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
+            except OSError as missing:
+                return complain(missing, USAGE)
+        try:
+            if options.batch:
+                return _print(many(source, *asked))
+            return _print([one(source.read(), *asked)])
+        except Unreadable as wrong:
+            return complain(wrong, USAGE)
+        except (Broken, Unavailable) as gone:
+            return complain(gone, NOT_STARTED)
+
+
+def _print(results: Iterable[Line]) -> int:
+    well = True
+    for line, good in results:
+        print(harmless_json(line))
+        well = well and good
+    return OK if well else FAILED

@@ -1,0 +1,91 @@
+"""Long fuzzing: campaign."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from kipcheck.conformance.cli.options import EXIT_CODES, UNDECIDED, USAGE, Commands, complain, duration, positive, say
+
+ENGINES = ("mixed", "hypothesis", "compiled")
+EXECUTORS = ("auto", "inline", "pool", "spark")
+"""As ``campaign.plan`` and ``campaign.executors`` have them; a test holds them together."""
+FIXED = ("target", "edition", "check", "cases", "rounds", "seed", "known", "engine", "corpus", "out")
+"""What a campaign that is resumed brings along."""
+
+
+def add(commands: Commands) -> None:
+    about = "hold conversations for minutes or days, on all processors or on Spark, and say what is new"
+    made = commands.add("campaign", _campaign, about, EXIT_CODES)
+    made.set_defaults(interrupted=UNDECIDED)
+    made.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
+    made.add_argument("--edition", metavar="E", help="default apache")
+    made.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
+    made.add_argument(
+        "--cases",
+        type=positive,
+        metavar="N",
+        help="of each target, over all rounds (default 20000, unless there is a budget)",
+    )
+    made.add_argument(
+        "--budget",
+        type=duration,
+        metavar="TIME",
+        help="90s, 5m, 8h: begins no wave later; with --cases, what is left is undecided",
+    )
+    made.add_argument(
+        "--rounds", type=positive, metavar="N", help="shards of one round share what those before found (default 4)"
+    )
+    made.add_argument("--seed", type=int, metavar="N", help="default 0")
+    made.add_argument("--known", action="append", metavar="FILE", help="known deviations, as for run; may be repeated")
+    made.add_argument(
+        "--engine", choices=ENGINES, help="hypothesis: the public strategies as they are; compiled: none of them"
+    )
+    made.add_argument(
+        "--executor",
+        choices=EXECUTORS,
+        default="auto",
+        help="auto: Spark where the extra and a Java are found, else a pool of processes",
+    )
+    made.add_argument(
+        "--workers", type=positive, metavar="N", help="processes, or cores of a local Spark; the verdicts stay the same"
+    )
+    cluster = made.add_mutually_exclusive_group()
+    cluster.add_argument("--master", metavar="URL", help="of Spark: local[4], spark://HOST:7077, yarn, k8s://...")
+    cluster.add_argument("--remote", metavar="sc://HOST:PORT", help="a Spark Connect server")
+    made.add_argument(
+        "--corpus",
+        type=Path,
+        metavar="DIR|FILE",
+        help="begin with what an earlier campaign kept: its newest snapshot, or the one in FILE",
+    )
+    where = made.add_mutually_exclusive_group()
+    where.add_argument("--out", type=Path, metavar="DIR", help="default kipcheck-out")
+    where.add_argument("--resume", type=Path, metavar="DIR", help="go on with the campaign there")
+
+
+def _campaign(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.campaign.driver import Asked, campaign
+
+    if options.resume is not None and (given := [name for name in FIXED if getattr(options, name) is not None]):
+        return complain(f"--{given[0]} is in the manifest of {options.resume}: leave it out", USAGE)
+    asked: dict[str, Any] = {
+        "targets": options.target and tuple(options.target),
+        "edition": options.edition,
+        "checks": options.check and tuple(options.check),
+        "cases": options.cases,
+        "budget": options.budget,
+        "rounds": options.rounds,
+        "seed": options.seed,
+        "engine": options.engine,
+        "known": options.known and tuple(options.known),
+        "executor": options.executor,
+        "workers": options.workers,
+        "master": options.master,
+        "remote": options.remote,
+        "corpus": options.corpus,
+        "out": options.resume or options.out,
+        "resume": options.resume is not None,
+    }
+    outcome = campaign(Asked(**{name: value for name, value in asked.items() if value is not None}))
+    say(outcome.text)
+    return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code

@@ -1,0 +1,241 @@
+"""Inputs for fuzzers: corpus seeds, and what campaigns found worth keeping."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Call, Commands, complain, positive, say_json
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.campaign.corpus.entries import Snapshot
+    from kipcheck.conformance.campaign.corpus.snapshots import Shelf
+    from kipcheck.conformance.campaign.rows import Kept
+
+ABOUT = "what campaigns found worth keeping, and inputs for other fuzzers"
+SEEDS = "one file for each input: golden bytes, drawn ones and damaged ones, with a dictionary"
+OF_SEEDS = """\
+DIR/MESSAGE/vN/NAME    the bytes of one input; its name is a digest of them, so that the same input has the same name
+DIR/kipcheck.dict      words of the protocol, for afl++ (-x) and libFuzzer (-dict=)
+DIR/index.tsv          of each file: where it comes from
+
+exit codes: 0 done, 2 usage"""
+INFO = "how much there is of what, and which files are damaged"
+MERGE = "the corpora of several campaigns as one, less what is then needed no more"
+MINIMISE = "as few and as short entries as show the same, and none that is no longer declared"
+OF_MINIMISE = """\
+With --target, each entry is held with that target again, and stays for what it shows today: what was new to an earlier
+kipcheck may be nothing to this one.
+
+exit codes: 0 done, 2 usage, 3 the target did not start"""
+EXPORT = "one file for each input, as a seed corpus for other fuzzers"
+OF_EXPORT = """\
+OUT/MESSAGE/vN/NAME      of a codec: the bytes of one input; its name is a digest of them
+OUT/CHECK/NAME.json      of a machine, an assignor or a client: one conversation, as failures/ID.json holds its case
+OUT/index.tsv            of each file: the check and the entry that it comes from
+
+exit codes: 0 done, 2 usage"""
+DIR = "a campaign's --out, or a folder that holds its corpus/ alone"
+DONE = "exit codes: 0 done, 2 usage"
+
+
+def add(commands: Commands) -> None:
+    parts = commands.add("corpus", _info, ABOUT).add_subparsers(
+        metavar="info|merge|minimise|export|seeds", required=True
+    )
+
+    def part(name: str, call: Call, about: str, epilog: str = DONE) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = parts.add_parser(
+            name, help=about, description=about, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        made.set_defaults(call=_told(call))
+        return made
+
+    info = part("info", _info, INFO)
+    merge = part("merge", _merge, MERGE)
+    merge.add_argument("folders", nargs="+", type=Path, metavar="DIR", help=DIR)
+    merge.add_argument("--out", type=Path, required=True, metavar="DIR", help="a folder for what they are together")
+    minimise = part("minimise", _minimise, MINIMISE, OF_MINIMISE)
+    minimise.add_argument("--target", metavar="T", help="hold every entry with it anew, for example reference")
+    about = "another folder for the result; default DIR itself, unless a ledger there speaks of its corpus"
+    minimise.add_argument("--out", type=Path, metavar="DIR", help=about)
+    export = part("export", _export, EXPORT, OF_EXPORT)
+    export.add_argument("--out", type=Path, required=True, metavar="OUT")
+    for each in (info, minimise, export):
+        each.add_argument("folder", type=Path, metavar="DIR", help=DIR)
+    export.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
+    for each in (info, merge, minimise, export):
+        each.add_argument("--json", action="store_true", help="for programs")
+
+    seeds = part("seeds", _seeds, SEEDS, OF_SEEDS)
+    seeds.add_argument("--out", type=Path, required=True, metavar="DIR")
+    seeds.add_argument("--edition", default="apache", metavar="E")
+    seeds.add_argument("--message", action="append", metavar="GLOB", help="default all; may be repeated")
+    seeds.add_argument("--seed", type=int, default=0, metavar="N")
+    about = "values for each version of a message (default 8)"
+    seeds.add_argument("--cases", type=positive, default=8, metavar="N", help=about)
+
+
+def _told(call: Call) -> Call:
+    """In one line what there is not, cannot be read, or cannot be written."""
+    from kipcheck.conformance.core.output_folder import Unusable
+
+    def told(options: argparse.Namespace) -> int:
+        try:
+            return call(options)
+        except LookupError as unknown:
+            return complain(unknown.args[0], USAGE)
+        except Unusable as wrong:
+            return complain(wrong, USAGE)
+        except BrokenPipeError:
+            raise  # the reader of what we say went away
+        except OSError as denied:
+            return complain(f"{denied.filename or options.out} cannot be written: {denied.strerror}", USAGE)
+
+    return told
+
+
+def _opened(folder: Path) -> "tuple[Shelf, Snapshot]":
+    """Damaged files are named on stderr. Errors: LookupError."""
+    from kipcheck.conformance.campaign.corpus import snapshots
+
+    try:
+        shelf = snapshots.shelf(folder)
+        latest = shelf.latest()
+    except OSError as denied:
+        raise LookupError(f"{denied.filename} cannot be read: {denied.strerror}") from None
+    for each in shelf.set_aside:
+        complain(each, OK)
+    return shelf, latest
+
+
+def _size(entries: "Sequence[Kept]") -> dict[str, int]:
+    return {"entries": len(entries), "steps": sum(each.steps for each in entries)}
+
+
+def _in_words(entries: "Sequence[Kept]") -> str:
+    return "{entries:,} entries of {steps:,} steps".format(**_size(entries))
+
+
+def _info(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.campaign.corpus.export import readable
+
+    shelf, latest = _opened(options.folder)
+    by_check: dict[str, list[Kept]] = {}
+    for each in latest.entries:
+        by_check.setdefault(each.check, []).append(each)
+    stale = sum(not readable(each) for each in latest.entries)
+    checks: list[dict[str, Any]] = [
+        {"check": check, **_size(entries), "subjects": len({(each.subject, each.version) for each in entries})}
+        for check, entries in sorted(by_check.items())
+    ]
+    if options.json:
+        return say_json(
+            {
+                "digest": latest.digest,
+                **_size(latest.entries),
+                "keys": len(latest.keys),
+                "unreadable": stale,
+                "checks": checks,
+                "snapshots": [str(each) for each in shelf.files()],
+                "damaged": [{"file": str(each.path), "why": each.why} for each in shelf.set_aside],
+            }
+        )
+    print(f"{latest.digest or 'nothing'}: {_in_words(latest.entries)}, {len(latest.keys):,} coverage keys")
+    if stale:
+        print(f"{stale:,} entries are no longer declared: kipcheck corpus minimise leaves them out")
+    head = {name: name for name in ("check", "entries", "steps", "subjects")}
+    width = max((len(check) for check in by_check), default=0)
+    for row in (head, *checks) if checks else ():
+        print("{check:{width}}  {entries:>8}  {steps:>8}  {subjects:>8}".format(width=width, **row))
+    return OK
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.campaign.corpus import entries as corpus_entries, snapshots
+    from kipcheck.conformance.core.output_folder import CORPUS, OutputFolder
+
+    OutputFolder(options.out).check(CORPUS)
+    found = [_opened(folder)[1] for folder in options.folders]
+    union = the_corpus_entries.united(found)
+    path = snapshots.save(options.out, union)
+    if options.json:
+        given = [
+            {"folder": str(folder), **_size(each.entries), "keys": len(each.keys)}
+            for folder, each in zip(options.folders, found, strict=True)
+        ]
+        return say_json({**_written(path, union), "from": given})
+    for folder, each in zip(options.folders, found, strict=True):
+        print(f"{folder}: {_in_words(each.entries)}, {len(each.keys):,} coverage keys")
+    print(f"{path}: {_in_words(union.entries)}, {len(union.keys):,} coverage keys")
+    return OK
+
+
+def _written(path: Path, snapshot: "Snapshot") -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "digest": snapshot.digest,
+        **_size(snapshot.entries),
+        "keys": len(snapshot.keys),
+    }
+
+
+def _minimise(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.campaign.corpus import entries as the_corpus_entries, snapshots
+    from kipcheck.conformance.campaign.corpus.export import readable
+    from kipcheck.conformance.campaign.corpus.remeasure import measured
+    from kipcheck.conformance.campaign.report import row_files
+    from kipcheck.conformance.core.output_folder import CORPUS, OutputFolder
+    from kipcheck.conformance.targets.protocol import Broken, Unavailable, Unstable
+
+    out = options.out or options.folder
+    if (out / row_files.NAME).is_dir():
+        return complain(f"the ledger of {out} speaks of its corpus as it is: name another folder with --out", USAGE)
+    OutputFolder(out).check(CORPUS)  # before the target is asked, which takes its time
+    _, latest = _opened(options.folder)
+    entries = [each for each in latest.entries if readable(each)]
+    least = the_corpus_entries.Snapshot(tuple(entries), latest.keys)
+    if options.target is not None:
+        try:
+            least = the_corpus_entries.Snapshot(tuple(measured(entries, options.target)))
+        except (Unavailable, Broken, Unstable) as down:
+            return complain(down, NOT_STARTED)
+    least = the_corpus_entries.united([least])
+    path = snapshots.save(out, least)
+    if out == options.folder:
+        keep = (f"{snapshots.NAME}/{path.name}", f"{snapshots.NAME}/{snapshots.LATEST}")
+        OutputFolder(out).remove(CORPUS, but=keep)
+    stale = len(latest.entries) - len(entries)
+    if options.json:
+        return say_json({**_written(path, least), "before": _size(latest.entries), "unreadable": stale})
+    print(f"{_in_words(latest.entries)}, of which {stale:,} are no longer declared")
+    print(f"{path}: {_in_words(least.entries)}, {len(least.keys):,} coverage keys")
+    return OK
+
+
+def _export(options: argparse.Namespace) -> int:
+    from fnmatch import fnmatchcase
+
+    from kipcheck.conformance.campaign.corpus.export import exported, readable
+    from kipcheck.conformance.engine.export import input_files
+
+    _, latest = _opened(options.folder)
+    globs = options.check or ["*"]
+    wanted = [each for each in latest.entries if any(fnmatchcase(each.check, glob) for glob in globs)]
+    entries = [each for each in wanted if readable(each)]
+    count = input_files.write(options.out, exported(entries))
+    stale = len(wanted) - len(entries)
+    if options.json:
+        return say_json({"out": str(options.out), "inputs": count, "entries": len(entries), "unreadable": stale})
+    print(f"{count} inputs in {options.out}, of {len(entries)} entries")
+    if stale:
+        print(f"{stale} entries are no longer declared and were left out")
+    return OK
+
+
+def _seeds(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.engine.export import seed_corpus
+
+    count = seed_corpus.write(options.out, options.edition, options.message or ["*"], options.seed, options.cases)
+    print(f"{count} inputs in {options.out}")
+    return OK

@@ -1,0 +1,53 @@
+"""The health of a testee: doctor."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Commands, complain, say, say_json
+from kipcheck.conformance.core.foreign import one_line
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.engine.doctor.report import Line
+
+ABOUT = "try whether a testee keeps the protocol: its harness, and not the code behind it"
+EPILOG = """\
+exit codes: 0 in good health, 2 usage, 3 something is wrong, or it did not start
+
+Each line says what was tried, what was found, and how what is wrong is mended. The protocol is told in
+conformance/docs/testee.md and, for programs, in conformance/targets/testee.schema.json."""
+
+
+def add(commands: Commands) -> None:
+    made = commands.add("doctor", _doctor, ABOUT, EPILOG)
+    made.add_argument("--target", required=True, metavar="T", help='"cmd:node testee.mjs", tcp:127.0.0.1:PORT, ...')
+    made.add_argument("--seconds", type=float, default=20.0, metavar="N", help="for each answer (default 20)")
+    made.add_argument("--json", action="store_true")
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.engine.doctor.report import examine
+    from kipcheck.conformance.targets.protocol import Unavailable
+    from kipcheck.conformance.targets.registry import target
+
+    lines: list[Line] = []
+    try:
+        for line in examine(target(options.target), options.seconds):
+            lines.append(line)
+            if not options.json:
+                _print(line)
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    except Unavailable as missing:
+        return complain(missing, NOT_STARTED)
+    wrong = [each for each in lines if each.state == "wrong"]
+    if options.json:
+        say_json({"target": options.target, "healthy": not wrong, "examinations": [each.plain for each in lines]})
+    else:
+        print(f"{len(wrong)} of {len(lines)} wrong" if wrong else f"in good health: {len(lines)} tried")
+    return NOT_STARTED if wrong else OK
+
+
+def _print(line: "Line") -> None:
+    say(one_line(f"{line.state:<8}{line.tried}: {line.found}"))
+    if line.fix:
+        say(one_line(f"        how to mend it: {line.fix}"))

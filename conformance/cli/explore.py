@@ -1,0 +1,84 @@
+"""A model, in every order of events: explore."""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kipcheck.conformance.cli.options import OK, USAGE, Commands, complain, duration, positive, say_json
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.core.edition import Edition
+    from kipcheck.conformance.play.declare import Playable
+
+MOST_STATES = 5_000_000
+"""About 1 GB."""
+ABOUT = "go through every order of a model's events within a scope, in search of a broken law"
+EPILOG = """\
+kipcheck explore features --edition kip-584 --scope brokers=2
+
+Breadth first, so a counter-example is the shortest there is. It is drawn here and as a page under --out, and written
+there as events that kipcheck play reads. --scope list tells the bounds of a model, and what they are by default.
+
+exit codes: 0 complete, and no law is broken; 1 a counter-example; 2 usage; 6 incomplete (--max-states, --budget)"""
+
+
+def add(commands: Commands) -> None:
+    made = commands.add("explore", _explore, ABOUT, EPILOG)
+    made.add_argument("model", metavar="MODEL", help="features, ...: any other name tells which there are")
+    made.add_argument("--edition", default="apache", metavar="E", help="default apache")
+    made.add_argument("--scope", default="", metavar="S", help="bounds: members=3,crashes=1; or list")
+    made.add_argument(
+        "--max-states", type=positive, default=MOST_STATES, metavar="N", help=f"stop there (default {MOST_STATES:,})"
+    )
+    made.add_argument("--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: stop after that")
+    made.add_argument("--json", action="store_true")
+    made.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="default kipcheck-out")
+
+
+def _explore(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.core.edition import edition
+    from kipcheck.conformance.core.output_folder import OutputFolder, Unusable, of_a_search
+    from kipcheck.conformance.explore.exploration import explored
+    from kipcheck.conformance.play import playable
+
+    try:
+        model, spoken = playable(options.model), edition(options.edition)
+        model.played_in(spoken)
+        if options.scope == "list":
+            return _dials(model, spoken)
+        scope = model.scope(options.scope, spoken)
+        world = model.world(spoken, scope)
+        OutputFolder(options.out).check(of_a_search(model.name))
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    except Unusable as wrong:
+        return complain(wrong, USAGE)
+    done = explored(model, spoken, scope, world, options.max_states, options.budget, _progress)
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    found = done.found(shutil.get_terminal_size((100, 24)).columns - 2)
+    try:
+        done.write(found, options.out)
+    except Unusable as wrong:
+        return complain(wrong, USAGE)
+    except OSError as denied:
+        return complain(f"{denied.filename or options.out} cannot be written: {denied.strerror}", USAGE)
+    if options.json:
+        say_json(found)
+    else:
+        print(done.text(found, options.out), end="")
+    return done.exit_code
+
+
+def _dials(model: "Playable", edition: "Edition") -> int:
+    for name, usual in model.scope("", edition).items():
+        dial = model.dials[name]
+        print(f"{name}={usual}  {dial.meaning}; one of {', '.join(map(str, dial.values))}")
+    return OK
+
+
+def _progress(states: int, depth: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{states:,} states, depth {depth}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,67 @@
+"""Failures taken along: export."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
+
+ABOUT = "a stored failure as a program, a test, a packet capture or bytes"
+FORMS = ("pytest", "script", "pcap", "hex")
+EPILOG = """\
+pytest  a test file          script  a program that leaves with 1 while it fails
+pcap    for Wireshark        hex     the bytes of each step
+
+The first two ask a testee: the one with which the failure was found, or the one that the environment's KIPCHECK_TESTEE
+starts. A command that stands in a failure file (cmd:...) is left out without --trust: then KIPCHECK_TESTEE has to be
+given. Where more than one answer is right, as of an assignment, the test needs kipcheck, and there is no script.
+
+exit codes: 0 done, 1 the form has no place for this failure, 2 usage"""
+
+
+def add(commands: Commands) -> None:
+    taken = commands.add("export", _export, ABOUT, EPILOG)
+    taken.add_argument("failure", metavar="ID|FILE", help="failures/ID.json of a run, or the ID in a run's --out")
+    taken.add_argument("--as", dest="form", choices=FORMS, default="script", help="default script")
+    taken.add_argument("--to", type=Path, metavar="PATH", help="a file, or a folder; default standard output")
+    taken.add_argument(
+        "--trust", action="store_true", help="write the command that the failure file names (cmd:...) into the program"
+    )
+    taken.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+
+
+def _export(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.engine.export import formats
+
+    named = Path(options.failure)
+    by_id = options.out / "failures" / f"{options.failure}.json"
+    try:
+        path = by_id if by_id.is_file() and not named.is_file() else named
+        stored = formats.load(path, options.trust)
+    except OSError as missing:
+        return complain(f"{missing.filename} cannot be read: {missing.strerror}", USAGE)
+    except (ValueError, LookupError) as wrong:
+        return complain(wrong.args[0], USAGE)
+    made, name = formats.FORMS[options.form]
+    try:
+        data = made(stored)
+    except formats.Impossible as why:
+        return complain(f"{stored.id} as {options.form}: {why}", FAILED)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
+        return complain(f"{path} holds no case that can be exported as {options.form}: {wrong!r}", USAGE)
+    if options.form in ("pytest", "script") and not stored.target:
+        complain(
+            f"the program asks the testee that KIPCHECK_TESTEE starts: {path} names the command "
+            f"{str(stored.line['target'])!r}, which is left out without --trust",
+            OK,
+        )
+    if options.to is None:
+        sys.stdout.buffer.write(data)
+        return OK
+    to = options.to / name.format(stored.id) if options.to.is_dir() else options.to
+    try:
+        to.write_bytes(data)
+    except OSError as denied:
+        return complain(f"{to} cannot be written: {denied.strerror}", USAGE)
+    print(to)
+    return OK

@@ -1,0 +1,54 @@
+"""The golden vectors."""
+
+import argparse
+from pathlib import Path
+
+from kipcheck.conformance.cli.options import FAILED, OK, Commands, say
+from kipcheck.conformance.core.foreign import one_line
+
+
+def add(commands: Commands) -> None:
+    golden = commands.add("golden", _golden_verify, "the golden vectors")
+    vectors = golden.add_subparsers(metavar="verify|make", required=True)
+    about = (
+        "hold our codec and the second reading to every vector, and our models to every regression (no Java); with "
+        "--target that target too"
+    )
+    verify = vectors.add_parser("verify", help=about, description=about)
+    verify.add_argument("--target", action="append", metavar="T")
+    verify.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    verify.set_defaults(call=_golden_verify)
+    about = "make the vectors again from released jars; exit 3 where the jars cannot be had"
+    make = vectors.add_parser("make", help=about, description=about)
+    make.add_argument("--check", action="store_true", help="write nothing; exit 1 where something would change")
+    make.set_defaults(call=_golden_make)
+
+
+def _golden_verify(options: argparse.Namespace) -> int:
+    from kipcheck.golden import regressions
+    from kipcheck.golden.vectors import report
+
+    found = report()
+    for line in found.lines():
+        say(one_line(line))
+    failed = list(regressions.verify())
+    for line in failed:
+        say(one_line(line))
+    code = FAILED if found.troubles or failed else OK
+    if options.target:
+        from kipcheck import reports
+        from kipcheck.conformance.engine import run as engine_run
+
+        run = engine_run.run(
+            engine_run.Options(targets=tuple(options.target), checks=("wire/vectors",), out=options.out)
+        )
+        if run.ledger is not None:
+            print(reports.render(run.ledger, "text"), end="")
+        code = code or run.exit_code
+    return code
+
+
+def _golden_make(options: argparse.Namespace) -> int:
+    from kipcheck.golden.make import main
+
+    return main(["--check"] if options.check else [])

@@ -1,0 +1,109 @@
+"""Lists of known deviations: known update, check, list."""
+
+import argparse
+from pathlib import Path
+
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, say, say_json
+from kipcheck.conformance.core.foreign import one_line
+
+
+def add(commands: Commands) -> None:
+    known = commands.add("known", _list, "lists of known deviations: rewrite, check, show")
+    kinds = known.add_subparsers(metavar="update|check|list", required=True)
+    about = (
+        "bring a list up to a run: add what fails (its reason and link are left for you to write), strike off what "
+        "does not fail any more, and leave all else as it is, comments too; exit 1 where something is left to you"
+    )
+    update = kinds.add_parser("update", help=about.partition(":")[0], description=about)
+    update.add_argument("file", type=Path, metavar="FILE", help="it is made where there is none")
+    update.add_argument(
+        "--from",
+        dest="out",
+        type=Path,
+        default=Path("kipcheck-out"),
+        metavar="DIR",
+        help="the --out of the run; default kipcheck-out",
+    )
+    update.add_argument("--target", metavar="T", help="which of the run's targets; not needed for a run of one")
+    update.set_defaults(call=_update)
+    about = "is a list well formed, complete, and about what there is? exit 1 where it is not"
+    check = kinds.add_parser("check", help=about, description=about)
+    check.add_argument("file", nargs="+", metavar="FILE", help="or default: all that come with kipcheck")
+    check.set_defaults(call=_check)
+    about = "what is expected of whom, why, and until when"
+    listed = kinds.add_parser("list", help=about, description=about)
+    listed.add_argument("file", nargs="*", default=["default"], metavar="FILE", help="default: all that come with it")
+    listed.add_argument("--json", action="store_true")
+    listed.set_defaults(call=_list)
+
+
+def _update(options: argparse.Namespace) -> int:
+    from datetime import date
+
+    from kipcheck.conformance.core.ledger import NAME, read
+    from kipcheck.conformance.engine.known.edit import updated
+    from kipcheck.conformance.engine.known.files import Wrong
+
+    try:
+        ledger = read(options.out / NAME if options.out.is_dir() else options.out)
+        text = options.file.read_text("utf-8") if options.file.exists() else ""
+        made = updated(text, str(options.file), ledger, options.target, date.today())
+        if made.text != text:
+            options.file.write_text(made.text, "utf-8")
+    except Wrong as wrong:
+        return _troubles(wrong.troubles, USAGE)
+    except (OSError, ValueError) as error:
+        return complain(error, USAGE)
+    except (LookupError, TypeError, AttributeError) as wrong:
+        return complain(f"the ledger of {options.out} is not as the schema has it: {wrong!r}", USAGE)
+    for word, lines in (("added", made.added), ("removed", made.removed), ("narrowed", made.narrowed)):
+        for line in lines:
+            say(one_line(f"{word:<9} {line}"))
+    for line in made.left:
+        say(one_line(f"{'to do':<9} {line}"))
+    if made.added:
+        print(f"{'to do':<9} write reason and link of what was added, in place of TODO")
+    return FAILED if made.added or made.left else OK
+
+
+def _check(options: argparse.Namespace) -> int:
+    from datetime import date
+
+    from kipcheck.conformance.engine.known.files import Wrong
+    from kipcheck.conformance.engine.known.lists import everything, stranger
+
+    troubles: list[str] = []
+    try:
+        for known in everything(options.file):
+            for entry in known.entries:
+                troubles += [f"{entry.at}: {why}" for why in stranger(entry, known.draw.edition)]
+                if entry.expired(date.today()):
+                    troubles.append(f"{entry.at}: it expired on {entry.expires}")
+    except Wrong as wrong:
+        troubles += wrong.troubles
+    return _troubles(troubles, FAILED) if troubles else OK
+
+
+def _list(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.engine.known.files import Wrong
+    from kipcheck.conformance.engine.known.lists import everything, row
+
+    try:
+        rows = [row(entry) for known in everything(options.file) for entry in known.entries]
+    except Wrong as wrong:
+        return _troubles(wrong.troubles, USAGE)
+    if options.json:
+        return say_json({"known": rows})
+    for each in rows:
+        until = f", until {each['expires']}" if each["expires"] else ""
+        head = f"{each['target']} {each['versions']}  {each['kind']}  {each['invariant']}  ({each['entry']}{until})"
+        for line in (head, f"    {' '.join(each['reason'].split())}", f"    {each['link']}"):
+            say(one_line(line))
+    print(f"{len(rows)} entries")
+    return OK
+
+
+def _troubles(troubles: tuple[str, ...] | list[str], code: int) -> int:
+    for each in troubles:
+        complain(each, code)
+    return code

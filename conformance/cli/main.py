@@ -1,0 +1,64 @@
+"""The command line: parse, call. What each command does is imported when it is called."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from kipcheck.conformance.cli import (
+    assign,
+    campaign,
+    corpus,
+    doctor,
+    explore,
+    export,
+    golden,
+    known,
+    lookup,
+    matrix,
+    mutants,
+    play,
+    reports as telling,
+    run as running,
+    subscribe,
+    testee,
+    triage,
+    workbench,
+)
+from kipcheck.conformance.cli.options import EXIT_CODES, OK, UNDECIDED, Commands, complain
+from kipcheck.conformance.engine.interrupts import handled
+
+GROUPS = (
+    running, campaign, matrix, triage, known, telling, workbench, assign, subscribe, play, explore, golden, lookup,
+    mutants, doctor, testee, export, corpus,
+)  # fmt: skip
+"""In the order of ``kipcheck --help``."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = parser().parse_args(arguments)
+    try:
+        with handled():
+            code: int = options.call(options)
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:  # the reader went away: ``kipcheck ... | head``
+        sys.stderr.close()
+        return OK
+    except KeyboardInterrupt:  # a command with reports handles it itself, once there is something to report
+        if options.interrupted == UNDECIDED:
+            complain("interrupted before it began", UNDECIDED)
+        return int(options.interrupted)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="kipcheck",
+        description="Protocol fuzzing and conformance tests for Apache Kafka's group membership, "
+        "Streams rebalance metadata and feature versions.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = Commands(top)
+    for group in GROUPS:
+        group.add(commands)
+    return top

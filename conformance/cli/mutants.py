@@ -1,0 +1,57 @@
+"""The planted defects: vices."""
+
+import argparse
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, positive, say_json
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.engine.mutation_test import Caught
+
+ABOUT = "hold every planted defect with the checks, and say which check caught which; exit 1 where one survives"
+
+
+def add(commands: Commands) -> None:
+    planted = commands.add("vices", _vices, ABOUT, "exit codes: 0 all are caught, 1 one survives, 2 usage")
+    planted.add_argument(
+        "--check", action="append", metavar="GLOB", help="only these checks, and the defects planted for them"
+    )
+    planted.add_argument("--seed", type=int, default=0, metavar="N")
+    planted.add_argument("--workers", type=positive, metavar="N", help="processes (default 2, where there are so many)")
+    planted.add_argument("--json", action="store_true")
+
+
+def _vices(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.engine import mutation_test, selection
+
+    globs = options.check or ["*"]
+    try:
+        names = mutation_test.selected(globs)
+    except LookupError as unknown:
+        return complain(unknown.args[0], USAGE)
+    found = mutation_test.hold_all(names, globs, options.seed, options.workers or selection.WORKERS)
+    if options.json:
+        rows = [*found]
+        say_json({"vices": [each.plain for each in rows]})
+    else:
+        rows = []
+        for each, line in _lines(found):
+            rows.append(each)
+            print(line, flush=True)
+    survivors = [each.id for each in rows if not each.caught_by]
+    if not options.json:
+        print(f"{len(rows) - len(survivors)} of {len(rows)} planted defects are caught")
+    return complain(f"not caught: {', '.join(survivors)}", FAILED) if survivors else OK
+
+
+def _lines(found: Iterable["Caught"]) -> Iterator[tuple["Caught", str]]:
+    """As they come: the widest name is not known yet, so the widest of all is taken."""
+    from kipcheck.conformance.mutants import VICES
+
+    width = max(map(len, VICES))
+    print(f"{'vice':<{width}}  {'cases':>5}  {'cpu s':>6}  {'steps':>5}  caught by")
+    for each in found:
+        by = ", ".join(each.caught_by) or "NOTHING"
+        cases, steps = ("-" if number is None else str(number) for number in (each.cases, each.least_steps))
+        yield each, f"{each.id:<{width}}  {cases:>5}  {each.cpu_s:>6.3f}  {steps:>5}  {by}"

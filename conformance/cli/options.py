@@ -1,0 +1,103 @@
+"""What all commands share: exit codes, how they are declared, how they complain."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TextIO, TypeAlias
+
+from kipcheck.conformance.core.foreign import harmless, harmless_json, harmless_line
+from kipcheck.conformance.core.part import Part
+
+OK, FAILED, USAGE, NOT_STARTED, STALE, UNDECIDED, OUR_BUG = 0, 1, 2, 3, 5, 6, 70
+EXIT_CODES = """\
+exit codes:
+  0  conformant, or done       4  unstable target
+  1  a failure, or refused     5  stale expectations
+  2  usage                     6  undecided within the budget
+  3  a target did not start    70 a bug of ours
+where several hold, the first of 70, 2, 3, 1, 5, 4, 6"""
+
+Call: TypeAlias = Callable[[argparse.Namespace], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """Of a command."""
+
+    mixed = False
+    """Its arguments may stand on both sides of its options: ``play MODEL --edition E FILE``."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if not self.mixed:
+            return super().parse_known_args(args, namespace)
+        self.mixed = False  # for that comes back here
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self.mixed = True
+
+
+INTERRUPTED = 130
+"""What shells expect of a command that Ctrl-C ended. Commands with reports end with 6 instead, undecided."""
+
+
+class Commands:
+    """Where commands are declared."""
+
+    def __init__(self, top: argparse.ArgumentParser) -> None:
+        self._commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+
+    def add(self, name: str, call: Call, about: str, epilog: str = "", parents: Sequence[Any] = ()) -> Parser:
+        made = self._commands.add_parser(
+            name, help=about, description=about, epilog=epilog, parents=parents,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        made.set_defaults(call=call, interrupted=INTERRUPTED)
+        return made
+
+
+def duration(text: str) -> float:
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
+    number = text[:-1] if unit else text
+    if not number.isascii() or not number.isdigit() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 90s, 5m or 8h")
+    return float(int(number) * (unit or 1))
+
+
+def positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def part(text: str) -> Part:
+    try:
+        return Part.read(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
+
+
+def say_json(found: Mapping[str, Any]) -> int:
+    print(harmless_json(json.dumps(found, ensure_ascii=False)))
+    return OK
+
+
+def say(what: object, file: TextIO | None = None) -> None:
+    """Lines on stdout, or on another stream, with nothing in them that a terminal or a CI service acts on.
+
+    The exit code of a command counts also where nothing reads its output: ``kipcheck run | head``.
+    """
+    text = harmless(str(what))
+    try:
+        print(text, end="" if text.endswith("\n") or not text else "\n", file=file, flush=True)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, (file or sys.stdout).fileno())  # so that the flush at the end does not complain
+        os.close(nowhere)
+
+
+def complain(what: object, code: int) -> int:
+    """One line on stderr; the code is given back."""
+    print(harmless_line(f"kipcheck: {what}"), file=sys.stderr)
+    return code

@@ -1,0 +1,133 @@
+"""What a run found, told again: report, merge."""
+
+import argparse
+from pathlib import Path
+
+from kipcheck.conformance.cli.options import EXIT_CODES, OK, USAGE, Commands, complain, say_json
+
+FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
+"""As ``reports.FORMS``; a test holds them together. A matrix has fewer."""
+
+UNREAD = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+"""What comes of a file in which keys are missing, or of other types: it may be anybody's."""
+
+
+def add(commands: Commands) -> None:
+    told = commands.add(
+        "report", _report, "what a run, a campaign or a matrix left, rendered again; exits as that did", EXIT_CODES
+    )
+    told.add_argument(
+        "folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR",
+        help="the --out of one, or its ledger.jsonl or matrix.json; of both the one that was written last",
+    )  # fmt: skip
+    told.add_argument(
+        "--form", choices=(*FORMS, "all"), default="text",
+        help="to standard output; all: every file of it, anew, beside its data (default text). A matrix has text, "
+        "html, markdown and json",
+    )  # fmt: skip
+    told.add_argument(
+        "--spark", action="store_true",
+        help="ask a campaign's ledger by Spark SQL: growth of coverage, verdicts, time to find, flakiness, clashes",
+    )  # fmt: skip
+    cluster = told.add_mutually_exclusive_group()
+    cluster.add_argument("--master", metavar="URL", help="where --spark runs (default this machine)")
+    cluster.add_argument("--remote", metavar="sc://HOST:PORT", help="the Spark Connect server where --spark runs")
+    about = (
+        "one ledger and one report of several: the parts of a run, runs of different targets or checks, campaigns with "
+        "other seeds"
+    )
+    merged = commands.add("merge", _merge, about, EXIT_CODES)
+    merged.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="the --out of one of them")
+    merged.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="another folder, for what they are together"
+    )
+
+
+def _report(options: argparse.Namespace) -> int:
+    if options.spark:
+        return _asked_by_spark(options)
+    if options.master or options.remote:
+        return complain(f"--{'master' if options.master else 'remote'} says where --spark runs: give that too", USAGE)
+    from kipcheck import reports
+    from kipcheck.conformance.core import exits
+    from kipcheck.conformance.core.ledger import NAME, missing, read
+    from kipcheck.conformance.core.output_folder import Unusable
+
+    if (matrix := _matrix(options.folder)) is not None:
+        return _of_matrix(matrix, options.form)
+    path = options.folder if options.folder.is_file() else options.folder / NAME
+    try:
+        if options.form == "all":
+            print(reports.write(path), end="")
+        else:
+            print(reports.render(path, options.form), end="")
+        footer = read(path).footer
+    except FileNotFoundError:
+        return complain(missing(options.folder), USAGE)
+    except (OSError, ValueError, Unusable) as wrong:
+        return complain(wrong, USAGE)
+    except UNREAD as wrong:
+        return complain(f"{path} cannot be rendered, a line of it is not as the schema has it: {wrong!r}", USAGE)
+    return exits.UNDECIDED if footer is None else int(footer["exit"])
+
+
+def _matrix(folder: Path) -> Path | None:
+    """The matrix that is there; None where there is none, or a ledger that was written after it."""
+    from kipcheck.conformance.core.ledger import NAME
+    from kipcheck.reports import matrix
+
+    if folder.is_file():
+        return folder if folder.suffix == Path(matrix.NAME).suffix else None
+    found, ledger = folder / matrix.NAME, folder / NAME
+    if not found.is_file():
+        return None
+    later = ledger.is_file() and ledger.stat().st_mtime_ns > found.stat().st_mtime_ns
+    return None if later else found
+
+
+def _of_matrix(path: Path, form: str) -> int:
+    from kipcheck.conformance.core.output_folder import Unusable
+    from kipcheck.reports import matrix
+
+    try:
+        print(matrix.write(path) if form == "all" else matrix.render(path, form), end="")
+        return matrix.read(path).exit
+    except (LookupError, OSError, ValueError, Unusable) as wrong:
+        return complain(wrong, USAGE)
+    except UNREAD as wrong:
+        return complain(f"{path} cannot be rendered, it is not as the schema has it: {wrong!r}", USAGE)
+
+
+def _asked_by_spark(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.campaign.executors import preflight
+
+    if options.form not in ("text", "json"):
+        return complain(f"--spark has no --form {options.form}: text and json it has", USAGE)
+    try:
+        preflight.libraries(remote=options.remote is not None)
+        from kipcheck.conformance.campaign.report.analysis import Unanswered, analyse  # what it needs may be missing
+    except preflight.Unready as why:
+        return complain(why, USAGE)
+    try:
+        answers = analyse(options.folder, options.master, options.remote)
+    except (preflight.Unready, Unanswered, OSError) as why:
+        return complain(why, USAGE)
+    if options.form == "json":
+        return say_json({name: each.plain for name, each in answers.items()})
+    print("\n\n".join(each.text() for each in answers.values()))
+    return OK
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from kipcheck import reports
+    from kipcheck.conformance.core.output_folder import Unusable
+    from kipcheck.conformance.engine.merge import Unlike, merge
+
+    try:
+        found = merge(options.folders, options.out)
+        print(reports.write(found.ledger), end="")
+    except (Unlike, Unusable, OSError) as wrong:
+        return complain(wrong, USAGE)
+    except UNREAD as wrong:
+        return complain(f"a ledger is not as the schema has it: {wrong!r}", USAGE)
+    return found.exit_code

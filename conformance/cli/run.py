@@ -1,0 +1,166 @@
+"""Holding conversations: run, replay."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kipcheck.conformance.cli.options import (
+    EXIT_CODES,
+    FAILED,
+    OK,
+    UNDECIDED,
+    USAGE,
+    Commands,
+    complain,
+    duration,
+    part,
+    positive,
+    say,
+    say_json,
+)
+from kipcheck.conformance.core.foreign import one_line
+
+
+def add(commands: Commands) -> None:
+    gate = commands.add("run", _run, "hold conversations with targets and judge them", EXIT_CODES)
+    gate.set_defaults(interrupted=UNDECIDED)
+    gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
+    gate.add_argument("--edition", default="apache", metavar="E")
+    gate.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
+    gate.add_argument("--message", action="append", metavar="GLOB", help="default all; may be repeated")
+    gate.add_argument("--seed", type=int, default=0, metavar="N")
+    gate.add_argument(
+        "--cases",
+        type=positive,
+        metavar="N",
+        help="values drawn for each check and version of a message, instead of the check's own number",
+    )
+    gate.add_argument(
+        "--workers",
+        type=positive,
+        metavar="N",
+        help="processes (default 2, where there are so many processors); the verdicts stay the same",
+    )
+    gate.add_argument(
+        "--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: begins nothing later; what is left is undecided"
+    )
+    gate.add_argument(
+        "--known",
+        action="append",
+        metavar="FILE",
+        help="known deviations: they are run, and do not fail as long as nothing of them changes; "
+        "default: what comes with kipcheck for each target; may be repeated",
+    )
+    gate.add_argument(
+        "--profile", action="append", metavar="FILE", help="what a target must claim; a file, or consumer-client"
+    )
+    gate.add_argument(
+        "--part",
+        type=part,
+        metavar="I/N",
+        default=os.environ.get("KIPCHECK_PART") or None,
+        help="the I-th of N shares, to be merged afterwards; default the environment's KIPCHECK_PART",
+    )
+    gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+    gate.add_argument(
+        "--events", metavar="FILE", help="what goes on, one JSON object a line, as it happens; - for standard output"
+    )
+    gate.add_argument("--dry-run", action="store_true", help="say what would run, and run nothing")
+    gate.add_argument("--json", action="store_true", help="the plan of --dry-run as JSON")
+
+    about = "hold failed conversations again: 1 one still fails, 0 they are gone"
+    again = commands.add("replay", _replay, about, EXIT_CODES)
+    again.add_argument(
+        "failure",
+        nargs="*",
+        metavar="ID|FILE|DIR",
+        help="failures/ID.json of a run, the ID in a run's --out, or all of a folder; default all in --out",
+    )
+    again.add_argument(
+        "--target", metavar="T", help="another one than the failure names: tcp:127.0.0.1:9000, one in a debugger"
+    )
+    again.add_argument(
+        "--trust",
+        action="store_true",
+        help="start the command (cmd:...) that a failure file names; without it, --target has to name it",
+    )
+    again.add_argument("--prune", action="store_true", help="delete the files of those that are gone")
+    again.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.engine import run, selection
+
+    outcome = run.run(
+        run.Options(
+            targets=tuple(options.target or ("kafka-python",)),
+            edition=options.edition,
+            checks=tuple(options.check or ("*",)),
+            messages=tuple(options.message or ("*",)),
+            seed=options.seed,
+            cases=options.cases,
+            workers=options.workers or selection.WORKERS,
+            out=options.out,
+            dry_run=options.dry_run,
+            budget=options.budget,
+            part=options.part,
+            events=options.events,
+            known=tuple(options.known or ()),
+            profiles=tuple(options.profile or ()),
+        )
+    )
+    if options.dry_run and not outcome.why:
+        _print_plan(outcome.plan, options.json)
+    elif options.events != "-":
+        say(outcome.text)
+    return complain(outcome.why, outcome.exit_code) if outcome.why else outcome.exit_code
+
+
+def _print_plan(plan: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    if as_json:
+        say_json({"plan": plan, "cases": sum(row["cases"] for row in plan)})
+        return
+    for row in plan:
+        spoken = row["versions"]
+        versions = " v" + "-".join(map(str, sorted({min(spoken), max(spoken)}))) if spoken else ""
+        say(
+            one_line(
+                f"{row['target']}  {row['check']:<20} {row['grade']:<12} {row['subject']}{versions}: "
+                f"{row['cases']} cases  {' '.join(row['requirements'])}"
+            )
+        )
+    print(f"{sum(row['cases'] for row in plan)} cases; nothing was run")
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.core.exits import first
+    from kipcheck.conformance.engine.replay import replay, stored
+
+    codes = []
+    for path in stored([_failure(each, options.out) for each in options.failure] or [options.out]):
+        found = replay(path, options.target, options.trust)
+        codes.append(found.exit_code)
+        several = f"{path.stem}  " if len(options.failure) != 1 else ""
+        stream = sys.stdout if found.exit_code in (OK, FAILED) else sys.stderr
+        say(one_line(f"{several}{found.says}".replace("\n", " ")), stream)
+        if options.prune and found.exit_code == OK and options.target is None:
+            _prune(path)
+    return first(codes) if codes else complain(f"no failure is stored in {options.out}", USAGE)
+
+
+def _prune(path: Path) -> None:
+    """Deletes a file of a failure: one that has the failure's id as its name, and is no link to another file."""
+    from kipcheck.conformance.engine.failures import is_filed
+
+    if is_filed(path):
+        path.unlink()
+    else:
+        complain(f"{path} stays: only a file that kipcheck wrote, named ID.json for its failure, is deleted", OK)
+
+
+def _failure(named: str, out: Path) -> Path:
+    by_id = out / "failures" / f"{named}.json"
+    return by_id if by_id.is_file() and not Path(named).exists() else Path(named)

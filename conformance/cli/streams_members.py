@@ -1,0 +1,154 @@
+"""What members of a Streams group say, and what their leader sends them, by a file: ``kipcheck subscribe``, and
+``kipcheck assign --assignor stream``.
+
+Errors everywhere: ``Unreadable`` before anything is started, where there is one file; ``Unavailable``, where what is
+needed cannot be had.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
+
+from kipcheck.conformance.apis.files import failed
+from kipcheck.conformance.apis.streams_blobs import InBytes
+from kipcheck.conformance.apis.streams_files import Application, Member, application
+from kipcheck.conformance.clients.java.streams_members import Unanswerable, open_jars
+from kipcheck.conformance.core.edition import KIP_268, Standing, edition as edition_named
+from kipcheck.conformance.models.streams.members import Binary, Endless, Fatal, Memory, Misconfigured
+from kipcheck.conformance.targets.protocol import Target, Unavailable
+from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.wire.workbench import Unreadable
+
+REFERENCE: Final = "reference"
+JAR: Final = "java:kafka-streams:"
+Line: TypeAlias = tuple[str, bool]
+"""Of JSON, and whether it is a result."""
+Made: TypeAlias = Callable[[Member, Application], Binary]
+"""The binary of a member. Errors: as those of ``Binary``."""
+Ask: TypeAlias = Callable[[Application, Made], dict[str, Any]]
+
+
+class Strange(Exception):
+    """The target or the edition has no members of Streams groups: says which have."""
+
+
+def subscribed(text: str, target: Target, edition: str) -> Line:
+    ((line, well),) = _answers([application(text)], target, edition, _said)
+    return line, well
+
+
+def subscribe_lines(lines: Iterable[str], target: Target, edition: str) -> Iterator[Line]:
+    """Line for line, what cannot be read too."""
+    return _answers((_read(application, each) for each in lines), target, edition, _said)
+
+
+def assigned(text: str, target: Target, edition: str) -> Line:
+    ((line, well),) = _answers([_group(text)], target, edition, _sent)
+    return line, well
+
+
+def assign_lines(lines: Iterable[str], target: Target, edition: str) -> Iterator[Line]:
+    """Line for line, what cannot be read too."""
+    return _answers((_read(_group, each) for each in lines), target, edition, _sent)
+
+
+def _group(text: str) -> Application:
+    found = application(text)
+    found.joining()  # has everybody said something?
+    return found
+
+
+def _read(reader: Callable[[str], Application], line: str) -> Application | Unreadable:
+    try:
+        return reader(line)
+    except Unreadable as why:
+        return why
+
+
+def _answers(found: Iterable[Application | Unreadable], target: Target, edition: str, ask: Ask) -> Iterator[Line]:
+    try:
+        with binaries(target.name, edition) as made:
+            for each in found:
+                yield failed(each.kind, str(each)) if isinstance(each, Unreadable) else _answer(each, made, ask)
+    except Strange as none:
+        for each in found:
+            yield failed(each.kind, str(each)) if isinstance(each, Unreadable) else failed("Unsupported", str(none))
+    except maven.Unavailable as missing:
+        raise Unavailable(str(missing)) from None
+
+
+def _answer(asked: Application, made: Made, ask: Ask) -> Line:
+    try:
+        return json.dumps(ask(asked, made), ensure_ascii=False), True
+    except Endless as none:
+        return failed("timeout", none.why)
+    except (Fatal, _Failed) as thrown:
+        return failed(thrown.kind, thrown.why)
+    except Unanswerable as cannot:
+        return failed("Unsupported", str(cannot))
+
+
+class _Failed(Exception):
+    """A member does, and not the leader for all."""
+
+    def __init__(self, member: Member, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+        self.why = f"{member.id}: {why}"
+
+
+def _said(asked: Application, made: Made) -> dict[str, Any]:
+    said = {}
+    for member in asked.members:
+        binary, memory = _begun(member, asked, made)
+        try:
+            _, data = binary.subscribe(memory, member.topics)
+        except Endless:
+            raise
+        except Fatal as thrown:
+            raise _Failed(member, thrown.kind, thrown.why) from None
+        assert isinstance(data, bytes)
+        said[member.id] = {"userData": data.hex()}
+    return said
+
+
+def _sent(asked: Application, made: Made) -> dict[str, Any]:
+    """The first member leads."""
+    binary, memory = _begun(asked.members[0], asked, made)
+    _, shares = binary.lead(memory, asked.topics, asked.joining())
+    sent: dict[str, Any] = {each.id: {"partitions": [], "userData": None} for each in asked.members}
+    for id, share in shares.items():
+        assert isinstance(share.data, bytes)
+        partitions = [list(each) for each in sorted(share.partitions)]
+        sent[id] = {"partitions": partitions, "userData": share.data.hex()}
+    return dict(sorted(sent.items()))
+
+
+def _begun(member: Member, asked: Application, made: Made) -> tuple[Binary, Memory]:
+    try:
+        binary = made(member, asked)
+        return binary, member.remembers(binary.initial())
+    except Misconfigured as refused:
+        raise _Failed(member, refused.kind, str(refused)) from None
+
+
+@contextmanager
+def binaries(target: str, edition: str) -> Iterator[Made]:
+    """Errors: ``Strange``; LookupError for a release that there is not; ``artifacts.Unavailable``."""
+    form = edition_named(edition)
+    if form != KIP_268 and form.standing is not Standing.RELEASED:
+        raise Strange(f"{edition} says nothing of Streams groups; apache@RELEASE and {KIP_268} do")
+    if target == REFERENCE:
+        from kipcheck.conformance.models.streams.binaries import binary
+
+        release = form.name if form.standing is Standing.DRAFT else form.release
+        yield lambda member, asked: InBytes(binary(asked.settings(member, release), form))
+    elif target.startswith(JAR):
+        release = target.removeprefix(JAR)
+        if form.standing is Standing.DRAFT:
+            raise Strange(f"{edition} is a draft, and a jar holds what was released")
+        with open_jars([release]) as jars:
+            yield lambda member, asked: jars.binary(asked.settings(member, release))
+    else:
+        raise Strange(f"{target} has no members of Streams groups; {REFERENCE} and {JAR}RELEASE have")

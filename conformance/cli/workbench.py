@@ -1,0 +1,134 @@
+"""Bytes and values: encode, decode, explain."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
+from kipcheck.conformance.core.foreign import harmless, harmless_json
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.wire import Layout
+
+
+def add(commands: Commands) -> None:
+    codec = argparse.ArgumentParser(add_help=False)
+    codec.add_argument(
+        "--edition", default="apache", metavar="E", help="default apache; apache@3.9.2, kip-584, jar:PATH, maven:4.1.0"
+    )
+    codec.add_argument("--message", metavar="M", help="JoinGroupRequest, SubscriptionInfo, ...")
+    codec.add_argument("--version", type=int, metavar="N")
+    for name, call, about, payload, wants in (
+        ("encode", _encode, "one JSON object to hex", "FILE", "a file with one JSON object, or - for standard input"),
+        ("decode", _decode, "hex to one JSON object", "HEX", "the bytes as hex, or - for standard input"),
+        (
+            "explain",
+            _explain,
+            "hex to one line a field: offset, bytes, path, type, value, meaning",
+            "HEX",
+            "the bytes as hex, or - for standard input",
+        ),
+    ):
+        made = commands.add(name, call, about, _bytes_epilog(name), [codec])
+        made.add_argument("input", nargs="?", default="-", metavar=payload, help=wants)
+        if name == "explain":
+            made.add_argument("--json", action="store_true")
+        else:
+            made.add_argument("--batch", action="store_true", help="JSON Lines in and out, one for one")
+
+
+def _bytes_epilog(name: str) -> str:
+    if name == "explain":
+        return "exit codes: 0 whole, 1 damaged (explained up to the damage), 2 unreadable"
+    from kipcheck.conformance.wire.workbench import classes_help
+
+    given, gives = ("value", "hex") if name == "encode" else ("hex", "value")
+    return (
+        "exit codes: 0 done, 1 refused by the layout, 2 unreadable; with --batch 1 if any line failed\n\n"
+        f'--batch: {{"message", "version", "{given}"}} gives {{"{gives}"}}; a line may carry its own "edition";\n'
+        f'a failure gives {{"error": {{"class", "message", "path", "offset"}}}}. Classes:\n{classes_help()}'
+    )
+
+
+def _encode(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.wire import workbench
+
+    if options.batch:
+        return _batch(options, workbench.encode_lines)
+    return _one(options, lambda: workbench.hex_of(_layout(options), _text(options.input)))
+
+
+def _decode(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.wire import workbench
+
+    if options.batch:
+        return _batch(options, workbench.decode_lines)
+    return _one(options, lambda: workbench.json_of(_layout(options), _hex(options.input)))
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.wire import explain
+    from kipcheck.conformance.wire.workbench import Unreadable, unhex
+
+    try:
+        found = explain.explain(_layout(options), unhex(_hex(options.input)))
+    except Unreadable as error:
+        return complain(error, USAGE)
+    print(harmless_json(explain.as_json(found)) if options.json else harmless(explain.text(found)))
+    return complain(found.damage, FAILED) if found.damage else OK
+
+
+def _one(options: argparse.Namespace, work: Callable[[], str]) -> int:
+    from kipcheck.conformance.wire.errors import Refused
+    from kipcheck.conformance.wire.workbench import Unreadable
+
+    try:
+        print(harmless_json(work()))
+        return OK
+    except Refused as error:
+        return complain(error, FAILED)
+    except Unreadable as error:
+        return complain(error, USAGE)
+
+
+def _batch(options: argparse.Namespace, work: Callable[..., Iterable[tuple[str, bool]]]) -> int:
+    defaults = {key: value for key in ("edition", "message", "version") if (value := getattr(options, key)) is not None}
+    if options.input == "-":
+        return _lines(work(sys.stdin, defaults))
+    try:
+        with open(options.input, encoding="utf-8", errors="surrogateescape") as lines:
+            return _lines(work(lines, defaults))
+    except OSError as error:
+        return complain(error, USAGE)
+
+
+def _lines(results: Iterable[tuple[str, bool]]) -> int:
+    well = True
+    write = sys.stdout.write
+    for text, good in results:
+        write(harmless_json(text) + "\n")
+        well = well and good
+    return OK if well else FAILED
+
+
+def _layout(options: argparse.Namespace) -> "Layout":
+    from kipcheck.conformance.wire.workbench import Unreadable, named
+
+    if options.message is None or options.version is None:
+        raise Unreadable("bad-line", "--message and --version say what the bytes are")
+    return named(options.edition, options.message, options.version)
+
+
+def _text(source: str) -> str:
+    from kipcheck.conformance.wire.workbench import Unreadable
+
+    try:
+        return sys.stdin.read() if source == "-" else Path(source).read_text("utf-8", "surrogateescape")
+    except OSError as error:
+        raise Unreadable("not-json", f"{source}: {error}") from None
+
+
+def _hex(source: str) -> str:
+    return sys.stdin.read() if source == "-" else source

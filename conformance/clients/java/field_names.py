@@ -1,0 +1,279 @@
+"""What stands between the words of an edition and those of one release's classes.
+
+Releases call fields otherwise than the newest one does, and some classes keep sets and maps where the wire has a list.
+The declarations know that, the program in the JVM knows only its release: so a step is put in the words of the release
+before it is asked, and its answer in those of the edition after. What is right is not decided here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.targets.canonical_form import crowded, settled
+from kipcheck.conformance.targets.protocol import Session, Target
+from kipcheck.conformance.targets.session_wrapper import Passing, PassingTarget
+from kipcheck.conformance.wire.errors import Refused as Illegal
+from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
+
+TAGS: Final = "_unknownTaggedFields"
+CODEC_OPS: Final = ("encode", "decode", "recode")
+NAMELESS: Final = releases("0.0.0-2.3.1")
+"""Releases whose requests, responses and headers have no definitions, and get the names of their fields lent."""
+OF_SETS: Final = {
+    "SubscriptionInfo": releases("0.0.0-2.4.1"),
+    "AssignmentInfo": releases("all"),
+    "ConsumerProtocolSubscription": releases("0.0.0-2.6.3"),
+    "ConsumerProtocolAssignment": releases("0.0.0-2.6.3"),
+    "StickyAssignorUserData": releases("all"),
+}
+"""Messages, and the releases that have for them a class of sets and maps, written by hand, and no generated one."""
+
+Value = dict[str, Any]
+
+
+FIELDS: Final = "fields"
+VALUES: Final = "values"
+"""The limits that the program tells of."""
+
+
+class Inexpressible(Exception):
+    """A value, or an answer, for which the release has no words; and the limit that this falls under."""
+
+    def __init__(self, why: str, limit: str) -> None:
+        super().__init__(why)
+        self.limit = limit
+
+
+class Translated(PassingTarget):
+    """A target whose program speaks in the words of one release."""
+
+    def __init__(self, target: Target, release: str) -> None:
+        super().__init__(target)
+        self._release = release
+
+    def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
+        opened = self._target.open(edition, role)
+        return _translated(opened, Words(self._release, edition)) if role is Role.CODEC else opened
+
+
+@contextmanager
+def _translated(opened: AbstractContextManager[Session], words: "Words") -> Iterator[Session]:
+    with opened as session:
+        yield _Session(session, words)
+
+
+class _Session(Passing):
+    def __init__(self, session: Session, words: "Words") -> None:
+        super().__init__(session)
+        self._words = words
+
+    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        plans = [[self._asked(step) for step in case.steps] for case in cases]
+        steps = [tuple(each for each in plan if isinstance(each, Step)) for plan in plans]
+        asked = [replace(case, steps=some) for case, some in zip(cases, steps, strict=True) if some]
+        answers = iter(self._session.hold(asked))
+        return [
+            tuple(self._told(case, plan, next(answers) if some else ()))
+            for case, plan, some in zip(cases, plans, steps, strict=True)
+        ]
+
+    def _asked(self, step: Step) -> Step | Unsupported:
+        try:
+            return replace(step, body=self._words.asked(step.verb, step.body)) if step.verb in CODEC_OPS else step
+        except Inexpressible as why:
+            return Unsupported(str(why), why.limit)
+
+    def _told(
+        self, case: Case, plan: Sequence[Step | Unsupported], answers: Sequence[Observation]
+    ) -> Iterator[Observation]:
+        waiting = iter(answers)
+        for step, planned in zip(case.steps, plan, strict=True):
+            if isinstance(planned, Unsupported):
+                yield planned
+                continue
+            answer = next(waiting)
+            if not isinstance(answer, Replied | Refused) or step.verb not in CODEC_OPS:
+                yield answer
+                continue
+            try:
+                yield self._words.told(step.verb, step.body, answer)
+            except Inexpressible as why:
+                yield Unsupported(str(why), why.limit)
+
+
+class Words:
+    """Of one release, for whoever speaks in those of an edition."""
+
+    def __init__(self, release: str, edition_name: str) -> None:
+        self._release = Release.parse(release)
+        self._edition = edition_name
+
+    def asked(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of a step. Errors: ``Inexpressible``."""
+        layout = _layout(self._edition, body["message"], body["version"])
+        if verb != "encode" or layout is None:
+            return dict(body)
+        if self._of_sets(body["message"]) and (beyond := [key for key in body["value"] if key not in layout.names]):
+            raise Inexpressible(f"its class has no place for {beyond[0]} in this version", FIELDS)
+        theirs = self._theirs(body)
+        return dict(body) if theirs is None else {**body, "value": _given(layout, theirs, body["value"])}
+
+    def told(self, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> Replied | Refused:
+        """What came back. Errors: ``Inexpressible``."""
+        layout = _layout(self._edition, body["message"], body["version"])
+        if layout is None:
+            return answer
+        if verb == "decode" and isinstance(answer, Replied):
+            answer = self._shown(layout, body, answer)
+        if self._of_sets(body["message"]):
+            self._keepable(layout, verb, body, answer)
+        return answer
+
+    def _shown(self, layout: Layout, body: Mapping[str, Any], answer: Replied) -> Replied:
+        theirs = self._theirs(body)
+        shown = answer["value"] if theirs is None else _renamed(layout, theirs, answer["value"])
+        return Replied(tuple((key, shown if key == "value" else each) for key, each in answer.payload))
+
+    def _keepable(self, layout: Layout, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> None:
+        """Errors: ``Inexpressible`` where only that is wrong which its sets and maps do not keep."""
+        try:
+            value = layout.codec.from_json(body["value"]) if verb == "encode" else _leniently(layout, body["hex"])
+            given = layout.codec.to_json(value)
+            if isinstance(answer, Refused):
+                lost = crowded(given)
+            elif verb == "decode":
+                found = answer["value"]
+                lost = found != given and (crowded(given) or _settled_alike(layout, given, found))
+            else:
+                wanted = layout.encode(value) if verb == "encode" else bytes.fromhex(body["hex"])
+                lost = answer["hex"] != wanted.hex() and (
+                    crowded(given)
+                    or _settled_alike(layout, given, layout.codec.to_json(_strictly(layout, answer["hex"])))
+                )
+        except (Illegal, LookupError, TypeError):
+            return  # bytes or values that have no meaning to compare
+        if lost:
+            raise Inexpressible("its class keeps sets, maps and strings here", VALUES)
+
+    def _of_sets(self, message: str) -> bool:
+        return message in OF_SETS and self._release in OF_SETS[message]
+
+    def _theirs(self, body: Mapping[str, Any]) -> Layout | None:
+        """As the release declares it; None where it has no other words."""
+        return _other(self._edition, str(self._release), body["message"], body["version"])
+
+
+def _leniently(layout: Layout, data: str) -> Value:
+    return layout.decode(bytes.fromhex(data), lenient=True)
+
+
+def _strictly(layout: Layout, data: str) -> Value:
+    return layout.decode(bytes.fromhex(data))
+
+
+def _settled_alike(layout: Layout, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return settled(layout.message, one) == settled(layout.message, other)
+
+
+@lru_cache(maxsize=512)
+def _layout(edition_name: str, message: str, version: int) -> Layout | None:
+    try:
+        return spec(edition(edition_name), message).at(version)
+    except LookupError:
+        return None  # a version of the future
+
+
+@lru_cache(maxsize=512)
+def _other(edition_name: str, release: str, message: str, version: int) -> Layout | None:
+    ours, theirs = (_layout(each, message, version) for each in (edition_name, f"apache@{release}"))
+    return None if ours is None or theirs is None or _alike(ours, theirs) else theirs
+
+
+def _alike(ours: Layout, theirs: Layout) -> bool:
+    return ours.names == theirs.names and all(
+        one.item is other.item is None or (one.item and other.item and _alike(one.item, other.item))
+        for one, other in zip(ours.slots, theirs.slots, strict=True)
+    )
+
+
+def _pairs(ours: Layout, theirs: Layout) -> Iterator[tuple[Slot, Slot | None]]:
+    """Each field of ours with what the release has in its place, or under its tag."""
+    tagged = {slot.tag: slot for slot in theirs.slots if slot.tag is not None}
+    placed = iter([slot for slot in theirs.slots if slot.tag is None])
+    for slot in ours.slots:
+        yield slot, next(placed, None) if slot.tag is None else tagged.get(slot.tag)
+
+
+def _default(layout: Layout, slot: Slot) -> Any:
+    return layout.codec.to_json(layout.defaults())[slot.name]
+
+
+def _given(ours: Layout, theirs: Layout, value: Mapping[str, Any]) -> Value:
+    pairs = {slot.name: (slot, other) for slot, other in _pairs(ours, theirs)}
+    given: Value = {}
+    for key, each in value.items():
+        slot, other = pairs.get(key, (None, None))
+        if slot is None:
+            given[key] = each  # of another version: the class says whether it knows it
+        elif other is not None:
+            given[other.name] = _inner(slot, other, each, _given)
+        elif each != _default(ours, slot):
+            raise Inexpressible(f"this release does not know {key}", FIELDS)
+    return given
+
+
+def _renamed(ours: Layout, theirs: Layout, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    left = dict(value)
+    unknown = {each["tag"] for each in value.get(TAGS, ())}
+    shown: Value = {}
+    for slot, other in _pairs(ours, theirs):
+        if other is None:
+            if slot.tag is None:
+                continue
+            if slot.tag in unknown:
+                raise Inexpressible(f"of {slot.name} this release knows the bytes only", FIELDS)
+            shown[slot.name] = _default(ours, slot)
+        elif other.name in left:
+            shown[slot.name] = _inner(slot, other, left.pop(other.name), _renamed)
+    return shown | left
+
+
+def _inner(slot: Slot, other: Slot, value: Any, turned: Any) -> Any:
+    if slot.item is None or other.item is None or value is None:
+        return value
+    if isinstance(value, list):
+        return [turned(slot.item, other.item, each) for each in value]
+    return turned(slot.item, other.item, value)
+
+
+# -- names, for releases that have none
+
+
+def names(release: str) -> dict[str, dict[str, Any]] | None:
+    """Message -> version -> its fields in the order of the wire; None for a release that has names of its own.
+
+    Of each field the name, the default, whether it is an array, and the fields of the struct that it is.
+    """
+    if Release.parse(release) not in NAMELESS:
+        return None
+    found = edition(f"apache@{release}")
+    wire = [each for each in messages(found) if each.endswith(("Request", "Response", "Header"))]
+    return {message: {str(each.version): _fields(each) for each in spec(found, message)} for message in wire}
+
+
+def _fields(layout: Layout) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": slot.name, "array": slot.array, "default": _default(layout, slot),
+            "fields": None if slot.item is None else _fields(slot.item),
+        }
+        for slot in layout.slots
+    ]  # fmt: skip

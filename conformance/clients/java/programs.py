@@ -1,0 +1,292 @@
+"""Our Java program, compiled by the user's JDK, and released jars behind it as judges of our own codec.
+
+The program speaks the testee protocol and links to nothing of Kafka: each release sits behind a class loader of its
+own, so one process holds many. (A release as a target of the gate: ``java_target``.)
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.toolchains.maven import Unavailable
+from kipcheck.conformance.targets.transport import process_tree
+from kipcheck.conformance.targets.transport.pipe import Command, Ended, Pipe
+
+BATCH: Final = 256
+"""Orders in one exchange."""
+START_SECONDS: Final = 60.0
+CASE_MILLISECONDS: Final = 10_000
+"""What one order may take, of processor time, before the program gives it up with its stack as evidence."""
+HEAP: Final = "-Xmx512m"
+QUICK: Final = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
+"""A compiler that lives for a second starts sooner without its own best compiler."""
+
+PARTS: Final = {
+    "clients": "all",
+    "streams": "0.10.0.0-4.2.1, 4.3.0-4.3.1",
+    "metadata": "2.8.0+",
+    "core": "2.8.0-3.8.1",
+    "group-coordinator": "3.5.0-4.2.1, 4.3.0+",
+    "transaction-coordinator": "3.9.0-4.2.1, 4.3.0+",
+}
+"""The jars with codecs in them, and the releases that have them: core holds the coordinators' records of its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One question: the bytes of a value, the value of bytes, or the bytes again (read, then written)."""
+
+    op: str
+    """encode, decode, recode; or versions, which takes no version."""
+    message: str
+    version: int = 0
+    value: Mapping[str, Any] | None = None
+    """In the form of JSON (``codec.to_json``)."""
+    hex: str | None = None
+    release: str | None = None
+    """One of those that the judge was opened with; the first of them where it is None."""
+    public: bool = False
+    """Make values with the classes that applications use, even where a generated class would keep the order."""
+
+    def line(self, n: int) -> dict[str, Any]:
+        line: dict[str, Any] = {"n": n, "op": self.op, "message": self.message, "version": self.version}
+        for key in ("value", "hex", "release"):
+            if (given := getattr(self, key)) is not None:
+                line[key] = given
+        return line | ({"through": "public"} if self.public else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the jar made of it."""
+
+    status: str
+    """accepted, rejected, unsupported, internal."""
+    hex: str | None = None
+    value: Any = None
+    versions: tuple[int, int] | None = None
+    left: int = 0
+    """Bytes that decoding did not read, where the jar lets us know."""
+    thrown: str | None = None
+    """The class of the exception."""
+    message: str = ""
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> "Answer":
+        versions = result.get("versions")
+        return cls(
+            result["status"], result.get("hex"), result.get("value"), versions and (versions[0], versions[1]),
+            result.get("left", 0), result.get("thrown", result.get("class")), result.get("message", ""),
+        )  # fmt: skip
+
+
+class JavaCodec:
+    """The codecs of some releases in one JVM."""
+
+    def __init__(self, pipe: Pipe, usual: str, case_milliseconds: int) -> None:
+        self._pipe = pipe
+        self.usual = usual
+        """The release asked where an order names none."""
+        self._case_milliseconds = case_milliseconds
+
+    def ask(self, orders: Iterable[Order]) -> Iterator[Answer]:
+        """One answer for each order, in their order. Errors: ``Ended`` where the JVM died or hung."""
+        waiting = iter(orders)
+        batch = 0
+        while asked := tuple(islice(waiting, BATCH)):
+            batch += 1
+            cases = [order.line(n) for n, order in enumerate(asked)]
+            seconds = START_SECONDS + self._case_milliseconds / 1000
+            told = self._pipe.exchange(
+                {
+                    "type": "batch", "id": batch, "deadline_ms": int(seconds * 1000), "cpu_ms": self._case_milliseconds,
+                    "cases": cases,
+                },
+                seconds,
+            )  # fmt: skip
+            results = told.get("results")
+            if told.get("type") != "results" or not isinstance(results, list) or len(results) != len(asked):
+                raise self._pipe.garbled(f"no results: {str(told)[:100]}")
+            for result in results:
+                if result["status"] == "died":
+                    self._pipe.kill()
+                    raise Ended(result["cause"], result["message"], result["evidence"])
+                yield Answer.of(result)
+
+    def one(self, order: Order) -> Answer:
+        """The answer to a single order."""
+        return next(self.ask([order]))
+
+
+@contextmanager
+def java_judge(wanted: Mapping[str, Sequence[str]]) -> Iterator[JavaCodec]:
+    """A JVM with the given parts (keys of ``PARTS``) of each release; the first one is usual.
+
+    Errors: ``Unavailable`` without a JDK or the jars.
+    """
+    program()  # before anything is fetched: without a JDK no jar is of use
+    needed = {release: coordinates(release, some) for release, some in wanted.items()}
+    found = maven.fetch({each: None for group in needed.values() for each in group})
+    with judge_of({release: [found[each] for each in group] for release, group in needed.items()}) as judge:
+        yield judge
+
+
+@contextmanager
+def judge_of(jars: Mapping[str, Sequence[Path]], case_milliseconds: int = CASE_MILLISECONDS) -> Iterator[JavaCodec]:
+    """A JVM with these jars, or folders of classes, by the name of the release. Errors: ``Unavailable``."""
+    pipe = Pipe(command(jars))
+    usual = next(iter(jars))
+    try:
+        pipe.exchange({"type": "hello", "protocol": 1, "run": "judge"}, START_SECONDS)
+        yield JavaCodec(pipe, usual, case_milliseconds)
+    except Ended:
+        raise  # it is gone already
+    except BaseException:
+        pipe.kill()
+        raise
+    else:
+        pipe.close({"type": "bye"})
+
+
+def command(
+    jars: Mapping[str, Sequence[Path]], name: str = "kafka-jars", names: Mapping[str, Any] | None = None
+) -> Command:
+    """What starts a JVM with these jars, by the name of the release; the first jar of the first one is what it plays.
+
+    ``names`` are those of fields, for releases whose requests and responses have none. Errors: ``Unavailable``.
+    """
+    lent = () if names is None else (f"-Dkipcheck.names={_filed(names)}",)
+    given = (f"{release}={os.pathsep.join(map(str, paths))}" for release, paths in jars.items())
+    return Command(
+        (
+            tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
+            # Its own words, thread dumps among them, must not mix with what the program says.
+            "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}", *lent,
+            "-cp", str(program()), "kipcheck.Testee", *given,
+        )
+    )  # fmt: skip
+
+
+def _filed(names: Mapping[str, Any]) -> Path:
+    """Kept under a name that tells what is in it."""
+    text = json.dumps(names, separators=(",", ":"))
+    path = maven.cache() / "java" / f"names-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    if not path.is_file():
+        with maven.placing(path) as staged:
+            staged.write_text(text, "utf-8")
+    return path
+
+
+def coordinates(release: str, wanted: Iterable[str] = ("clients",)) -> tuple[str, ...]:
+    """What has to be on the class path for the codecs in these parts of a release; clients always are.
+
+    Errors: LookupError for a part that the release has no jar of.
+    """
+    at = Release.parse(release)
+    names = dict.fromkeys(("clients", *wanted))
+    for part in names:
+        if part not in PARTS or at not in releases(PARTS[part]):
+            raise LookupError(f"there is no kafka-{part} {release}")
+    jars = [f"org.apache.kafka:{'kafka_2.13' if part == 'core' else f'kafka-{part}'}:{release}" for part in names]
+    jars.append("org.slf4j:slf4j-api:1.7.36")
+    if release == "2.6.0":
+        # The generated classes of this patch alone name Jackson's in their methods.
+        jars += [f"com.fasterxml.jackson.core:jackson-{part}:2.16.2" for part in ("databind", "core", "annotations")]
+    if release == "3.8.0" and "streams" in names:
+        # Of the configurations of clients, those of this patch alone ask what levels of compression there are.
+        jars.append("com.github.luben:zstd-jni:1.5.6-4")
+    if "streams" in names and at in releases("0.10.0.0-0.10.1.1"):
+        # What makes topics there goes to ZooKeeper, and is not to be loaded without what it is made with.
+        jars += ["com.101tec:zkclient:0.8", "com.fasterxml.jackson.core:jackson-core:2.16.2"]
+    return tuple(jars)
+
+
+def parts(release: str) -> tuple[str, ...]:
+    """All that the release has."""
+    return tuple(part for part, span in PARTS.items() if Release.parse(release) in releases(span))
+
+
+def sources() -> dict[str, str]:
+    """Our Java files, by name."""
+    folder = files("kipcheck.conformance.targets") / "adapters" / "java"
+    return {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.name.endswith(".java")}
+
+
+def program() -> Path:
+    """The directory with our compiled classes, made if it is not there. Errors: ``Unavailable``."""
+    texts = sources()
+    javac = tool("javac")
+    told = hashlib.sha256(_version(javac).encode())
+    for name, text in sorted(texts.items()):
+        told.update(f"\0{name}\0{text}".encode())
+    home = maven.cache() / "java" / told.hexdigest()[:16]
+    if not home.is_dir():
+        _compile(javac, texts, home)
+    return home
+
+
+def _compile(javac: str, texts: Mapping[str, str], home: Path) -> None:
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(prefix=".compile-", dir=home.parent)
+    except OSError as wrong:
+        raise Unavailable(f"{home.parent} cannot be written ({wrong}): name a cache in {maven.CACHE}") from None
+    with folder as name:
+        root = Path(name)
+        for file, text in texts.items():
+            (root / file).write_text(text, "utf-8")
+        done = process_tree.run(
+            [
+                javac,
+                *QUICK,
+                "-proc:none",
+                "-encoding",
+                "UTF-8",
+                "-d",
+                str(root / "classes"),
+                *(str(root / file) for file in sorted(texts)),
+            ],
+            300,
+        )
+        if done.returncode:
+            raise Unavailable(f"{javac} does not compile our program: {(done.stderr.strip() or 'no reason')[:300]}")
+        try:
+            (root / "classes").rename(home)
+        except OSError:
+            # Another process was faster; what it made is the same.
+            if not home.is_dir():
+                raise
+
+
+def tool(name: str) -> str:
+    """The path of a program of the JDK. Errors: ``Unavailable``."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(name, path=str(Path(home) / "bin")) if home else None
+    found = found or shutil.which(name)
+    if not found:
+        raise Unavailable(f"there is no {name} in JAVA_HOME or on the PATH: install a JDK, 17 or later")
+    return found
+
+
+@cache
+def _version(javac: str) -> str:
+    done = process_tree.run([javac, "-version"], 60)
+    told = (done.stdout + done.stderr).strip()
+    number = re.search(r"javac (\d+)", told)
+    if done.returncode or not number or int(number[1]) < 17:
+        # Newer clients and streams are compiled for 11 and 17.
+        raise Unavailable(f"{javac} is no JDK 17 or later ({told.splitlines()[-1] if told else 'it says nothing'})")
+    return told

@@ -1,0 +1,101 @@
+"""``java:kafka-streams:RELEASE`` plays a fleet of its members.
+
+The group is ours: no socket, no broker, no clock. What the jar brings is its StreamsPartitionAssignor, for every member
+of its own release; members of the future are our machine's, since no jar has them.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from kipcheck.conformance.apis.reference import InProcess
+from kipcheck.conformance.apis.upgrade_target import in_bytes, playing
+from kipcheck.conformance.clients.java.streams_members import Jars, Unanswerable, open_jars
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.streams.group_model import Fleet
+from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
+from kipcheck.conformance.targets.protocol import STREAMS, Claims, Session, Target, TargetInfo
+from kipcheck.conformance.targets.session_wrapper import Passing, PassingTarget
+
+TOPOLOGIES: Final = "topologies"
+LIMITS: Final[Mapping[str, str]] = {TOPOLOGIES: "a release has no words for topologies that came after it"}
+"""Of a jar in a fleet."""
+
+
+class StreamsJar(PassingTarget):
+    """``java:kafka-streams:RELEASE``: what it is otherwise, and a fleet of its members."""
+
+    def __init__(self, target: Target, release: str) -> None:
+        super().__init__(target)
+        self._release = release
+
+    def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
+        return self._fleet(edition) if role is Role.OPERATOR_TOOL else self._itself(edition, role)
+
+    @contextmanager
+    def _itself(self, edition: str, role: Role) -> Iterator[Session]:
+        with self._target.open(edition, role) as session:
+            yield _Told(session, with_fleets(session.info))
+
+    @contextmanager
+    def _fleet(self, edition: str) -> Iterator[Session]:
+        with self._target.open(edition, Role.CODEC) as session:
+            info = with_fleets(session.info)
+        adapter = _Adapter(info, self._release)
+        with open_jars([self._release]) as jars:
+            adapter.jars = jars
+            with InProcess(adapter).open(edition, Role.OPERATOR_TOOL) as session:
+                yield _Told(session, info)
+
+
+def with_fleets(info: TargetInfo) -> TargetInfo:
+    machines = (*info.claims.machines, STREAMS)
+    claims = replace(info.claims, machines=machines, limits={**info.claims.limits, **LIMITS})
+    return replace(info, claims=claims, roles=claims.roles)
+
+
+class _Told(Passing):
+    """Tells of the target, not of what plays it."""
+
+    def __init__(self, session: Session, info: TargetInfo) -> None:
+        super().__init__(session)
+        self._info = info
+        self.hold = session.hold
+
+    @property
+    def info(self) -> TargetInfo:
+        return self._info
+
+
+class _Adapter:
+    issues = ""
+
+    def __init__(self, info: TargetInfo, release: str) -> None:
+        self.name = info.name
+        self.version = info.version
+        self._claims = info.claims
+        self._release = release
+        self.jars: Jars
+
+    def claims(self) -> Claims:
+        return self._claims
+
+    def configure(self, edition_name: str, /) -> str | None:
+        # Rebalance protocols of a future member are those of the release that it meets.
+        ours = in_bytes(edition(f"apache@{self._release}"))
+
+        def made(settings: Settings) -> Binary:
+            return ours(settings) if settings.release == FUTURE else self.jars.binary(settings)
+
+        self._player = playing(Fleet(made, self._release))
+        return None
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        try:
+            return self._player.answer(op)
+        except Unanswerable as why:
+            return {"status": "unsupported", "message": str(why), "capability": TOPOLOGIES}
+        except LookupError as stranger:
+            return {"status": "unsupported", "message": str(stranger), "capability": TOPOLOGIES}

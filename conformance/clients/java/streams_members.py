@@ -1,0 +1,320 @@
+"""Released assignors of Kafka Streams: several releases of kafka-streams in one JVM, each asked what its members do.
+
+The program in the JVM keeps nothing between questions, so all of a member's memory travels with each of them, and equal
+questions have equal answers: they are remembered, and kept on disk by the contents of the jars and of the program.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
+
+from kipcheck.conformance.apis.streams_operations import (
+    memory_of,
+    partitions_of,
+    plain_data,
+    plain_joining,
+    plain_memory,
+    plain_settings,
+)
+from kipcheck.conformance.clients.java import programs
+from kipcheck.conformance.clients.java.answer_cache import AnswerCache
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.members import (
+    NONE,
+    Blob,
+    Endless,
+    Fatal,
+    Heard,
+    Joining,
+    Memory,
+    Misconfigured,
+    Rejoin,
+    Settings,
+    Share,
+)
+from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.transport.pipe import Ended, Pipe
+
+BATCH: Final = 32
+"""Orders in one exchange: an assignment takes far longer than bytes do."""
+MILLISECONDS: Final = 5_000
+"""Of processor time for one order. What takes longer never comes back, as far as anybody waits."""
+SPUN: Final = "processor time"
+"""How the program tells of an order that went past that: on a busy machine too it would do so again."""
+LASTING: Final = ("accepted", "rejected", "unsupported")
+"""Answers that are the same whenever they are asked for. (What the machine gave up may do better tomorrow.)"""
+
+T = TypeVar("T")
+Order: TypeAlias = Mapping[str, Any]
+"""One operation ``stream-...`` of the testee protocol, with the release that it is for."""
+Result: TypeAlias = Mapping[str, Any]
+
+
+class Unanswerable(Exception):
+    """The program cannot put this question to the release: says why."""
+
+
+class Jars:
+    """Some releases in one JVM, which runs from the first question on whose answer is not known yet."""
+
+    def __init__(self, begin: Callable[[], Pipe], digests: Mapping[str, str], kept: AnswerCache) -> None:
+        """``digests``: of what decides the answers of each release."""
+        self._begin = begin
+        self._digests = digests
+        self._kept = kept
+        self._pipe: Pipe | None = None
+        self._known: dict[str, Result] = {}
+        self._binaries: dict[Settings, JarBinary] = {}
+        self._batches = 0
+        self.hits = 0
+        """Questions whose answers were known."""
+        self.misses = 0
+        """Questions that a jar had to answer."""
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        return tuple(self._digests)
+
+    def binary(self, settings: Settings) -> "JarBinary":
+        """Errors: LookupError for a release that is not here."""
+        if settings.release not in self._digests:
+            raise LookupError(f"no kafka-streams {settings.release} was opened; there are {', '.join(self._digests)}")
+        if settings not in self._binaries:
+            self._binaries[settings] = JarBinary(self, settings)
+        return self._binaries[settings]
+
+    def ask(self, orders: Sequence[Order]) -> list[Result]:
+        """What came back on each, status and all; ``died`` where the JVM went down or the order had to be given up."""
+        keys = [self._key(each) for each in orders]
+        wanted = {key: order for key, order in zip(keys, orders, strict=True) if key not in self._known}
+        self._known |= {key: found for key, text in self._kept.get(wanted).items() if (found := _understood(text))}
+        missing = [key for key in wanted if key not in self._known]
+        self.misses += len(missing)
+        self.hits += len(orders) - len(missing)
+        for at in range(0, len(missing), BATCH):
+            some = missing[at : at + BATCH]
+            fresh = dict(zip(some, self._asked([wanted[key] for key in some]), strict=True))
+            self._known |= fresh
+            self._kept.put({key: json.dumps(each) for key, each in fresh.items() if _lasts(each)})
+        return [self._known[key] for key in keys]
+
+    def close(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close({"type": "bye"})
+        self.kill()
+        self._kept.close()
+
+    def kill(self) -> None:
+        if self._pipe is not None:
+            self._pipe.kill()
+            self._pipe = None
+
+    def _key(self, order: Order) -> str:
+        text = json.dumps(order, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(f"{self._digests[order['release']]}\0{MILLISECONDS}\0{text}".encode()).hexdigest()
+
+    def _asked(self, orders: Sequence[Order]) -> list[Result]:
+        """One that brings the JVM down is told from its company by asking each alone."""
+        try:
+            return self._exchanged(orders)
+        except Ended as death:
+            self._pipe = None
+            if len(orders) > 1:
+                return [self._asked([each])[0] for each in orders]
+            told = {"status": "died", "cause": death.cause, "message": death.detail, "evidence": death.evidence}
+            return [told]
+
+    def _exchanged(self, orders: Sequence[Order]) -> list[Result]:
+        pipe = self._running()
+        self._batches += 1
+        seconds = programs.START_SECONDS + len(orders) * MILLISECONDS / 1000
+        cases = [{"n": n, **order} for n, order in enumerate(orders)]
+        told = pipe.exchange(
+            {
+                "type": "batch", "id": self._batches, "deadline_ms": int(seconds * 1000), "cpu_ms": MILLISECONDS,
+                "cases": cases,
+            },
+            seconds,
+        )  # fmt: skip
+        results = told.get("results")
+        if told.get("type") != "results" or not isinstance(results, list) or len(results) != len(orders):
+            raise pipe.garbled(f"no results: {str(told)[:100]}")
+        if any(each["status"] in ("died", "internal") for each in results):
+            self.kill()  # a thread of it may still spin, or its heap be full
+        return results
+
+    def _running(self) -> Pipe:
+        """Errors: ``Unavailable`` where it cannot be started."""
+        if self._pipe is None or self._pipe.over:
+            try:
+                self._pipe = self._begin()
+                self._pipe.exchange({"type": "hello", "protocol": 1, "run": "streams"}, programs.START_SECONDS)
+            except (OSError, Ended) as wrong:
+                self._pipe = None
+                raise maven.Unavailable(f"the JVM with kafka-streams does not start: {wrong}") from None
+        return self._pipe
+
+
+def _lasts(result: Result) -> bool:
+    return result["status"] in LASTING or (result["status"] == "died" and SPUN in result["message"])
+
+
+def _understood(text: str) -> Result | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "status" in found else None
+
+
+@contextmanager
+def open_jars(releases: Sequence[str]) -> Iterator[Jars]:
+    """Errors: LookupError for a release of which there is no kafka-streams; ``Unavailable`` without a JDK or jars."""
+    program = programs.program()  # before anything is fetched: without a JDK no jar is of use
+    needed = {release: programs.coordinates(release, ("streams",)) for release in sorted(releases, key=Release.parse)}
+    found = maven.fetch({each: None for group in needed.values() for each in group})
+    paths = {release: [found[each] for each in group] for release, group in needed.items()}
+    command = programs.command(paths, "kafka-streams")
+    digests = {release: _digest(group) for release, group in paths.items()}
+    kept = AnswerCache(maven.cache() / "streams" / f"{program.name}.sqlite3")
+    jars = Jars(lambda: Pipe(command), digests, kept)
+    try:
+        yield jars
+    except BaseException:
+        jars.kill()
+        raise
+    finally:
+        jars.close()
+
+
+def _digest(jars: Sequence[Path]) -> str:
+    """Of their contents, whatever they are called."""
+    return hashlib.sha256("\0".join(map(maven.sha256, jars)).encode()).hexdigest()
+
+
+class JarBinary:
+    """The assignor of one release, as one member is configured. Errors: as ``Binary``, and ``Unanswerable``."""
+
+    def __init__(self, jars: Jars, settings: Settings) -> None:
+        self.settings = settings
+        self._jars = jars
+        self._told: dict[object, Callable[[], Any]] = {}
+        """Of each question that was put here before, what gives the answer or raises it."""
+        self._common = {"release": settings.release, "settings": plain_settings(settings)}
+
+    @property
+    def latest(self) -> int:
+        return int(self._configured["latest"])
+
+    @property
+    def supports(self) -> Sequence[str]:
+        return tuple(self._configured["protocols"])
+
+    def initial(self) -> Memory:
+        return Memory(self._configured["used"])
+
+    @cached_property
+    def _configured(self) -> Result:
+        try:
+            return self._answer(self.configuring())
+        except Fatal as thrown:
+            raise Misconfigured(thrown.why, thrown.kind) from None
+
+    def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
+        return self._once((memory, topics), lambda: self._subscribe(memory, topics))
+
+    def _subscribe(self, memory: Memory, topics: tuple[str, ...]) -> tuple[Memory, Blob]:
+        told = self._answer(self.subscribing(memory, topics))
+        return memory_of(told["memory"], memory), bytes.fromhex(told["hex"])
+
+    def lead(
+        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
+    ) -> tuple[Memory, Mapping[str, Share]]:
+        return self._once((memory, topics, members), lambda: self._lead(memory, topics, members))
+
+    def _lead(
+        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...]
+    ) -> tuple[Memory, Mapping[str, Share]]:
+        told = self._answer(self.leading(memory, topics, members))
+        shares = {
+            each["id"]: Share(partitions_of(each["partitions"]), bytes.fromhex(each["userData"] or ""))
+            for each in told["assignment"]
+        }
+        return memory_of(told["memory"], memory), shares
+
+    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+        return self._once((memory, share), lambda: self._assigned(memory, share))
+
+    def _assigned(self, memory: Memory, share: Share) -> Heard:
+        told = self._answer(self.telling(memory, share))
+        rejoin = Rejoin(told["rejoin"], told.get("atMs", 0))
+        return Heard(memory_of(told["memory"], memory), rejoin, told["applied"], told.get("error", NONE))
+
+    # What is asked: for whoever asks several at once (``Jars.ask``), after which the methods above know the answers.
+
+    def configuring(self) -> Order:
+        return {"op": "stream-configure", **self._common}
+
+    def subscribing(self, memory: Memory, topics: tuple[str, ...]) -> Order:
+        return {"op": "stream-subscribe", **self._common, "memory": plain_memory(memory), "topics": [*topics]}
+
+    def leading(self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...]) -> Order:
+        return {
+            "op": "stream-assign",
+            **self._common,
+            "memory": plain_memory(memory),
+            "topics": [{"name": each.name, "partitions": each.partitions} for each in topics],
+            "members": [plain_joining(each) for each in members],
+            "offsets": {},
+        }
+
+    def telling(self, memory: Memory, share: Share) -> Order:
+        return {
+            "op": "stream-assigned",
+            **self._common,
+            "memory": plain_memory(memory),
+            "partitions": [list(each) for each in share.partitions],
+            "userData": plain_data(share.data),
+        }
+
+    def _once(self, question: object, asked: Callable[[], T]) -> T:
+        """A fleet asks the same over and over: even to look an answer up takes the writing of an order."""
+        if question not in self._told:
+            self._told[question] = _settled(asked)
+        found: T = self._told[question]()
+        return found
+
+    def _answer(self, order: Order) -> Result:
+        """Errors: ``Fatal``, ``Endless``, ``Unanswerable``."""
+        (result,) = self._jars.ask([order])
+        match result["status"]:
+            case "accepted":
+                return result
+            case "rejected":
+                raise Fatal(result["class"], result.get("message", ""))
+            case "unsupported":
+                raise Unanswerable(f"kafka-streams {self.settings.release}: {result.get('message', '')}")
+            case "died" if result["cause"] == "timeout":
+                raise Endless("timeout", result["message"])
+            case "died":
+                raise Fatal(result["cause"], result["message"])
+        raise Fatal(result.get("class", result["status"]), result.get("message", ""))
+
+
+def _settled(asked: Callable[[], T]) -> Callable[[], T]:
+    """``asked`` is called now, and what it gives or raises comes whenever the result is called."""
+    try:
+        found = asked()
+    except Fatal as thrown:
+        made, kind, why = type(thrown), thrown.kind, thrown.why
+
+        def again() -> T:
+            raise made(kind, why)
+
+        return again
+    return lambda: found

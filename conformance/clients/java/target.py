@@ -1,0 +1,121 @@
+"""``java:ARTIFACT:RELEASE``: a released jar of Apache Kafka as a target of the gate, in a JVM of its own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kipcheck.conformance.clients.java import programs
+from kipcheck.conformance.clients.java.field_names import Translated, names
+from kipcheck.conformance.clients.java.streams_group import StreamsJar
+from kipcheck.conformance.core.release import NEWEST, Release, releases
+from kipcheck.conformance.targets.protocol import Target, Unavailable
+from kipcheck.conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.targets.toolchains import maven
+
+GROUP: Final = "org.apache.kafka"
+ARTIFACTS: Final[Mapping[str, str]] = {
+    "kafka_2.13" if part == "core" else f"kafka-{part}": part for part in programs.PARTS
+}
+"""The name of the jar -> the part of Kafka that it holds."""
+STREAMS: Final = "kafka-streams"
+COORDINATOR: Final = "kafka-group-coordinator"
+RUN: Final = releases("3.9.0-4.2.1, 4.3.0+")
+"""The releases whose group coordinator is run, and not only its records read: before 3.9 it was on trial."""
+FIRST: Final = Release.parse("0.10.0.0")
+"""Earlier clients have no Streams, and other classes than the program knows."""
+
+
+def target(name: str, rest: str, limits: Limits | None) -> Target:
+    """Errors: LookupError with what would do; ``Unavailable`` without a JDK or the jar."""
+    artifact, _, version = rest.partition(":")
+    if artifact not in ARTIFACTS or not version:
+        known = ", ".join(f"java:{each}:RELEASE" for each in ARTIFACTS)
+        raise LookupError(f"no target is called {name!r}; of released jars there are {known}")
+    _exists(artifact, version)
+    needed = coordinates(artifact, version)
+    try:
+        programs.program()  # before anything is fetched: without a JDK no jar is of use
+        found = maven.fetch({each: None for each in needed})
+        command = programs.command({version: [found[each] for each in needed]}, artifact, names(version))
+    except maven.Unavailable as missing:
+        raise Unavailable(str(missing)) from None
+    translated = Translated(Testee(name, command, limits), version)
+    return StreamsJar(translated, version) if artifact == STREAMS else translated
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """Of each artifact the releases whose jars are here; of kafka-clients the newest, where there is none of it."""
+    missing = next((each for each in ("java", "javac") if not _has(each)), "")
+    for artifact in ARTIFACTS:
+        held = maven.releases_held(GROUP, artifact)
+        known = sorted((each for each in held if _known(artifact, each)), key=Release.parse)
+        if not known and artifact == "kafka-clients":
+            known = [NEWEST]
+        for version in known:
+            lacking = [each for each in coordinates(artifact, version) if maven.held(each) is None]
+            why = f"{', '.join(lacking)}: not here yet, fetched when it is named" if lacking else ""
+            if missing:
+                why = f"there is no {missing} in JAVA_HOME or on the PATH"
+            yield {
+                "name": f"java:{artifact}:{version}", "version": version, "available": not why, "why": why,
+                "roles": _roles(artifact, version),
+            }  # fmt: skip
+
+
+def _roles(artifact: str, version: str) -> list[str]:
+    if artifact == "kafka-clients":
+        return ["codec", "leader"]
+    if artifact == STREAMS:
+        return ["codec", "leader", "member", "operator-tool"]
+    return ["codec", "coordinator"] if _runs(artifact, version) else ["codec"]
+
+
+def _has(tool: str) -> bool:
+    try:
+        return bool(programs.tool(tool))
+    except maven.Unavailable:
+        return False
+
+
+def _known(artifact: str, version: str) -> bool:
+    try:
+        _exists(artifact, version)
+    except LookupError:
+        return False
+    return True
+
+
+def _exists(artifact: str, version: str) -> None:
+    """Errors: LookupError for what is no release, and one that this artifact does not have."""
+    try:
+        release = Release.parse(version)
+    except ValueError as wrong:
+        raise LookupError(f"java:{artifact}:{version}: {wrong}") from None
+    span = programs.PARTS[ARTIFACTS[artifact]]
+    if release < FIRST or release not in releases(span):
+        has = f"{FIRST}+" if span == "all" else span
+        raise LookupError(f"java:{artifact}:{version}: there is no such release; {artifact} has {has}")
+
+
+def coordinates(artifact: str, version: str) -> list[str]:
+    """What has to be on the class path, the artifact itself first."""
+    needed = [*programs.coordinates(version, (ARTIFACTS[artifact],))]
+    if _runs(artifact, version):
+        needed += _running(version)
+    return sorted(needed, key=lambda each: not each.startswith(f"{GROUP}:{artifact}:"))
+
+
+def _runs(artifact: str, version: str) -> bool:
+    return artifact == COORDINATOR and Release.parse(version) in RUN
+
+
+def _running(version: str) -> list[str]:
+    """What the group coordinator calls, besides what its records are made of."""
+    release = Release.parse(version)
+    parts = ["group-coordinator-api", "server-common", "storage", "storage-api", "metadata"]
+    others = ["com.yammer.metrics:metrics-core:2.2.0", "org.pcollections:pcollections:4.0.2"]
+    if release in releases("4.0.0+"):
+        parts.append("coordinator-common")
+        others.append("com.google.re2j:re2j:1.8")
+    if release in releases("4.1.0+"):
+        others.append("com.dynatrace.hash4j:hash4j:0.22.0")
+    return [*(f"{GROUP}:kafka-{part}:{version}" for part in parts), *others]

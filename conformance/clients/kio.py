@@ -1,0 +1,220 @@
+"""kio as a codec: the only module that imports it.
+
+The declaration lends its names: to tagged fields by their tag, to all others by position. kio's words for error codes,
+durations, dates and ids become the numbers that the wire has; of consumer protocol data, which it reads and writes
+without the version that leads it, the version is put on and taken off here. What its types cannot hold is unsupported.
+"""
+
+import io
+import uuid
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib import import_module, metadata
+from typing import Any, get_args
+
+from kipcheck.conformance.clients.structs import TAGS, TYPES, ZERO, Inexpressible, claimed, released
+from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.targets.error_mapping import rejected
+from kipcheck.conformance.targets.protocol import Claims, Unavailable
+from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
+
+KINDS = ("request", "response", "header", "data")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+
+class Kio:
+    name = "kio"
+    issues = "https://github.com/Aiven-Open/kio/issues"
+
+    def __init__(self) -> None:
+        self.version = metadata.version("kio")
+        self._paths = _paths()
+        self._serial: Any = import_module("kio.serial")
+        self._errors: Any = import_module("kio.schema.errors").ErrorCode
+        self._edition: Edition = edition("apache")
+        self._probe()
+
+    def configure(self, edition_name: str, /) -> str | None:
+        try:
+            self._edition = released(self.name, edition_name)
+        except LookupError as unknown:
+            return str(unknown)
+        return None
+
+    def claims(self) -> Claims:
+        limits = {TYPES: "error codes, dates and tagged fields that it does not know, the version that leads records"}
+        return replace(claimed(self._paths), limits=limits)
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        path = self._paths.get((op["message"], op["version"]))
+        if path is None:
+            return {"status": "unsupported", "message": f"no class is called {op['message']}, v{op['version']}"}
+        try:
+            layout = spec(self._edition, op["message"]).at(op["version"])
+            return self._answer(_class(path), layout, op)
+        except (LookupError, Inexpressible) as unsupported:
+            return {"status": "unsupported", "capability": TYPES, "message": str(unsupported)}
+
+    def _answer(self, cls: Any, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
+        if op["op"] not in ("encode", "decode", "recode"):
+            raise Inexpressible(f"no operation {op['op']!r}")
+        try:
+            if op["op"] == "encode":
+                made = cls(**self._built(cls, layout, op["value"]))
+                return {"status": "accepted", "hex": self._write(layout, cls, made)}
+            made, _ = self._serial.entity_reader(cls)(_body(layout, bytes.fromhex(op["hex"])), 0)
+            if op["op"] == "recode":
+                return {"status": "accepted", "hex": self._write(layout, cls, made)}
+        except (MemoryError, Inexpressible):
+            raise
+        except Exception as refusal:  # noqa: BLE001 - it raises anything
+            return rejected(refusal)
+        return {"status": "accepted", "value": _shown(made, layout)}
+
+    def _write(self, layout: Layout, cls: Any, made: Any) -> str:
+        out = io.BytesIO()
+        self._serial.entity_writer(cls)(out, made)
+        return (_head(layout) + out.getvalue()).hex()
+
+    def _built(self, cls: Any, layout: Layout, value: Mapping[str, Any]) -> dict[str, Any]:
+        """What to call its class with."""
+        if TAGS in value:
+            raise Inexpressible("it has no place for tagged fields that it does not know")
+        pairs = {slot.name: (slot, field) for slot, field in _pairs(cls, layout) if slot and field}
+        built: dict[str, Any] = {}
+        for key, each in value.items():
+            if key in pairs:
+                slot, field = pairs[key]
+                built[field.name] = self._in(slot, field, each, slot.array)
+            elif (tagged := _tagged(layout, key)) is None:
+                built[key] = each  # it will say that it does not know it
+            elif each != layout.codec.to_json(layout.defaults())[key]:
+                raise Inexpressible(f"it does not know {key}, which has tag {tagged}")
+        return built
+
+    def _in(self, slot: Slot, field: Any, value: Any, array: bool) -> Any:
+        if value is None:
+            return None
+        if array:
+            return tuple(self._in(slot, field, each, False) for each in value)
+        if slot.item is not None:
+            entity = _entity(field.type)
+            return entity(**self._built(entity, slot.item, value))
+        try:
+            match field.metadata["kafka_type"]:
+                case "error_code":
+                    return self._errors(value)
+                case "timedelta_i32" | "timedelta_i64":
+                    return value * MILLISECOND
+                case "datetime_i64":
+                    return None if value == -1 and type(None) in get_args(field.type) else EPOCH + value * MILLISECOND
+                case "bytes" | "records":
+                    return bytes.fromhex(value)
+                case "uuid":
+                    return None if value == ZERO else uuid.UUID(value)
+        except (ValueError, OverflowError) as unknown:
+            raise Inexpressible(f"{slot.name}: {unknown}") from None
+        return value
+
+    def _probe(self) -> None:
+        """Its first releases read from files. Errors: ``Unavailable``."""
+        path = self._paths.get(("ResponseHeader", 0))
+        try:
+            assert path is not None
+            self._serial.entity_reader(_class(path))(bytes(4), 0)
+        except Exception as other:  # noqa: BLE001 - whatever another interface makes of it
+            raise Unavailable(f"kio {self.version} has another interface than this adapter knows ({other!r})") from None
+
+
+def _paths() -> dict[tuple[str, int], str]:
+    """Message and version -> where the class is, of the messages that we declare."""
+    index = import_module("kio.schema.index").schema_name_map
+    declared = set(messages(edition("apache")))
+    found: dict[tuple[str, int], str] = {}
+    for versions in index.values():
+        for version, paths in versions.items():
+            for kind, path in paths.items():
+                message = path.rpartition(":")[2]
+                if kind.name in KINDS and message in declared:
+                    found[message, int(version)] = path
+    return found
+
+
+@cache
+def _class(path: str) -> Any:
+    module, _, name = path.rpartition(":")
+    return getattr(import_module(module), name)
+
+
+@cache
+def _pairs(cls: Any, layout: Layout) -> tuple[tuple[Slot | None, Any], ...]:
+    """Each field of the declaration beside kio's; one of them is None where the other has no partner."""
+    theirs = fields(cls)
+    tagged = {field.metadata["tag"]: field for field in theirs if "tag" in field.metadata}
+    placed = iter([field for field in theirs if "tag" not in field.metadata])
+    pairs: list[tuple[Slot | None, Any]] = [
+        (slot, next(placed, None) if slot.tag is None else tagged.pop(slot.tag, None)) for slot in layout.slots
+    ]
+    return (*pairs, *((None, field) for field in (*placed, *tagged.values())))
+
+
+def _entity(kind: Any) -> Any:
+    """The class of the elements, or of the struct, in a type."""
+    if is_dataclass(kind):
+        return kind
+    return next((found for each in get_args(kind) if (found := _entity(each)) is not None), None)
+
+
+def _tagged(layout: Layout, name: str) -> int | None:
+    return next((slot.tag for slot in layout.slots if slot.name == name), None)
+
+
+def _head(layout: Layout) -> bytes:
+    if layout.prefix is None:
+        return b""
+    return layout.version.to_bytes(2 if layout.prefix.type == "int16" else 4, "big")
+
+
+def _body(layout: Layout, data: bytes) -> bytes:
+    """What kio reads. Errors: ``Inexpressible`` where what leads it is not for kio to judge."""
+    head = _head(layout)
+    if not data.startswith(head):
+        raise Inexpressible("to read the version that leads the bytes is left to its caller")
+    return data[len(head) :]
+
+
+def _shown(made: Any, layout: Layout) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for slot, field in _pairs(made.__class__, layout):
+        if slot is None:
+            shown[field.name] = str(getattr(made, field.name))
+        elif field is not None:
+            shown[slot.name] = _out(slot, getattr(made, field.name))
+        elif slot.tag is not None:  # bytes with this tag it has refused, or dropped
+            shown[slot.name] = layout.codec.to_json(layout.defaults())[slot.name]
+    return shown
+
+
+def _out(slot: Slot, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [ZERO if each is None and slot.type == "uuid" else _out(slot, each) for each in value]
+    if is_dataclass(value):
+        assert slot.item is not None
+        return _shown(value, slot.item)
+    match value:
+        case None if slot.type == "uuid" and not slot.array:
+            return ZERO
+        case None if slot.type == "int64" and not slot.array:
+            return -1  # a date that is none
+        case timedelta():
+            return value // MILLISECOND
+        case datetime():
+            return (value - EPOCH) // MILLISECOND
+        case bytes():
+            return value.hex()
+        case uuid.UUID():
+            return str(value)
+    return getattr(value, "value", value)  # of an error code

@@ -1,0 +1,171 @@
+"""Is a testee in good health? Its harness is examined; whether the code behind it is right is for a run to say."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, cast
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.engine.doctor.samples import EDITION
+from kipcheck.conformance.targets import answers
+from kipcheck.conformance.targets.answers import Hello, Wrong
+from kipcheck.conformance.targets.protocol import VERSION, Target
+from kipcheck.conformance.targets.session import Link
+from kipcheck.conformance.targets.transport.channel import Ended
+from kipcheck.conformance.targets.transport.framing import Framing
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What came of one thing that was tried."""
+
+    id: str
+    tried: str
+    state: str
+    """``ok``, ``wrong``, ``told`` where nothing is judged, ``skipped``."""
+    found: str
+    fix: str = ""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        return {"id": self.id, "tried": self.tried, "state": self.state, "found": self.found, "fix": self.fix}
+
+
+class Ill(Exception):
+    """What is wrong, and how it is mended, where that is not as always."""
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(what)
+        self.fix = fix
+
+
+class Unfit(Exception):
+    """Why it is not tried with this testee."""
+
+
+class Told(str):
+    """Found, and not judged."""
+
+
+class Startable(Protocol):
+    """A target with lives of its own."""
+
+    def begin(self) -> Link: ...
+
+
+@dataclass(slots=True)
+class Patient:
+    """A testee under examination: it is started again whenever it has ended."""
+
+    startable: Startable
+    seconds: float
+    hello: Hello | None = None
+    said: Mapping[str, Any] = field(default_factory=dict)
+    """Its hello, as it came."""
+    link: Link | None = None
+    role: Role | None = None
+    batches: int = 0
+    numbers: int = 0
+    noise: int = 0
+    """Bytes on stderr, of lives that are over."""
+
+    def exchange(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.link is not None
+        return self.link.exchange(message, self.seconds)
+
+    def begin(self) -> None:
+        """A new life, before it has heard anything. Errors: OSError."""
+        self.end()
+        self.link = self.startable.begin()
+        self.role = None
+
+    def end(self) -> None:
+        if self.link is not None:
+            self.noise += self.link.talk.noise_bytes
+            self.link.kill()
+        self.link = None
+
+    def greet(self) -> Hello:
+        self.said = self.exchange({"type": "hello", "protocol": VERSION, "run": "doctor"})
+        return answers.hello(self.said)
+
+    def ready(self, role: Role | None = None, framing: Framing | None = None) -> None:
+        """Alive, and configured for a role that it plays."""
+        assert self.hello is not None
+        role = role or next(each for each in answers.NEEDS if each in self.hello.roles)
+        if self.link is None or self.link.over:
+            self.begin()
+            self.greet()
+        if self.role is not role:
+            framing = framing or (Framing.LINES if Framing.LINES in offered(self.said) else Framing.FRAMES)
+            asked = {"type": "configure", "role": role.value, "edition": EDITION, "framing": framing.value}
+            if (why := answers.configured(self.exchange(asked))) is not None:
+                raise Ill(f"role {role.value}, which it plays, is turned away: {why}")
+            assert self.link is not None
+            self.link.speak(framing)
+            self.role = role
+
+    def batch(self, *operations: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Results, in the order of the operations. Errors: ``Ended``, ``Wrong``."""
+        self.batches += 1
+        cases = [{"n": n, "case": n, **each} for n, each in enumerate(operations, self.numbers)]
+        self.numbers += len(cases)
+        told = self.exchange(
+            {"type": "batch", "id": self.batches, "deadline_ms": int(self.seconds * 1000), "cases": cases}
+        )
+        found = answers.results(told, self.batches, answers.ops_of(cases))
+        self.in_order = [each["n"] for each in told["results"]] == sorted(found)
+        return [found[each["n"]] for each in cases]
+
+    in_order: bool = True
+    """Were the last results?"""
+
+
+def offered(hello: Mapping[str, Any]) -> tuple[Framing, ...]:
+    known = {each.value: each for each in Framing}
+    return tuple(known[each] for each in hello.get("framing", ()) if each in known) or (Framing.LINES,)
+
+
+Tried: TypeAlias = Callable[[Patient], str]
+"""Says what was found. Errors: ``Ill``, ``Unfit``, ``Ended``, ``Wrong``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    id: str
+    tried: str
+    fix: str
+    look: Tried
+    decisive: bool = False
+    """If this is wrong, nothing else can be tried."""
+
+
+def examine(target: Target, seconds: float) -> Iterator[Line]:
+    """Each line as soon as it is known. Errors: LookupError for a target that is not started behind the protocol."""
+    from kipcheck.conformance.engine.doctor.probes import EXAMINATIONS
+
+    if not hasattr(target, "begin"):
+        raise LookupError(f"{target.name} is no testee: a doctor sees cmd:, tcp: and what kipcheck starts as such")
+    patient = Patient(cast(Startable, target), seconds)
+    try:
+        for each in EXAMINATIONS:
+            line = _line(each, patient)
+            yield line
+            if each.decisive and line.state == "wrong":
+                return
+    finally:
+        patient.end()
+
+
+def _line(examination: Examination, patient: Patient) -> Line:
+    state, fix = "ok", ""
+    try:
+        found = examination.look(patient)
+        state = "told" if isinstance(found, Told) else "ok"
+    except Unfit as why:
+        state, found = "skipped", str(why)
+    except Ended as death:
+        last = death.evidence.strip().rpartition("\n")[2]
+        state, found, fix = "wrong", f"{death}{f' ({last})' if last else ''}", examination.fix
+    except (Ill, Wrong, OSError) as wrong:
+        state, found, fix = "wrong", str(wrong), getattr(wrong, "fix", "") or examination.fix
+    return Line(examination.id, examination.tried, state, found, fix)

@@ -1,0 +1,339 @@
+"""A stored failure in a form that needs no gate: a program, a test, a packet capture, bytes."""
+
+import json
+import re
+import shlex
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from pprint import pformat
+from typing import Any, Final, TypeAlias
+
+from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
+from kipcheck.conformance.engine import failures
+from kipcheck.conformance.engine.export.pcap import Sent, pcap
+from kipcheck.conformance.invariants.two_decoders import layout_of
+from kipcheck.conformance.targets.protocol import operation
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.framing import encode_request, frame, header_version
+
+Line: TypeAlias = Mapping[str, Any]
+
+
+class Impossible(Exception):
+    """The form has no place for this failure. Says why, and which would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What ``failures/ID.json`` holds."""
+
+    line: Line
+    case: Case
+    trusted: bool = False
+    """May a command that stands in the file become part of a program?"""
+
+    @property
+    def id(self) -> str:
+        return str(self.line["id"])
+
+    @property
+    def guilty(self) -> int:
+        return int(self.line["guilty_step"])
+
+    @property
+    def target(self) -> str:
+        """Which a program asks where nobody names another; empty where the file names a command that is not trusted."""
+        named = str(self.line["target"])
+        return named if self.trusted or is_data(named) else ""
+
+
+def load(path: Path, trusted: bool = False) -> Stored:
+    """``trusted``: a command that stands in the file may become part of a program.
+
+    Errors: OSError; ValueError that names the file and what is wrong with it.
+    """
+    line, case = failures.load(path)
+    try:
+        about = [line["sentence"], line["why"], *(each[key] for each in line["requirements"] for key in CLAUSE)]
+        if not all(isinstance(each, str) for each in about):
+            raise ValueError("sentence, why and requirements are texts")
+        if type(line["guilty_step"]) is not int or not 0 <= line["guilty_step"] < len(case.steps):
+            raise ValueError(f"guilty_step is {line['guilty_step']!r}, and there are {len(case.steps)} steps")
+    except (ValueError, KeyError, TypeError) as wrong:
+        raise ValueError(f"{path} holds no failure: {wrong!r}") from None
+    return Stored(line, case, trusted)
+
+
+CLAUSE: Final = ("id", "clause", "text")
+
+
+# ---- programs
+
+STANDALONE: Final = "standalone.py"
+MARK: Final = "# ---- from here on as it stands\n"
+
+
+def as_script(stored: Stored) -> bytes:
+    """A program that asks a testee and leaves with 1 while the failure shows. Errors: ``Impossible``."""
+    return _program(stored, without="def test_it_fails_no_more(")
+
+
+def as_pytest(stored: Stored) -> bytes:
+    """A test file. Where only the judge can tell, as of an assignment, it needs kipcheck; else nothing but a testee."""
+    try:
+        return _program(stored, without="def main(")
+    except Impossible:
+        return _judged(stored)
+
+
+def _program(stored: Stored, without: str) -> bytes:
+    told = (files("kipcheck.conformance") / STANDALONE).read_text("utf-8")
+    kept = told.partition(MARK)[2].replace('if __name__ == "__main__":\n    sys.exit(main())\n', "")
+    parts = [part for part in kept.split("\n\n\n") if part.strip() and without not in part]
+    constants = {
+        "COMMAND": _command(stored.target),
+        "ROLE": stored.case.role.value,
+        "EDITION": stored.case.edition,
+        "STEPS": [operation(step) for step in stored.case.steps],
+        "GUILTY": stored.guilty,
+        "WANTED": wanted(stored),
+    }
+    lines = [f"{name} = {_literal(pformat(value, width=110, sort_dicts=False))}" for name, value in constants.items()]
+    imports = "import json\nimport os\nimport shlex\nimport subprocess\nimport sys"
+    if any(re.search(r"\b(inf|nan)\b", line) for line in lines):  # JSON may hold them; Python has no literal
+        imports += "\nfrom math import inf, nan"
+    end = [] if without == "def main(" else ['if __name__ == "__main__":\n    sys.exit(main())']
+    head = f'"""{_about(stored)}\n\n{_how(stored, without)}\n"""\n\n{imports}\n\n' + "\n".join(lines)
+    return ("\n\n\n".join([head, *(part.strip("\n") for part in parts), *end]) + "\n").encode()
+
+
+def _literal(source: str) -> str:
+    """The same literal, in which a CI service that prints it sees no command: such signs stand in strings alone."""
+    return re.sub(r"##(?=[A-Za-z]*\[)", r"\\x23#", source)
+
+
+def _how(stored: Stored, without: str) -> str:
+    says = "" if without == "def main(" else " It leaves with 1 while it fails, with 0 once it is gone."
+    asks = "Stand-alone: it asks the testee that is started by COMMAND, or by KIPCHECK_TESTEE of the environment."
+    if not _command(stored.target):
+        asks = "Stand-alone: it asks the testee that KIPCHECK_TESTEE of the environment starts, which has to be given."
+    return _wrapped(asks + says)
+
+
+def _about(stored: Stored) -> str:
+    line = stored.line
+    asked = [f"{each['id']} ({each['clause']}): {each['text']}" for each in line["requirements"]]
+    version = f" {line['version']}" if line.get("version") else ""
+    paragraphs = [
+        f"{line['target']}{version}: {line['why']}", f"Broken: {line['sentence']}", *asked,
+        f"kipcheck {line['id']}, case {stored.case.id}.",
+    ]  # fmt: skip
+    return "\n\n".join(map(_wrapped, paragraphs))
+
+
+def _wrapped(text: str) -> str:
+    safe = clean(text).replace("\\", "\\\\").replace('"""', "'''")
+    return harmless("\n".join(textwrap.wrap(safe, 110, break_long_words=False, break_on_hyphens=False)))
+
+
+def _command(target: str) -> list[str]:
+    """Of the testee; none for one that listens somewhere, and where there is none."""
+    prefix, _, rest = target.partition(":")
+    if prefix == "tcp" or not target:
+        return []
+    return shlex.split(rest) if prefix == "cmd" else ["python", "-m", "kipcheck", "testee", target]
+
+
+ANY: Final = {"any": True}
+
+
+def wanted(stored: Stored) -> dict[str, Any]:
+    """What the answer to the guilty step has to be. Errors: ``Impossible`` where no one answer is the right one."""
+    invariant = str(stored.line["invariant"])
+    if invariant == "survives":
+        return ANY
+    if stored.case.role not in (Role.CODEC, Role.CONTROLLER):
+        answers = "assignment" if stored.case.role is Role.LEADER else "answer"
+        raise Impossible(f"more than one {answers} keeps the law, so only the judge can tell: --as pytest has it")
+    guilty = stored.case.steps[stored.guilty]
+    if invariant == "wire/same-answer":
+        same = (index for index, step in enumerate(stored.case.steps[: stored.guilty]) if step == guilty)
+        earlier = next(same, None)
+        if earlier is not None:
+            return {"same_as": earlier}
+    return _reference(stored)
+
+
+def _reference(stored: Stored) -> dict[str, Any]:
+    """What our own codec, or machine, answers: status, and what was asked for."""
+    adapter = Reference()
+    with InProcess(adapter).open(stored.case.edition, stored.case.role):
+        answers = [adapter.answer({"case": 0, **operation(step)}) for step in stored.case.steps]
+    answer = answers[stored.guilty]
+    told = ["status", "value", "hex", "level", "epoch"]
+    if stored.line["invariant"] == "features/names-the-fault":
+        told.append("class")
+    return {key: answer[key] for key in told if key in answer}
+
+
+JUDGED = '''\
+import os
+from pathlib import Path
+
+from kipcheck.conformance.engine.replay import replay
+
+TARGET = {target}
+FAILURE = {failure}
+
+
+def test_it_fails_no_more(tmp_path: Path) -> None:
+    """What is right here is for kipcheck's judge to say: more than one answer may be."""
+    path = tmp_path / "failure.json"
+    path.write_text(FAILURE, "utf-8")
+    testee = os.environ.get("KIPCHECK_TESTEE")
+    target = f"cmd:{{testee}}" if testee else TARGET
+    assert target, "no testee: name its command in KIPCHECK_TESTEE"
+    found = replay(path, target)
+    assert found.exit_code == 0, found.says
+'''
+
+
+def _judged(stored: Stored) -> bytes:
+    kept = {key: stored.line[key] for key in ("format", "id", "target", "invariant", "case") if key in stored.line}
+    text = harmless_json(json.dumps({**kept, "case": stored.case.plain}, indent=1))
+    how = "It asks TARGET, or the testee that KIPCHECK_TESTEE of the environment starts."
+    if not stored.target:
+        how = "It asks the testee that KIPCHECK_TESTEE of the environment starts, which has to be given."
+    body = JUDGED.format(target=_literal(repr(stored.target)), failure=_text(text))
+    return f'"""{_about(stored)}\n\n{_wrapped(how)}\n"""\n\n{body}'.encode()
+
+
+def _text(text: str) -> str:
+    return 'r"""\n' + text + '\n"""' if '"""' not in text else repr(text)
+
+
+# ---- bytes
+
+
+def as_hex(stored: Stored) -> bytes:
+    """A line for each step that carries bytes, or whose value has some; what it is stands behind a mark before it."""
+    found: list[str] = []
+    for number, step in enumerate(stored.case.steps):
+        data = _data(stored.case, step)
+        if data is not None:
+            mark = ", the guilty one" if number == stored.guilty else ""
+            about = one_line(f"{step.verb} {step['message']} v{step['version']}")
+            found += [f"# step {number + 1}: {about}{mark}", data.hex()]
+    if not found:
+        raise Impossible(f"no step of a {stored.case.role.value} carries bytes; --as script would do")
+    return ("\n".join(found) + "\n").encode()
+
+
+def _data(case: Case, step: Step) -> bytes | None:
+    """What a step carries, or what the value of a step should give."""
+    if "message" not in step.body:
+        return None
+    if "hex" in step.body:
+        return bytes.fromhex(step["hex"])
+    layout = layout_of(case.edition, step["message"], step["version"])
+    try:
+        return bytes(layout.encode(layout.codec.from_json(step["value"])))
+    except Refused:
+        return None
+
+
+def as_pcap(stored: Stored) -> bytes:
+    """What the steps carry, each as Kafka would send it, to or from port 9092. Errors: ``Impossible``."""
+    frames: list[Sent] = []
+    for number, step in enumerate(stored.case.steps, 1):
+        data = _data(stored.case, step)
+        if data is not None:
+            frames += _frames(stored.case.edition, step["message"], step["version"], data, number)
+    if not frames:
+        raise Impossible("no step carries bytes that have a place in a frame; --as script would do")
+    return pcap(frames)
+
+
+CLIENT_ID: Final = "kipcheck"
+
+
+def _frames(edition_name: str, message: str, version: int, data: bytes, number: int) -> Iterator[Sent]:
+    """A request, and, where the bytes are those of an answer, it after a request that asks for it."""
+    carried = CARRIERS.get(message)
+    if carried is not None:
+        inner, inner_version, body = carried(data)
+        yield from _frames("apache", inner, inner_version, body, number)  # of which drafts say nothing
+    elif message.endswith("Header"):
+        yield Sent(frame(data), by_client=message == "RequestHeader")
+    elif message.endswith("Request"):
+        whole = _request(edition_name, message, version, number)
+        yield Sent(frame(whole[: len(whole) - _body(edition_name, message, version)] + data), by_client=True)
+    elif message.endswith("Response"):
+        asked = f"{message.removesuffix('Response')}Request"
+        yield Sent(frame(_request(edition_name, asked, version, number)), by_client=True)
+        layout = layout_of(edition_name, message, version)
+        header = number.to_bytes(4, "big") + b"\0" * header_version(layout)
+        yield Sent(frame(header + data), by_client=False)
+    else:
+        raise Impossible(f"{message} is never sent: it is stored. --as hex would do")
+
+
+def _request(edition_name: str, message: str, version: int, number: int) -> bytes:
+    body = layout_of(edition_name, message, version).defaults()
+    return encode_request(edition_name, message, version, number, CLIENT_ID, body)
+
+
+def _body(edition_name: str, message: str, version: int) -> int:
+    layout = layout_of(edition_name, message, version)
+    return len(layout.encode(layout.defaults()))
+
+
+Carried: TypeAlias = tuple[str, int, bytes]
+"""Message, version, body."""
+
+
+def _in_join(data: bytes) -> Carried:
+    layout = layout_of("apache", "JoinGroupRequest", 5)
+    join = layout.defaults() | {
+        "groupId": "group", "protocolType": "consumer", "protocols": [{"name": "protocol", "metadata": data}]
+    }  # fmt: skip
+    return "JoinGroupRequest", 5, layout.encode(join)
+
+
+def _in_sync(data: bytes) -> Carried:
+    layout = layout_of("apache", "SyncGroupResponse", 3)
+    return "SyncGroupResponse", 3, layout.encode(layout.defaults() | {"assignment": data})
+
+
+def _in_subscription(data: bytes) -> Carried:
+    layout = layout_of("apache", "ConsumerProtocolSubscription", 1)
+    return "ConsumerProtocolSubscription", 1, layout.encode(layout.defaults() | {"userData": data})
+
+
+def _in_assignment(data: bytes) -> Carried:
+    layout = layout_of("apache", "ConsumerProtocolAssignment", 1)
+    return "ConsumerProtocolAssignment", 1, layout.encode(layout.defaults() | {"userData": data})
+
+
+CARRIERS: Final[Mapping[str, Callable[[bytes], Carried]]] = {
+    "ConsumerProtocolSubscription": _in_join,
+    "ConsumerProtocolAssignment": _in_sync,
+    "SubscriptionInfo": _in_subscription,
+    "StickyAssignorUserData": _in_subscription,
+    "CooperativeStickyAssignorUserData": _in_subscription,
+    "AssignmentInfo": _in_assignment,
+}
+"""What travels inside of another message."""
+
+FORMS: Final[Mapping[str, tuple[Callable[[Stored], bytes], str]]] = {
+    "pytest": (as_pytest, "test_{}.py"),
+    "script": (as_script, "{}.py"),
+    "pcap": (as_pcap, "{}.pcap"),
+    "hex": (as_hex, "{}.hex"),
+}
+"""Each with the name of the file that it makes."""

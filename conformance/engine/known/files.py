@@ -1,0 +1,188 @@
+"""The grammar of a file of known deviations, in TOML. What is wrong in one is told with path and line."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from itertools import combinations
+from typing import Any
+
+from kipcheck.conformance.engine.known.rules import Draw, Entry, Kind, Known, Span, overlap, places_in, releases_in
+
+
+class Wrong(ValueError):
+    """A file that cannot be used. ``troubles`` are lines that begin with path and line number."""
+
+    def __init__(self, troubles: Sequence[str]) -> None:
+        super().__init__("; ".join(troubles))
+        self.troubles = tuple(troubles)
+
+
+WORDS: Mapping[str, type] = {
+    "target": str, "versions": str, "checks": list, "invariant": str, "shape": list, "why": str, "where": dict,
+    "reason": str, "link": str, "expires": date, "seldom": bool,
+}  # fmt: skip
+TOP: Mapping[str, type] = {
+    "target": str, "edition": str, "seed": int, "cases": int, "deviation": list, "flaky": list,
+}  # fmt: skip
+NEEDED = ("target", "versions", "checks", "invariant", "where", "reason", "link")
+NAMES: Mapping[type, str] = {
+    str: "a text", list: "a list of texts", dict: "a table", date: "a date such as 2027-01-01", int: "a number",
+    bool: "true or false",
+}  # fmt: skip
+REASON = 20
+"""A reason of fewer characters tells nobody anything."""
+
+
+def parse(text: str, path: str, draft: bool = False) -> Known:
+    """A draft may hold reasons and links that are still to be written. Errors: ``Wrong`` with all that is wrong."""
+    try:
+        listed = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        raise Wrong([f"{path}:{line[1] if line else 1}: no TOML: {error}"]) from None
+    reader = _Reader(path, text, draft)
+    entries = tuple(reader.entries(listed))
+    reader.troubles += overlaps(entries)
+    if reader.troubles:
+        raise Wrong(reader.troubles)
+    return Known(path, Draw(**{key: listed[key] for key in ("edition", "seed", "cases") if key in listed}), entries)
+
+
+def overlaps(entries: Sequence[Entry]) -> list[str]:
+    """Pairs of which nobody could tell whose failure it is; of one file or of several."""
+    return [
+        f"{two.at}: it may mean the same failure as {one.at}: let each name its own places, or make them one"
+        for one, two in combinations(entries, 2)
+        if overlap(one, two)
+    ]
+
+
+def headings(text: str) -> list[tuple[Kind, int]]:
+    """The kind of each entry, and the number of the line where it begins, from 1 on."""
+    found: list[tuple[Kind, int]] = []
+    quoted = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[\[\s*(deviation|flaky)\s*\]\]", line)
+        if header and not quoted:
+            found.append(("flaky" if header[1] == "flaky" else "deviation", number))
+        for quotes in re.findall(r'"""|\'\'\'', line):
+            quoted = "" if quoted == quotes else quoted or quotes
+    return found
+
+
+class _Reader:
+    """Turns tables into entries, and gathers what is wrong with them."""
+
+    def __init__(self, path: str, text: str, draft: bool) -> None:
+        self.path = path
+        self.draft = draft
+        self.lines = text.splitlines()
+        self.headings = headings(text)
+        self.troubles: list[str] = []
+
+    def entries(self, listed: dict[str, Any]) -> Iterator[Entry]:
+        self._words(listed, TOP, 1, "at the top of the file")
+        if isinstance(cases := listed.get("cases"), int) and cases < 1:
+            self._wrong(self._line_of("cases", 1), "cases is a number from 1 on")
+        kinds: tuple[Kind, ...] = ("deviation", "flaky")
+        for kind in kinds:
+            starts = [line for which, line in self.headings if which == kind]
+            tables = listed.get(kind, [])
+            for number, table in enumerate(tables if isinstance(tables, list) else ()):
+                line = starts[number] if number < len(starts) else 1
+                entry = self._entry(kind, line, table, listed.get("target")) if isinstance(table, dict) else None
+                if entry is not None:
+                    yield entry
+
+    def _wrong(self, line: int, why: str) -> None:
+        self.troubles.append(f"{self.path}:{line}: {why}")
+
+    def _line_of(self, key: str, start: int) -> int:
+        """Of a key of the entry that begins there; of the entry itself where the key has no line of its own."""
+        end = next((line for _, line in self.headings if line > start), len(self.lines) + 1)
+        pattern = re.compile(rf"\s*(\[\s*\w+\s*\.\s*)?[\"']?{re.escape(key)}[\"']?\s*[\]=]")
+        return next((n for n in range(start, end) if pattern.match(self.lines[n - 1])), start)
+
+    def _words(self, table: Mapping[str, Any], words: Mapping[str, type], line: int, where: str) -> bool:
+        """Are there only keys that there are, each with a value of its type?"""
+        before = len(self.troubles)
+        for key, value in table.items():
+            if key not in words:
+                self._wrong(self._line_of(key, line), f"{key!r} is no key {where}: there are {', '.join(words)}")
+                continue
+            wanted = words[key]
+            right = type(value) is wanted  # a bool is no int, and a time no date
+            if wanted is list and key in ("shape", "checks"):
+                right = right and all(isinstance(each, str) for each in value)
+            if not right:
+                self._wrong(self._line_of(key, line), f"{key} is {NAMES[wanted]}, not {value!r}")
+        return len(self.troubles) == before
+
+    def _entry(self, kind: Kind, line: int, table: dict[str, Any], target: Any) -> Entry | None:
+        before = len(self.troubles)
+        if isinstance(target, str):
+            table = {"target": target, **table}
+        needed = (*NEEDED, "shape") if kind == "deviation" else (*NEEDED, "expires")
+        for key in needed:
+            if key not in table:
+                self._wrong(line, f"an entry of [[{kind}]] needs {key!r}")
+        if not self._words(table, WORDS, line, "of an entry") or len(self.troubles) > before:
+            return None
+        where = {str(key): self._places(str(key), value, line) for key, value in table["where"].items()}
+        if not where:
+            self._wrong(self._line_of("where", line), "where names no subject")
+        self._texts(table, line)
+        if len(self.troubles) > before:
+            return None
+        shape = tuple(table["shape"]) if "shape" in table else None
+        return Entry(
+            kind, self.path, line, table["target"], table["versions"], tuple(table["checks"]),
+            table["invariant"], shape,
+            table.get("why", ""), where, table["reason"], table["link"], table.get("expires"),
+            table.get("seldom", False),
+        )  # fmt: skip
+
+    def _texts(self, table: Mapping[str, Any], line: int) -> None:
+        for key in ("target", "invariant"):
+            if not table[key] or "*" in table[key]:
+                self._wrong(self._line_of(key, line), f"{key} is exactly one: {table[key]!r} is none")
+        for key in ("shape", "checks"):
+            if table.get(key) == []:
+                self._wrong(self._line_of(key, line), f"{key} names nothing")
+        try:
+            releases_in(table["versions"])
+        except ValueError as error:
+            self._wrong(self._line_of("versions", line), f"versions (of the target): {error}")
+        try:
+            re.compile(table.get("why", ""))
+        except re.error as error:
+            self._wrong(self._line_of("why", line), f"why is no regular expression: {error}")
+        for key, wrong in (("reason", no_reason), ("link", no_link)):
+            if not self.draft and (trouble := wrong(table[key])):
+                self._wrong(self._line_of(key, line), trouble)
+
+    def _places(self, subject: str, value: Any, line: int) -> tuple[Span, ...]:
+        try:
+            return places_in(value if isinstance(value, str) else repr(value))
+        except ValueError as error:
+            self._wrong(self._line_of(subject, line), f"where.{subject}: {error}")
+            return ()
+
+
+def no_reason(text: str) -> str:
+    """What is wrong with a reason; empty where it will do."""
+    if re.search(r"\b(TODO|FIXME|XXX|TBD)\b", text, re.IGNORECASE):
+        return f"reason is still to be written: {text!r}"
+    if len(text.strip()) < REASON or len(text.split()) < 4:
+        return f"reason tells nobody why this is expected: {text!r}; a sentence is wanted"
+    return ""
+
+
+def no_link(text: str) -> str:
+    """What is wrong with a link; empty where it will do. Whether a page is there is for the reader of files to say."""
+    if re.search(r"\b(TODO|FIXME|XXX|TBD)\b|example\.(com|org|net)", text, re.IGNORECASE):
+        return f"link is still to be written: {text!r}"
+    if re.fullmatch(r"https?://[\w.-]+\.\w+(:\d+)?/\S+", text) or re.fullmatch(r"(?!/)[\w./-]+\.(md|html|txt)", text):
+        return ""
+    return f"link is https://... of an issue, or the path of a page: {text!r} is neither"

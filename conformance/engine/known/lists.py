@@ -1,0 +1,125 @@
+"""Which files of known deviations there are, and whether what they name is there."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.engine import profile
+from kipcheck.conformance.engine.known.files import Wrong, overlaps, parse
+from kipcheck.conformance.engine.known.rules import Entry, Known, Place, fits, versions_in
+from kipcheck.conformance.engine.worker import invariants_of
+from kipcheck.conformance.targets.registry import MINIATURE, PREFIXES
+from kipcheck.conformance.targets.target_entries import roll
+
+DEFAULT = "default"
+"""In the place of a file: what comes with kipcheck for each target."""
+
+
+def load(names: Sequence[str], targets: Sequence[str]) -> tuple[Known, ...]:
+    """``default`` are the files for these targets. Errors: ``Wrong`` with path, line and what would do."""
+    found = [
+        parse(text, shown)
+        for name in dict.fromkeys(names)
+        for shown, text in (_of_targets(targets) if name == DEFAULT else [(name, _read(Path(name)))])
+    ]
+    if len(found) > 1 and (troubles := overlaps([entry for each in found for entry in each.entries])):
+        raise Wrong(troubles)
+    troubles = [each for known in found for each in (*_no_edition(known), *_dead_links(known))]
+    if troubles:
+        raise Wrong(troubles)
+    return tuple(found)
+
+
+def everything(names: Sequence[str]) -> tuple[Known, ...]:
+    """``default`` are all files that come with kipcheck. Errors: ``Wrong``."""
+    return load([shown for name in names for shown in (_shipped() if name == DEFAULT else [name])], ())
+
+
+def _shipped() -> list[str]:
+    folder = files("kipcheck.conformance.targets") / "known"
+    with as_file(folder) as path:
+        return sorted(_brief(each) for each in path.glob("*.toml"))
+
+
+def row(entry: Entry) -> dict[str, Any]:
+    """As ``kipcheck known list --json`` shows it."""
+    where = {subject: versions_in(spans) for subject, spans in entry.where.items()}
+    return {
+        "kind": entry.kind, "entry": entry.at, "target": entry.target, "versions": entry.versions,
+        "checks": list(entry.checks), "invariant": entry.invariant,
+        "shape": list(entry.shape) if entry.shape is not None else None, "why": entry.why, "where": where,
+        "reason": entry.reason, "link": entry.link, "expires": str(entry.expires) if entry.expires else None,
+        "seldom": entry.seldom,
+    }  # fmt: skip
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise Wrong([f"{path}:1: cannot be read: {error.strerror}"]) from None
+    except UnicodeDecodeError:
+        raise Wrong([f"{path}:1: is no UTF-8"]) from None
+
+
+def _of_targets(targets: Sequence[str]) -> Iterator[tuple[str, str]]:
+    folder = files("kipcheck.conformance.targets") / "known"
+    for name in dict.fromkeys(slug for target in targets for slug in slugs(target)):
+        if (file := folder / f"{name}.toml").is_file():
+            with as_file(file) as path:
+                yield _brief(path), file.read_text("utf-8")
+
+
+def slugs(target: str) -> list[str]:
+    """What the file of a target may be called: without the release that its name may end in."""
+    bare = target.partition("@")[0]
+    named = [bare] if bare.count(":") < 2 else [bare.rpartition(":")[0], bare]
+    return ["".join(each if each.isalnum() or each in "-_." else "-" for each in name) for name in named]
+
+
+def _brief(path: Path) -> str:
+    """Below the working directory, where it is there; in a checkout not by way of the link in ``src/kipcheck``."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _no_edition(known: Known) -> Iterator[str]:
+    try:
+        edition(known.draw.edition)
+    except LookupError as unknown:
+        yield f"{known.path}:1: {unknown}"
+
+
+def _dead_links(known: Known) -> Iterator[str]:
+    """Links to pages: beside the file, below the folder where one stands, or among kipcheck's own."""
+    for entry in known.entries:
+        if "://" not in entry.link:
+            at = [Path(known.path).parent, Path(), Path(str(files("kipcheck.conformance"))).parent]
+            if not any((folder / entry.link).is_file() for folder in at):
+                yield f"{entry.at}: link: there is no page {entry.link!r}"
+
+
+def stranger(entry: Entry, edition: str, running: Iterable[str] = ()) -> Iterator[str]:
+    """What the entry names and there is not, neither on the roll nor among the targets that are run."""
+    names = {*roll(), *running}
+    if not (entry.target in names or entry.target.startswith((MINIATURE, *(f"{each}:" for each in PREFIXES)))):
+        yield f"there is no target {entry.target!r}"
+    if entry.checks == (profile.CHECK,):
+        return
+    places: set[Place] = set()
+    for id in entry.checks:
+        if (check := CHECKS.get(id)) is None:
+            yield f"there is no check {id!r}"
+        elif entry.invariant not in {each.id for each in invariants_of(check)}:
+            yield f"{id} holds no case to an invariant {entry.invariant!r}"
+        else:
+            places |= {(each.name, each.version) for each in check.family.subjects(edition)}
+    for pattern in entry.where if places else ():
+        if not any(entry.under(pattern, place) for place in places):
+            of = " of these versions" if any(fits(pattern, name) for name, _ in places) else ""
+            yield f"{' and '.join(entry.checks)}: about no subject {pattern!r}{of}"

@@ -1,0 +1,361 @@
+"""What a run makes of the known deviations that it was given: which failures are expected, which entries are stale."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal
+
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.ledger import Line, spans
+from kipcheck.conformance.engine import profile
+from kipcheck.conformance.engine.known.files import Wrong
+from kipcheck.conformance.engine.known.lists import load, stranger
+from kipcheck.conformance.engine.known.rules import Draw, Entry, Failure, Known, Place, base, fits
+from kipcheck.conformance.engine.profile import Profile
+from kipcheck.conformance.engine.selection import Misused, Options, subjects
+from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, invariants_of
+from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
+
+MOST_FAILURES = 4
+"""One entry stands for at most so many distinct failures: what it says of them is one reason."""
+MOST_SUBJECTS = 12
+"""So many subjects may fall under one wildcard; more than that have to be named, so that a reader sees them."""
+ALONE = 5
+"""What fails so many times out of so many, run alone, is no flake."""
+USUAL = Draw()
+There = Literal["claimed", "looked at", "unknown"]
+NOBODY = TargetInfo("", "", "", "", frozenset())
+
+
+@dataclass(slots=True)
+class _Held:
+    """What was held with the target at hand."""
+
+    info: TargetInfo
+    there: There
+    """How is it known what there is to look at?"""
+    unmet: list[Line] = field(default_factory=list)
+    """What profiles want and it does not claim."""
+    looked: dict[tuple[str, str | None, Place], set[str]] = field(default_factory=dict)
+    """Check, invariant (None: any) and place -> what came of it."""
+    shown: dict[Entry, set[Place]] = field(default_factory=dict)
+    otherwise: dict[Entry, dict[Place, str]] = field(default_factory=dict)
+    """Where an entry's failure did not show, and another one of the same invariant did: its id."""
+    failures: dict[Entry, set[str]] = field(default_factory=dict)
+    steady: set[Entry] = field(default_factory=set)
+    places: dict[str, set[Place]] = field(default_factory=dict)
+    """Of a check: all that it is about and the target claims."""
+
+
+class Account:
+    """Of one run. For each target: ``begin``, ``saw`` every result, ``judged`` failures, ``settle``."""
+
+    def __init__(
+        self,
+        known: Sequence[Known] = (),
+        draw: Draw = USUAL,
+        today: date = date.min,
+        targets: Sequence[str] = (),
+        profiles: Sequence[Profile] = (),
+    ) -> None:
+        """``targets``: those of the run, which need not be on the roll."""
+        self.entries = tuple(entry for each in known for entry in each.entries)
+        self._draws = {entry: each.draw for each in known for entry in each.entries}
+        self._draw = draw
+        self._today = today
+        self._targets = targets
+        self._profiles = profiles
+        self._strange: set[Entry] = set()
+        self._held = _Held(NOBODY, "unknown")
+        self.counts = {"entries": len(self.entries), "shown": 0, "not_looked_at": 0, "other_releases": 0, "stale": 0}
+
+    def begin(self, info: TargetInfo, there: There = "claimed") -> None:
+        """``there``: what there is to look at is what it claims, or what will be looked at, or nobody knows."""
+        self._held = _Held(info, there)
+        for each in self._profiles:
+            asks = list(profile.asked(each, info))
+            self._held.unmet += profile.unmet(each, info, asks)
+            for ask in asks:
+                for place in ask.all_places:
+                    self.look(profile.CHECK, place, [{each.invariant: "FAIL" if place in ask.places else "PASS"}])
+
+    def saw(self, result: UnitResult) -> None:
+        if self.entries and not result.unreached:
+            unit = result.unit
+            self.look(unit.check, (unit.subject, unit.version), (by for _, _, by in result.cases))
+
+    def look(self, check: str, place: Place, verdicts: Iterable[Mapping[str, str]]) -> None:
+        """That a check was held with cases, and what came of each by invariant."""
+        self._held.looked.setdefault((check, None, place), set())
+        for by in verdicts:
+            for invariant, result in by.items():
+                self._held.looked.setdefault((check, invariant, place), set()).add(result)
+
+    # ---- failures
+
+    def judged(self, lines: Sequence[Line], in_full: bool = True) -> list[Line]:
+        """The lines of distinct failures, those of profiles too, with what is known of each.
+
+        Not ``in_full``: the run was cut short, and none of them was shrunk.
+
+        ``known``: all of it is. ``beyond``: a part is, and this is not. ``changed``: an entry expects another failure
+        there.
+        """
+        lines = [*lines, *self._held.unmet]
+        for each in self._profiles:
+            for line in lines:
+                profile.raised(each, line)
+        told = [(line, Failure.of({**line, "shrunk": in_full and line["shrunk"]})) for line in lines]
+        matched: dict[str, dict[Place, Entry]] = {}
+        for _, failure in told:
+            by_place = matched.setdefault(failure.id, {})
+            for entry in self._listed("deviation"):
+                named = {place for place in failure.places if entry.names(place)}
+                if named and entry.same(failure):
+                    by_place.update(dict.fromkeys(named, entry))
+                    self._held.shown.setdefault(entry, set()).update(named)
+                    self._held.failures.setdefault(entry, set()).add(failure.id)
+        for line, failure in told:
+            by_place = matched[failure.id]
+            left = failure.places - by_place.keys()
+            if by_place:
+                line["beyond" if left else "known"] = told_of(next(iter(by_place.values())))
+            if left and by_place:
+                line["beyond"]["where"] = where_of(left)
+            instead = {place: others for place in left if (others := self._instead(failure, place))}
+            for place, others in instead.items():
+                for entry in others:
+                    self._held.otherwise.setdefault(entry, {})[place] = failure.id
+            if left and instead.keys() == left:
+                line["changed"] = told_of(next(iter(instead.values()))[0])
+        return lines
+
+    def _listed(self, kind: str) -> Iterator[Entry]:
+        for entry in self.entries:
+            if entry.kind == kind and entry.about(self._held.info.name, self._held.info.version):
+                yield entry
+
+    def _instead(self, failure: Failure, place: Place) -> list[Entry]:
+        """The entries that expect another failure of the same invariant there, which did not show, or a flaky one."""
+        return [
+            entry
+            for entry in (*self._listed("deviation"), *self._held.steady)
+            if entry.akin(failure)
+            and entry.names(place)
+            and (entry in self._held.steady or place not in self._held.shown.get(entry, ()))
+        ]
+
+    def flaky(self, finding: Finding) -> Entry | None:
+        """The entry that says that this comes and goes."""
+        unit, violation = finding.unit, finding.violation
+        place = unit.subject, unit.version
+        return self.listed_flaky(unit.check, finding.invariant, place, violation.shape, violation.why)
+
+    def listed_flaky(self, check: str, invariant: str, place: Place, shape: Sequence[str], why: str) -> Entry | None:
+        for entry in self._listed("flaky"):
+            about = check in entry.checks and entry.invariant == invariant
+            if about and entry.names(place) and entry.alike(shape, why, whole=False):
+                self._held.shown.setdefault(entry, set()).add(place)
+                return entry
+        return None
+
+    def comes_and_goes(self, worker: Worker, finding: Finding) -> Line | None:
+        """What to tell of a failure that is listed as flaky, and rightly: run alone it does not fail every time."""
+        entry = self.flaky(finding)
+        if entry is None:
+            return None
+        failed = fails_alone(worker, finding)
+        if failed == ALONE:
+            self._held.steady.add(entry)
+            return None
+        unit, violation = finding.unit, finding.violation
+        return {
+            "target": self._held.info.name, "check": unit.check, "invariant": finding.invariant,
+            "subject": unit.subject, "version": unit.version, "case": finding.case.id, "why": violation.why,
+            "alone": f"failed {failed} of {ALONE} times", "entry": entry.at, **told_of(entry),
+        }  # fmt: skip
+
+    # ---- entries
+
+    def strangers(self) -> Iterator[Line]:
+        """Entries that name what there is not, whatever is run."""
+        for entry in self.entries:
+            for why in stranger(entry, self._draws[entry].edition, self._targets):
+                self._strange.add(entry)
+                yield self._line(Stale(entry, "nothing", why))
+
+    def settle(self) -> Iterator[Line]:
+        """The entries about this target that are stale."""
+        return map(self._line, self.stale())
+
+    def stale(self) -> Iterator["Stale"]:
+        info = self._held.info
+        mine = [each for each in self.entries if each.target in (info.name, base(info.name, info.version))]
+        self.counts["other_releases"] += sum(not each.about(info.name, info.version) for each in mine)
+        for entry in self._listed("deviation"):
+            yield from self._settled(entry)
+        for entry in (*self._listed("deviation"), *self._listed("flaky")):
+            if entry.expired(self._today):
+                yield Stale(entry, "expired", f"it was to be looked at again by {entry.expires}")
+            yield from self._wide(entry)
+        for entry in self._held.steady:
+            why = f"it is listed as one that comes and goes, and failed {ALONE} times out of {ALONE}, run alone"
+            yield Stale(entry, "steady", f"{why}: make it a [[deviation]]")
+
+    def _settled(self, entry: Entry) -> Iterator["Stale"]:
+        shown = self._held.shown.get(entry, set())
+        self.counts["shown"] += bool(shown)
+        states: dict[str, set[Place]] = {}
+        for place in entry.exact:
+            states.setdefault("shown" if place in shown else self._state(entry, place), set()).add(place)
+        patterns: dict[str, set[str]] = {}
+        for pattern in entry.open:
+            if not any(entry.under(pattern, place) for place in shown):
+                state, places = self._state_of(entry, pattern)
+                states.setdefault(state, set()).update(places)
+                patterns.setdefault(state, set()).add(pattern)
+        if not shown and states.keys() <= {"unlooked"}:
+            self.counts["not_looked_at"] += 1
+            return
+        told = ("passes", "changed") if self._to_the_letter(entry, shown, states) else ()
+        for state in (*told, *(("nothing",) if entry not in self._strange else ())):
+            if places := states.get(state, set()):
+                named = frozenset(patterns.get(state, ()))
+                yield Stale(entry, state, self._why(entry, state, places), frozenset(places), named)
+
+    def _state_of(self, entry: Entry, pattern: str) -> tuple[str, set[Place]]:
+        """Of all places under a wildcard, none of which showed."""
+        under = {place for check in entry.checks for place in self._places(check) if entry.under(pattern, place)}
+        states = {self._state(entry, place) for place in under}
+        if not under:
+            return "unlooked" if self._held.there == "unknown" else "nothing", {(pattern, None)}
+        worst = next(each for each in ("unlooked", "changed", "passes", "nothing") if each in states)
+        return worst, under
+
+    def _to_the_letter(self, entry: Entry, shown: set[Place], states: Mapping[str, set[Place]]) -> bool:
+        """Does it say something that a place does not show?
+
+        With other cases than those of the file only where nothing of the entry shows, and all of it was looked at.
+        """
+        draw, asked = self._draws[entry], self._draw.cases
+        if draw == self._draw:
+            return True
+        values = [check.values for each in entry.checks if (check := CHECKS.get(each)) is not None]
+        enough = asked is None or asked >= (draw.cases or max(values, default=0))
+        return enough and not shown and not entry.seldom and "unlooked" not in states
+
+    def _state(self, entry: Entry, place: Place) -> str:
+        """passes, changed, nothing or unlooked, of a place where the entry's failure did not show."""
+        held = self._held
+        if place in held.otherwise.get(entry, {}):
+            return "changed"
+        about = [check for check in entry.checks if place in self._places(check)]
+        if not about:
+            here = self._draws[entry].edition == self._draw.edition and held.there != "unknown"
+            return "nothing" if here and CHECKS.keys() & entry.checks else "unlooked"  # else profiles, not asked for
+        if any((check, None, place) not in held.looked for check in about):
+            return "unlooked"
+        results = {each for check in about for each in held.looked.get((check, entry.invariant, place), ())}
+        if "FAIL" in results:
+            return "unlooked"  # it failed, but not again when it was run alone: the run tells of that by itself
+        return "passes" if "PASS" in results else "unlooked" if "UNKNOWN" in results else "nothing"
+
+    def _places(self, id: str) -> set[Place]:
+        """All that a whole run of a check would look at."""
+        check = CHECKS.get(id)
+        if check is None or self._held.there != "claimed":
+            return {place for other, invariant, place in self._held.looked if other == id and invariant is None}
+        if id not in self._held.places:
+            self._held.places[id] = {
+                (subject.name, subject.version) for subject in subjects(check, self._draw.edition, self._held.info)
+            }
+        return self._held.places[id]
+
+    def _why(self, entry: Entry, state: str, places: set[Place]) -> str:
+        where = in_words(where_of(places))
+        if state == "passes":
+            return f"{where}: it no longer fails: strike it off"
+        if state == "changed":
+            ids = sorted({id for place, id in self._held.otherwise[entry].items() if place in places})
+            return f"{where}: it fails otherwise than the entry says: see {', '.join(ids)}"
+        target = f"{self._held.info.name} {self._held.info.version}"
+        return f"{where}: nothing of {entry.invariant} is judged there with {target}"
+
+    def _wide(self, entry: Entry) -> Iterator["Stale"]:
+        failures = self._held.failures.get(entry, set())
+        if len(failures) > MOST_FAILURES:
+            why = f"it stands for {len(failures)} distinct failures, and {MOST_FAILURES} is the most"
+            yield Stale(entry, "wide", f"{why}: {', '.join(sorted(failures))}")
+        for pattern in entry.where:
+            under = {subject for subject, _ in self._held.shown.get(entry, ()) if fits(pattern, subject)}
+            if len(under) > MOST_SUBJECTS:
+                why = f"{pattern!r} stands for {len(under)} subjects, and {MOST_SUBJECTS} is the most: name them"
+                yield Stale(entry, "wide", why)
+
+    def _line(self, stale: "Stale") -> Line:
+        self.counts["stale"] += 1
+        entry = stale.entry
+        return {
+            "kind": stale.kind, "entry": entry.at, "why": stale.why, "target": entry.target,
+            "checks": list(entry.checks), "invariant": entry.invariant,
+            "where": where_of(stale.places) if stale.places else None, **told_of(entry),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """An entry that does not say what is, any more."""
+
+    entry: Entry
+    kind: str
+    """passes, changed, nothing, expired, wide or steady"""
+    why: str
+    places: frozenset[Place] = frozenset()
+    patterns: frozenset[str] = frozenset()
+    """Those keys of ``where`` that hold a wildcard, and hold nothing."""
+
+
+def told_of(entry: Entry) -> Line:
+    """What a report shows of an entry."""
+    return {
+        "file": entry.file, "line": entry.line, "reason": entry.reason, "link": entry.link,
+        "expires": str(entry.expires) if entry.expires else None,
+    }  # fmt: skip
+
+
+def where_of(places: Iterable[Place]) -> dict[str, str]:
+    """Subject -> versions as spans, as in the ledger."""
+    found: dict[str, set[int]] = {}
+    for subject, version in places:
+        found.setdefault(subject, set()).update(() if version is None else (version,))
+    return {subject: spans(versions) for subject, versions in sorted(found.items())}
+
+
+def in_words(where: Mapping[str, str]) -> str:
+    return "; ".join(f"{subject} v{versions}" if versions else subject for subject, versions in where.items())
+
+
+def fails_alone(worker: Worker, finding: Finding) -> int:
+    """How many times of ``ALONE`` does the case fail, run alone and with a fresh session each time?"""
+    check = CHECKS[finding.unit.check]
+    invariant = next(each for each in invariants_of(check) if each.id == finding.invariant)
+    failed = 0
+    for _ in range(ALONE):
+        worker.close()
+        try:
+            failed += worker.violation(finding.case, invariant) is not None
+        except (Unstable, Broken):
+            failed += 1
+    return failed
+
+
+def account(options: Options) -> Account:
+    """Of a run with these options, from today's view. Errors: ``Misused``."""
+    try:
+        known = load(options.known, options.targets)
+        profiles = [profile.load(each) for each in dict.fromkeys(options.profiles)]
+    except (Wrong, profile.Wrong) as wrong:
+        raise Misused(str(wrong)) from None
+    draw = Draw(str(edition(options.edition)), options.seed, options.cases)
+    return Account(known, draw, date.today(), options.targets, profiles)

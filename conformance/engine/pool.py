@@ -1,0 +1,205 @@
+"""Worker processes for one function: forked, in sessions of their own, and dead as soon as their parent is.
+
+No thread serves the pool, so workers are forked from the thread that uses it, and an interrupt leaves nothing behind.
+"""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from typing import Any, Final, Generic, TypeVar
+
+from kipcheck.conformance.targets.transport import process_tree
+
+AHEAD: Final = 4
+"""Items that are handed out beyond one for each worker, so that no worker waits while results are looked at."""
+BACKLOG: Final = 4
+"""Results for each worker that wait until those before them are there."""
+LEAVES_S: Final = 20.0
+"""What a worker may take at the end of its work: a JVM of its own has to end."""
+STOPS_S: Final = 3.0
+"""The same when it is interrupted."""
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class WorkerLost(RuntimeError):
+    """A worker ended in the middle of its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[B]):
+    """Of one item."""
+
+    value: B | None = None
+    raised: Exception | None = None
+
+    def get(self) -> B:
+        """Errors: what the function raised."""
+        if self.raised is not None:
+            raise self.raised
+        return self.value  # type: ignore[return-value]
+
+
+@dataclass(slots=True)
+class Pool(Generic[A, B]):
+    """``pool`` makes one."""
+
+    workers: dict[Connection, ForkProcess]
+    """By where their results come from."""
+    tasks: Any
+    """A ``SimpleQueue`` of numbers and items, from which every worker takes."""
+    outstanding: int = 0
+    """Items whose results have not been taken yet."""
+    numbers: Iterator[int] = field(default_factory=lambda: iter(range(1 << 62)))
+
+    @property
+    def takes_more(self) -> bool:
+        """May another item be given?"""
+        return self.outstanding < len(self.workers) + AHEAD
+
+    def give(self, item: A) -> int:
+        """The number under which its result will come."""
+        number = next(self.numbers)
+        self.tasks.put((number, item))
+        self.outstanding += 1
+        return number
+
+    def take(self, seconds: float | None = None) -> dict[int, Result[B]]:
+        """What is done by now, by number; waits for something for so long at most, None for as long as it takes.
+
+        Errors: ``WorkerLost``; what a worker raised before it could begin.
+        """
+        found: dict[int, Result[B]] = {}
+        for each in wait([*self.workers], seconds) if self.outstanding else ():
+            assert isinstance(each, Connection)
+            try:
+                number, result = pickle.loads(each.recv_bytes())
+            except (EOFError, OSError):
+                raise self._lost(self.workers[each]) from None
+            if number is None:
+                result.get()
+            found[number] = result
+            self.outstanding -= 1
+        return found
+
+    def map(self, items: Iterable[A], wanted: Callable[[], bool] = lambda: True) -> Iterator[tuple[A, B | None]]:
+        """Each item with its result, in their order. None for those at whose turn ``wanted`` said no."""
+        source, waiting, found = iter(items), deque[tuple[A, int | None]](), dict[int, Result[B]]()
+        more = True
+        while more or waiting:
+            ready = bool(waiting) and (waiting[0][1] is None or waiting[0][1] in found)
+            full = not self.takes_more or len(waiting) > BACKLOG * len(self.workers)
+            found |= self.take(None if not ready and (full or not more) else 0)
+            while more and self.takes_more and len(waiting) <= BACKLOG * len(self.workers):
+                for item in source:
+                    waiting.append((item, self.give(item) if wanted() else None))
+                    break
+                else:
+                    more = False
+            if waiting and waiting[0][1] is None:
+                yield waiting.popleft()[0], None
+            elif waiting and waiting[0][1] in found:
+                item, number = waiting.popleft()
+                assert number is not None
+                yield item, found.pop(number).get()
+
+    def _lost(self, worker: ForkProcess) -> WorkerLost:
+        worker.join(STOPS_S)
+        code = worker.exitcode
+        how = f"exit code {code}" if code is None or code >= 0 else f"signal {-code}"
+        return WorkerLost(f"a worker process ended in the middle of its work ({how})")
+
+    def end(self) -> None:
+        """When all is done workers end as they like, else at once. Nothing is left of them."""
+        if self.outstanding:
+            for worker in self.workers.values():
+                worker.terminate()
+        else:
+            for _ in self.workers:
+                self.tasks.put(None)
+        until = time.monotonic() + (STOPS_S if self.outstanding else LEAVES_S)
+        for worker in self.workers.values():
+            worker.join(max(0.0, until - time.monotonic()))
+
+    def kill(self) -> None:
+        for results, worker in self.workers.items():
+            worker.kill()
+            worker.join()
+            results.close()
+        self.tasks.close()
+
+
+@contextmanager
+def pool(
+    workers: int, does: Callable[[A], B], within: Callable[[], AbstractContextManager[object]] = nullcontext
+) -> Iterator[Pool[A, B]]:
+    """So many processes that call ``does`` with what is given to them, each within a context of its own.
+
+    They are forked, so that a script that calls kipcheck needs no guard around its main module.
+    """
+    context = multiprocessing.get_context("fork")
+    made: Pool[A, B] = Pool({}, context.SimpleQueue())
+    try:
+        for _ in range(workers):
+            results, gives = context.Pipe(duplex=False)
+            worker = context.Process(target=_work, args=(os.getpid(), made.tasks, gives, does, within), daemon=True)
+            worker.start()
+            made.workers[results] = worker
+            gives.close()  # so that the end of the worker is the end of its results
+        yield made
+    finally:
+        try:
+            made.end()
+        finally:
+            made.kill()
+
+
+def _work(
+    parent: int, tasks: Any, gives: Connection, does: Callable[[A], B],
+    within: Callable[[], AbstractContextManager[object]],
+) -> None:  # fmt: skip
+    """A worker, from its fork to its end."""
+    os.setsid()  # what a terminal sends at Ctrl-C is for the parent alone
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # unwinds, so that nothing is left half written
+    if process_tree.LINUX:
+        process_tree.die_with(parent)
+    elif (process := multiprocessing.parent_process()) is not None:
+        process_tree.die_at_the_end_of(process.sentinel)
+    try:
+        with within():
+            while (task := tasks.get()) is not None:
+                number, item = task
+                gives.send_bytes(_packed(number, _done(does, item)))
+    except KeyboardInterrupt:
+        os._exit(1)
+    except Exception as why:  # noqa: BLE001 - raised where its results are waited for
+        gives.send_bytes(_packed(None, Result(raised=why)))
+
+
+def _done(does: Callable[[A], B], item: A) -> Result[B]:
+    try:
+        return Result(does(item))
+    except Exception as why:  # noqa: BLE001 - raised where its result is looked at
+        return Result(raised=why)
+
+
+def _packed(number: int | None, result: Result[Any]) -> bytes:
+    """Errors that cannot travel are told by their text."""
+    try:
+        data = pickle.dumps((number, result))
+        if result.raised is not None:
+            pickle.loads(data)
+        return data
+    except Exception as why:  # noqa: BLE001 - of whatever was to be packed
+        told = result.raised or why
+        return pickle.dumps((number, Result(raised=RuntimeError(f"{type(told).__name__}: {told}"))))

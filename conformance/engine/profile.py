@@ -1,0 +1,201 @@
+"""Profiles: what a target must claim, beyond doing well what it claims."""
+
+import hashlib
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.ledger import Line, spans
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.engine.known.rules import Place, numbers, places_in
+from kipcheck.conformance.targets.protocol import TargetInfo
+
+CHECK = "profile"
+"""What stands in the place of a check, in the ledger and in lists of known deviations."""
+KEYS: Mapping[str, type] = {
+    "sentence": str, "roles": list, "assignors": list, "machines": list, "messages": dict, "must": list,
+}  # fmt: skip
+NAMES: Mapping[type, str] = {str: "a text", list: "a list of texts", dict: "a table of texts"}
+
+
+class Wrong(ValueError):
+    """A profile that cannot be used: says which file and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    name: str
+    sentence: str
+    roles: tuple[Role, ...] = ()
+    messages: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    assignors: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    must: tuple[str, ...] = ()
+    """Requirements of grade SHOULD whose breach is a failure here."""
+    given: str = ""
+    """As it was named."""
+
+    @property
+    def invariant(self) -> str:
+        return f"{CHECK}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One thing that a profile wants claimed."""
+
+    sort: str
+    """role, message, assignor or machine"""
+    name: str
+    asked: str
+    claimed: str
+    missing: tuple[int | None, ...]
+    """Versions of a message, or None alone; empty where nothing is missing."""
+
+    versions: tuple[int | None, ...] = (None,)
+    """All that are asked for."""
+
+    @property
+    def places(self) -> list[Place]:
+        return [(self.name, version) for version in self.missing]
+
+    @property
+    def all_places(self) -> list[Place]:
+        return [(self.name, version) for version in self.versions]
+
+
+def shipped() -> list[str]:
+    """The names of those that come with kipcheck."""
+    folder = files("kipcheck.conformance") / "profiles"
+    return sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
+
+
+def load(named: str) -> Profile:
+    """A file, or the name of one that comes with kipcheck. Errors: ``Wrong``."""
+    try:
+        if named in shipped():
+            text = (files("kipcheck.conformance") / "profiles" / f"{named}.toml").read_text("utf-8")
+        else:
+            text = Path(named).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Wrong(f"profile {named}: cannot be read ({error}); there are {', '.join(shipped())}, or a file") from None
+    try:
+        listed = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Wrong(f"profile {named}: no TOML: {error}") from None
+    return _profile(named, listed)
+
+
+def _profile(named: str, listed: Mapping[str, Any]) -> Profile:
+    for key, value in listed.items():
+        if key not in KEYS:
+            raise Wrong(f"profile {named}: {key!r} is no key of a profile: there are {', '.join(KEYS)}")
+        texts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if type(value) is not KEYS[key] or not all(isinstance(each, str) for each in texts):
+            raise Wrong(f"profile {named}: {key} is {NAMES[KEYS[key]]}, not {value!r}")
+    if not listed.get("sentence"):
+        raise Wrong(f"profile {named}: it needs a sentence that says for whom it is")
+    known = {role.value: role for role in Role}
+    for role in listed.get("roles", ()):
+        if role not in known:
+            raise Wrong(f"profile {named}: {role!r} is no role: there are {', '.join(known)}")
+    for id in listed.get("must", ()):
+        if id not in requirements() or requirements()[id].grade is not Grade.SHOULD:
+            raise Wrong(f"profile {named}: {id!r} is no requirement of grade SHOULD")
+    messages: dict[str, tuple[int, ...]] = {}
+    for message, text in listed.get("messages", {}).items():
+        try:
+            spoken = places_in(text)
+        except ValueError as error:
+            raise Wrong(f"profile {named}: messages.{message}: {error}") from None
+        if not spoken or any(high is None for _, high in spoken):
+            raise Wrong(f"profile {named}: messages.{message}: versions are named to the last, such as 0-9")
+        messages[message] = tuple(each for each in numbers(spoken) if each is not None)
+    asks = Profile(
+        re.sub(r"\.toml$", "", Path(named).name), listed["sentence"],
+        tuple(known[each] for each in listed.get("roles", ())), messages, tuple(listed.get("assignors", ())),
+        tuple(listed.get("machines", ())), tuple(listed.get("must", ())), named,
+    )  # fmt: skip
+    if not (asks.roles or messages or asks.assignors or asks.machines or asks.must):
+        raise Wrong(f"profile {named}: it asks for nothing")
+    return asks
+
+
+def asked(profile: Profile, info: TargetInfo) -> Iterator[Ask]:
+    """All that the profile wants, and what of it the target does not claim."""
+    claims = info.claims
+    listed = (
+        ("role", [each.value for each in profile.roles], sorted(each.value for each in info.roles)),
+        ("assignor", profile.assignors, claims.assignors),
+        ("machine", profile.machines, claims.machines),
+    )
+    for sort, wanted, there in listed:
+        for name in wanted:
+            yield Ask(sort, name, name, ", ".join(there) or "none", () if name in there else (None,))
+    for message, versions in profile.messages.items():
+        missing = tuple(version for version in versions if not claims.has(message, version))
+        low, high = claims.messages.get(message, (0, -1))
+        spoken = spans(version for version in range(low, high + 1) if claims.has(message, version))
+        yield Ask("message", message, f"v{spans(versions)}", f"v{spoken}" if spoken else "none", missing, versions)
+
+
+def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[Line]:
+    """A line of the ledger for each thing that is wanted and not claimed."""
+    for ask in asks:
+        if not ask.missing:
+            continue
+        versions = [each for each in ask.missing if each is not None]
+        what = f"{ask.name} v{spans(versions)}" if versions else f"the {ask.sort} {ask.name}"
+        text = json.dumps([info.name, profile.invariant, ask.sort, ask.name])
+        row = [ask.sort, ask.name, ask.asked, ask.claimed]
+        yield {
+            "id": hashlib.blake2b(text.encode(), digest_size=6).hexdigest(),
+            "target": info.name,
+            "version": info.version,
+            "check": CHECK,
+            "checks": [CHECK],
+            "shrunk": True,
+            "invariant": profile.invariant,
+            "grade": Grade.MUST.value,
+            "sentence": f"A target of the profile {profile.name} claims {ask.name}: {profile.sentence}",
+            "requirements": [],
+            "tags": [],
+            "edition": "",
+            "subject": ask.name,
+            "subject_version": versions[0] if versions else None,
+            "why": f"{info.name} {info.version} does not claim {what}, which the profile {profile.name} asks for",
+            "expected": f"{ask.sort} {ask.name} {ask.asked}" if versions else f"{ask.sort} {ask.name}",
+            "observed": f"claimed: {ask.claimed}",
+            "path": "",
+            "offset": None,
+            "shape": ["not claimed", ask.sort],
+            "cases": 0,
+            "where": {ask.name: spans(versions)},
+            "steps": [],
+            "guilty_step": 0,
+            "exhibits": [
+                {
+                    "kind": "table",
+                    "columns": ["sort", "name", "the profile asks for", "claimed"],
+                    "rows": [{"cells": row, "guilty": True}],
+                }
+            ],
+            "case_id": "",
+            "reproduce": f"kipcheck run --target {shlex.quote(info.name)} --profile {shlex.quote(profile.given)}",
+        }
+
+
+def raised(profile: Profile, line: Line) -> None:
+    """A breach of what is a SHOULD elsewhere is a failure for this profile."""
+    broken = {each["id"] for each in line["requirements"]}
+    if line["grade"] == Grade.SHOULD.value and broken & set(profile.must):
+        line["grade"] = Grade.MUST.value
+        line["raised_by"] = profile.name

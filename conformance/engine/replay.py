@@ -1,0 +1,88 @@
+"""A stored failure, held again."""
+
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
+from kipcheck.conformance.core.foreign import is_data, one_line
+from kipcheck.conformance.core.ledger import NAME
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.failures import FOLDER, load
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.invariants.two_decoders import Disagreement
+from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
+from kipcheck.conformance.targets.registry import target as target_of
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of a failure when it was run again."""
+
+    exit_code: int
+    """1 it fails again, 0 it is gone, 6 it cannot be judged any more; 2, 3 and 70 as for a run."""
+    says: str
+
+
+def stored(places: Iterable[Path]) -> Iterator[Path]:
+    """The files of failures: those named, and all in the folders named, which may be of runs or of campaigns."""
+    for place in places:
+        of_run = (place / FOLDER).is_dir() or (place / NAME).is_file()
+        within = place / FOLDER if of_run else place
+        if of_run or within.is_dir():
+            yield from sorted(within.glob("*.json"))
+        else:
+            yield within
+
+
+def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Replayed:
+    """Run the case of ``failures/ID.json`` again, with the target that it names, or ``instead``. Raises nothing.
+
+    ``trusted``: a command that stands in the file may be started.
+    """
+    try:
+        filed, case = load(path)
+    except OSError as missing:
+        return Replayed(USAGE, f"{path} cannot be read: {missing.strerror}")
+    except ValueError as wrong:
+        return Replayed(USAGE, str(wrong))
+    target, wanted = str(filed["target"]), str(filed["invariant"])
+    if instead is None and not trusted and not is_data(target):
+        return Replayed(USAGE, untrusted(path, target))
+    invariant = next((each for each in all_invariants(case.role) if each.id == wanted), None)
+    if invariant is None:
+        return Replayed(UNDECIDED, f"no invariant is called {wanted!r} any more")
+    try:
+        with target_of(instead or target).open(case.edition, case.role) as session:
+            return _replayed(session, case, invariant)
+    except (LookupError, Unavailable) as gone:
+        return Replayed(UNDECIDED, str(gone))
+    except (Broken, Unstable) as down:
+        return Replayed(BROKEN, str(down))
+    except Disagreement as ours:
+        return Replayed(OURS, str(ours))
+    except (ValueError, TypeError, AttributeError, RecursionError) as wrong:
+        return Replayed(USAGE, f"{path} holds no case that can be judged: {wrong!r}")
+
+
+def untrusted(path: Path, target: str) -> str:
+    """What is said of a file that names a command."""
+    quoted = one_line(shlex.quote(target))
+    return (
+        f"{path} names the target {one_line(target)!r}, and kipcheck starts no command because a file names it: "
+        f"if you want that command to run, say so with --target {quoted}, or with --trust"
+    )
+
+
+def _replayed(session: Session, case: Case, invariant: Invariant) -> Replayed:
+    about = f"{session.info.name} {session.info.version}, {invariant.id}"
+    (history,) = converse([case], session)
+    verdict = next(judge(history, (invariant,)), None)
+    if verdict is None or verdict.result in (Result.SKIP, Result.UNKNOWN):
+        return Replayed(UNDECIDED, f"{about}: the case can no longer be judged")
+    if verdict.result is Result.PASS:
+        return Replayed(CONFORMANT, f"{about}: gone")
+    return Replayed(FAILED, f"{about}: fails again: {verdict.violations[0].why}")

@@ -1,0 +1,451 @@
+"""A run: draw, converse, judge, shrink, write the ledger. The exit code says what came of it."""
+
+import os
+import stat
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO, TypeAlias
+
+from kipcheck import reports
+from kipcheck.conformance.checks import CHECKS, Check
+from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.exits import (
+    BROKEN,
+    CONFORMANT,
+    FAILED,
+    MEANINGS,
+    OURS,
+    STALE,
+    UNDECIDED,
+    UNSTABLE,
+    USAGE,
+)
+from kipcheck.conformance.core.ledger import NAME, Line, Writer
+from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder, Unusable
+from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.engine import failure_records, interrupts
+from kipcheck.conformance.engine.differences import Differences
+from kipcheck.conformance.engine.known.match import Account, account
+from kipcheck.conformance.engine.ledger_header import header
+from kipcheck.conformance.engine.progress import Progress, show_traceback
+from kipcheck.conformance.engine.selection import NOTHING, Misused, Options, Selection
+from kipcheck.conformance.engine.worker import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
+from kipcheck.conformance.invariants.two_decoders import Disagreement
+from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
+from kipcheck.conformance.targets.registry import is_shared, target as target_of
+
+__all__ = ["MEANINGS", "Options", "Outcome", "run"]
+
+Find: TypeAlias = Callable[[str], Target]
+"""A target by its name. Errors: LookupError, ``Unavailable``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    exit_code: int
+    ledger: Path | None
+    """None for a dry run."""
+    failures: int = 0
+    """Distinct ones of grade MUST."""
+    warnings: int = 0
+    """Distinct ones of grade SHOULD."""
+    known: int = 0
+    """Distinct ones of any grade that are known deviations, and count nowhere else."""
+    plan: tuple[Mapping[str, Any], ...] = ()
+    """For a dry run: target, check, grade, requirements, message, versions, cases."""
+    why: str = ""
+    """One line where the run was cut short."""
+    text: str = ""
+    """The report for a terminal; the others stand beside the ledger."""
+
+
+def run(options: Options) -> Outcome:
+    """Hold every selected check with every target. Raises nothing: what goes wrong is an exit code and a line."""
+    if options.dry_run:
+        return _planned(options)
+    outcome = hold(options, target_of)
+    return outcome if outcome.ledger is None else _reported(outcome)
+
+
+def hold(options: Options, find: Find) -> Outcome:
+    """As ``run``, with the targets that ``find`` gives, and no report but the ledger."""
+    folder = OutputFolder(options.out)
+    try:
+        folder.check(*OF_A_RUN)
+        with folder.tried(NAME), _Lines(folder, options.events) as lines:
+            return _Run(options, lines, find).outcome()
+    except Unusable as why:
+        return Outcome(USAGE, None, why=str(why))
+    except OSError as denied:
+        return Outcome(USAGE, None, why=f"{denied.filename or options.out} cannot be written: {denied.strerror}")
+
+
+class _Lines:
+    """The lines of a ledger, kept in memory until the run begins with its first unit.
+
+    So a run that does not start, because its options are wrong, leaves the results of the run before as they were.
+    """
+
+    def __init__(self, folder: OutputFolder, events: str | None) -> None:
+        """``events``: as ``Options`` has it. Errors: OSError where they cannot be written."""
+        self._folder, self._early, self._stack = folder, list[tuple[str, Mapping[str, Any]]](), ExitStack()
+        self._writer: Writer | None = None
+        self._made = events not in (None, "-") and not os.path.lexists(str(events))
+        self._events = None if events is None else self._opened(events)
+
+    def _opened(self, events: str) -> TextIO:
+        if events == "-":
+            return sys.stdout
+        return self._stack.enter_context(open(events, "a", encoding="utf-8", newline="\n"))
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path / NAME
+
+    @property
+    def begun(self) -> bool:
+        return self._writer is not None
+
+    def begin(self) -> None:
+        """Takes away what the run before left, and writes the lines so far. Errors: ``Unusable``."""
+        if self._writer is not None:
+            return
+        try:
+            path = self._folder.claim(NAME)
+            self._folder.remove(REPORTS, FAILURES)  # what is fixed leaves
+            if self._events not in (None, sys.stdout) and stat.S_ISREG(os.fstat(self._events.fileno()).st_mode):
+                self._events.truncate(0)
+            self._writer = self._stack.enter_context(Writer(path, self._events))
+        except OSError as denied:
+            raise Unusable(f"{denied.filename or self.path} cannot be written: {denied.strerror}") from None
+        for kind, line in self._early:
+            self._writer.write(kind, line)
+        self._writer.flush()
+
+    def write(self, kind: str, line: Mapping[str, Any]) -> None:
+        if self._writer is None:
+            self._early.append((kind, dict(line)))
+        else:
+            self._writer.write(kind, line)
+
+    def flush(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
+        if self._made and self._events is not None and not self.begun:
+            Path(self._events.name).unlink(missing_ok=True)
+        self._stack.close()
+
+
+def _reported(outcome: Outcome) -> Outcome:
+    assert outcome.ledger is not None
+    try:
+        return replace(outcome, text=reports.write(outcome.ledger))
+    except Unusable as why:
+        return replace(outcome, exit_code=USAGE, why=f"no report: {why}")
+    except Exception as ours:  # noqa: BLE001 - the ledger stands, and what came of the run with it
+        show_traceback()
+        return replace(outcome, exit_code=OURS, why=f"no report: {type(ours).__name__}: {ours}")
+
+
+def _planned(options: Options) -> Outcome:
+    rows: list[Mapping[str, Any]] = []
+    try:
+        selection = Selection.of(options)
+        for name, made in _targets(options, target_of).items():
+            with Worker(name, made) as worker:
+                rows += selection.plan(name, worker.info(str(selection.edition), selection.checks[0].role))
+    except Misused as why:
+        return Outcome(USAGE, None, why=str(why))
+    except (Broken, Unavailable) as why:
+        return Outcome(BROKEN, None, why=str(why))
+    if not rows and options.part is None:
+        return Outcome(USAGE, None, why=NOTHING)
+    return Outcome(CONFORMANT, None, plan=tuple(rows))
+
+
+def _targets(options: Options, find: Find) -> dict[str, Target | Unavailable]:
+    found: dict[str, Target | Unavailable] = {}
+    for name in options.targets:
+        try:
+            found[name] = find(name)
+        except LookupError as unknown:
+            raise Misused(str(unknown)) from None
+        except Unavailable as missing:
+            found[name] = missing
+    return found
+
+
+@dataclass(slots=True)
+class _Run:
+    options: Options
+    writer: _Lines
+    find: Find
+    exits: set[int] = field(default_factory=set)
+    why: str = ""
+    counts: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    """target -> check -> what came of a case -> cases"""
+    unreported: tuple[TargetInfo, list[Finding]] | None = None
+    """What the target at hand has broken so far."""
+    failures: Counter[Grade] = field(default_factory=Counter)
+    account: Account = field(default_factory=Account)
+    """Of the known deviations."""
+    known: int = 0
+    differences: Differences = field(init=False)
+    begun: float = field(default_factory=time.monotonic)
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        self.differences = Differences(tuple(dict.fromkeys(self.options.targets)))
+
+    def outcome(self) -> Outcome:
+        """Errors: ``Unusable`` where the folder cannot be written when the run begins."""
+        stopped = None
+        try:
+            with interrupts.deferred():  # a ledger with a footer has a header
+                self.writer.write("header", header(self.options))
+                self.writer.flush()
+            self._all_targets(Selection.of(self.options))
+        except (Misused, Unusable) as why:
+            if not self.writer.begun:
+                self.progress.close()
+                return Outcome(USAGE, None, why=str(why))
+            stopped = self._stop(USAGE, str(why))
+        except KeyboardInterrupt:
+            interrupts.finish()
+            stopped = self._stop(UNDECIDED, "interrupted")
+            self._report(None)
+        except Disagreement as ours:
+            stopped = self._stop(OURS, str(ours))
+        except Exception as ours:  # noqa: BLE001 - a report is written on every path
+            self.progress.close()
+            show_traceback()
+            stopped = self._stop(OURS, f"{type(ours).__name__}: {ours}")
+        interrupts.finish()
+        self.progress.close()
+        self.writer.begin()
+        for row in self.differences.rows():
+            self.writer.write("difference", row)
+        code = exits.first(self.exits)
+        self.writer.write(
+            "footer",
+            {
+                "complete": stopped is None,
+                "stopped_by": stopped,
+                "exit": code,
+                "exits": sorted(self.exits),
+                "meaning": MEANINGS[code],
+                "counts": {name: {check: dict(c) for check, c in by.items()} for name, by in self.counts.items()},
+                "known": {**self.account.counts, "failures": self.known} if self.options.known else None,
+                "seconds": round(time.monotonic() - self.begun, 1),
+            },
+        )
+        failures, warnings = self.failures[Grade.MUST], self.failures[Grade.SHOULD]
+        return Outcome(code, self.writer.path, failures, warnings, self.known, why=self.why)
+
+    def _stop(self, code: int, why: str) -> str:
+        self.exits.add(code)
+        self.why = why
+        return why
+
+    def _all_targets(self, selection: Selection) -> None:
+        targets = _targets(self.options, self.find)
+        self.account = account(self.options)
+        self._stale(self.account.strangers())
+        judged = False
+        for name, made in targets.items():
+            try:
+                with Worker(name, made) as worker:
+                    judged |= self._hold(worker, selection)
+            except (Unavailable, Broken) as gone:
+                self._gone(name, gone, alone=len(targets) == 1)
+        if not judged and not self.exits:
+            raise Misused(NOTHING)
+
+    def _gone(self, name: str, gone: Exception, alone: bool) -> None:
+        self.why = self.why or str(gone)
+        if isinstance(gone, Unavailable) and not alone:
+            self.writer.write("skip", {"target": name, "check": "*", "why": str(gone)})
+            self.why = ""
+            return
+        self.exits.add(BROKEN)
+        self.writer.write("trouble", {"target": name, "why": str(gone)})
+
+    def _hold(self, worker: Worker, selection: Selection) -> bool:
+        """Was there anything to hold?"""
+        info = worker.info(str(selection.edition), selection.checks[0].role)
+        about = {"version": info.version, "language": info.language, "issues": info.issues}
+        self.writer.write("target", {"target": info.name, **about})
+        self.unreported = info, []
+        self.account.begin(info)
+        total = 0
+        with self._results(worker) as results:
+            for check in selection.checks:
+                total += self._check(info, check, selection, results)
+        self._report(worker)
+        return total > 0
+
+    def _check(self, info: TargetInfo, check: Check[Any], selection: Selection, results: Results) -> int:
+        units = list(selection.units(info.name, info, check)) if check.role in info.roles else []
+        if not units:
+            why = _why_nothing(info, check, str(selection.edition))
+            self.writer.write("skip", {"target": info.name, "check": check.id, "why": why})
+            return 0
+        mine = [each for each in units if self.options.takes(each.subject)]
+        if not mine:
+            return len(units)
+        counts = self.counts.setdefault(info.name, {}).setdefault(check.id, Counter())
+        about = {"target": info.name, "check": check.id, "units": len(mine)}
+        begun = time.monotonic()
+        self.writer.begin()
+        self.writer.write("begin", about)
+        self.progress.begin(f"{info.name} {info.version}", check.id, len(mine))
+        for done, result in enumerate(results(mine, self._left), 1):
+            self._record(info.name, check, result, counts)
+            self.progress.step(done, counts.total(), counts["FAIL"])
+        self.writer.write("check", {**about, "counts": dict(counts), "seconds": round(time.monotonic() - begun, 3)})
+        self.writer.flush()
+        self.progress.end(counts.total(), counts["FAIL"])
+        if not counts:
+            why = "there are no cases for what it claims"
+            self.writer.write("skip", {"target": info.name, "check": check.id, "why": why})
+        return len(units)
+
+    def _results(self, worker: Worker) -> AbstractContextManager[Results]:
+        if self.options.workers > 1 and is_shared(worker.name):
+            return shared(self.options.workers)
+        return nullcontext(
+            lambda units, left: (worker.hold(unit) if left() else UnitResult(unit, unreached=LATE) for unit in units)
+        )
+
+    def _left(self) -> bool:
+        budget = self.options.budget
+        return budget is None or time.monotonic() - self.begun < budget
+
+    def _record(self, name: str, check: Check[Any], result: UnitResult, counts: Counter[str]) -> None:
+        assert self.unreported is not None
+        self.unreported[1].extend(result.findings)
+        self.account.saw(result)
+        self.differences.add(result.unit.target, result)
+        about = {"target": name, "check": check.id, "subject": result.unit.subject, "version": result.unit.version}
+        for trouble in result.troubles:
+            self.writer.write("trouble", {"target": name, "why": trouble})
+            self.exits.add(UNSTABLE)
+        for breach in result.breaches:
+            self.writer.write("trouble", {"target": name, "why": breach})
+            self.exits.add(BROKEN)
+        if result.unreached:
+            counts[Result.UNKNOWN.name] += 1
+            row = {**about, "case": None, "result": Result.UNKNOWN.name, "why": result.unreached}
+            self.writer.write("verdict", row)
+        if result.gave_up:
+            self.why = self.why or result.unreached
+        for case, verdict, judged in result.cases:
+            counts[verdict] += 1
+            self.writer.write("verdict", {**about, "case": case, "result": verdict, "by": judged})
+        if counts[Result.UNKNOWN.name]:
+            self.exits.add(UNDECIDED)
+
+    def _report(self, worker: Worker | None) -> None:
+        """One block for each distinct failure, with the least case where there is a worker to look for it."""
+        if self.unreported is None:
+            return
+        info, found = self.unreported
+        groups = _grouped(found)
+        if groups and worker is not None:
+            worker.close()  # what the target remembers of the run has no say in what follows, nor what it went down of
+            name = f"{info.name} {info.version}"
+            self.progress.say(f"{name}  looking for the least case of {len(groups)} kinds of failure")
+        least: list[list[Finding]] = []
+        for first, *rest in groups:
+            if worker is not None and (flake := self.account.comes_and_goes(worker, first)) is not None:
+                self.writer.write("flaky", flake)
+                if others := [each for each in rest if self.account.flaky(each) is None]:
+                    groups.append(others)  # in places that are not listed: their turn comes at the end
+                continue
+            shown = unshrunk(first) if worker is None else self._least(worker, first)
+            if shown is None:
+                self._unsteady(info.name, first)
+            else:
+                least.append([shown, *rest])
+        lines = [failure_records.failure(info, members, self.options.out) for members in _distinct(least)]
+        for line in self.account.judged(lines, in_full=worker is not None):
+            self._fail(line)
+        if worker is not None:
+            self._stale(self.account.settle())
+        self.unreported = None
+
+    def _fail(self, line: Line) -> None:
+        if "known" in line:
+            self.known += 1
+        else:
+            self.failures[Grade(line["grade"])] += 1
+            if line["grade"] == Grade.MUST.value:
+                self.exits.add(STALE if "changed" in line else FAILED)
+        self.writer.write("failure", line)
+
+    def _stale(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            self.writer.write("stale", line)
+            self.exits.add(STALE)
+
+    def _least(self, worker: Worker, first: Finding) -> Finding | None:
+        try:
+            return shrunk(worker, first)
+        except (Unstable, Broken):
+            worker.close()  # the next one has a fresh session, with a budget of restarts of its own
+            return unshrunk(first)
+
+    def _unsteady(self, name: str, finding: Finding) -> None:
+        unit = finding.unit
+        version = "" if unit.version is None else f" v{unit.version}"
+        why = (
+            f"{unit.check} {unit.subject}{version}: {finding.violation.why}; run alone the case does not fail "
+            f"({finding.case.id})"
+        )
+        self.writer.write("trouble", {"target": name, "why": why})
+        self.exits.add(UNSTABLE)
+
+
+def _grouped(found: list[Finding]) -> list[list[Finding]]:
+    """Those that are likely one: the same check, invariant, subject and shape. Only the first of each is shrunk."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for each in found:
+        subject = each.unit.subject if CHECKS[each.unit.check].shrinks else ""
+        groups.setdefault((each.unit.check, each.invariant, subject, each.violation.shape), []).append(each)
+    return list(groups.values())
+
+
+def _distinct(groups: Iterable[list[Finding]]) -> Iterable[list[Finding]]:
+    """Whatever check saw them: those that break the same invariant in the same way.
+
+    What was not shrunk says less of itself, and goes to what was, where that agrees as far as it goes.
+    """
+    found: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
+    for members in sorted(groups, key=lambda each: not CHECKS[each[0].unit.check].shrinks):
+        first = members[0]
+        shrinks = CHECKS[first.unit.check].shrinks
+        key = first.invariant, first.shape
+        if not shrinks:
+            alike = (each for each in found if each[0] == key[0] and each[1][: len(first.shape)] == first.shape)
+            key = min(alike, default=key)  # and not the first: in whatever order they are found
+        found.setdefault(key, []).extend(members)
+    return found.values()
+
+
+def _why_nothing(info: TargetInfo, check: Check[Any], edition: str) -> str:
+    if not any(map(check.about, check.family.subjects(edition))):
+        return f"there is nothing in {edition} that this is about"
+    if check.role in info.roles:
+        return "it claims nothing that this is about"
+    return f"it does not play the role {check.role.value}"

@@ -1,0 +1,138 @@
+"""What a run is asked for, and which units of work that makes."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from kipcheck.conformance.checks import CHECKS, FAMILIES, Check
+from kipcheck.conformance.checks.declare import Subject
+from kipcheck.conformance.core.edition import Edition, edition
+from kipcheck.conformance.core.part import Part
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.engine.worker import Unit
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.protocol import TargetInfo
+
+WORKERS = min(2, os.cpu_count() or 1)
+"""Processes, where none are asked for: the verdicts are the same whatever their number."""
+
+
+NOTHING = "nothing is selected: no check with anything in it that a target claims is left"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to run."""
+
+    targets: tuple[str, ...] = ("kafka-python",)
+    edition: str = "apache"
+    checks: tuple[str, ...] = ("*",)
+    """Globs over the ids of checks."""
+    messages: tuple[str, ...] = ("*",)
+    """Globs over the names of subjects: messages, assignors, machines."""
+    seed: int = 0
+    cases: int | None = None
+    """Values drawn for every check and subject; None for each check's own number."""
+    workers: int = WORKERS
+    out: Path = Path("kipcheck-out")
+    dry_run: bool = False
+    known: tuple[str, ...] = ()
+    """Files of known deviations; ``default`` for those that come with kipcheck."""
+    profiles: tuple[str, ...] = ()
+    """What targets must claim: files, or names of those that come with kipcheck."""
+    budget: float | None = None
+    """Seconds after which no further work is begun; what was not reached is undecided."""
+    part: Part | None = None
+    """The share of a whole run that is this one's; None: all of it."""
+    events: str | None = None
+    """Where the ledger's lines but its verdicts go as well, at once: a file, or - for standard output."""
+
+    def takes(self, subject: str) -> bool:
+        """Does the subject fall to this run?"""
+        return self.part is None or self.part.holds(subject)
+
+
+class Misused(Exception):
+    """The options ask for what there is not. Says what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The options, understood."""
+
+    options: Options
+    edition: Edition
+    checks: tuple[Check[Any], ...]
+
+    @classmethod
+    def of(cls, options: Options) -> "Selection":
+        """Errors: ``Misused``."""
+        try:
+            found = edition(options.edition)
+            for family in FAMILIES:
+                next(iter(family.subjects(options.edition)), None)
+        except LookupError as unknown:
+            raise Misused(str(unknown)) from None
+        for glob in options.checks:
+            if not any(fnmatchcase(id, glob) for id in CHECKS):
+                raise Misused(f"no check is called {glob!r}; there are {', '.join(CHECKS)}")
+        checks = tuple(each for id, each in CHECKS.items() if any(fnmatchcase(id, glob) for glob in options.checks))
+        if not checks:
+            raise Misused("no check is selected")
+        if not options.targets:
+            raise Misused("no target is selected")
+        return cls(options, found, checks)
+
+    def units(self, name: str, info: TargetInfo, check: Check[Any]) -> Iterator[Unit]:
+        """One for each subject that the edition has and the target claims."""
+        for subject in subjects(check, str(self.edition), info):
+            if self._wanted(subject):
+                yield Unit(
+                    name, subject.edition, check.id, subject.name, subject.version, self.options.seed,
+                    check.number(self.options.cases), compared=len(self.options.targets) > 1,
+                )  # fmt: skip
+
+    def _wanted(self, subject: Subject) -> bool:
+        return any(fnmatchcase(subject.name, glob) for glob in self.options.messages)
+
+    def plan(self, name: str, info: TargetInfo) -> Iterator[Mapping[str, Any]]:
+        """What a run would hold with the target, one row for each check and message, assignor or machine."""
+        for check in self.checks:
+            by_name: dict[str, list[Unit]] = {}
+            for unit in self.units(name, info, check) if check.role in info.roles else ():
+                by_name.setdefault(unit.subject, []).append(unit)
+            for subject, units in by_name.items():
+                if not self.options.takes(subject):
+                    continue
+                row = self._row(name, check, subject, units)
+                if row["cases"]:
+                    yield row
+
+    def _row(self, name: str, check: Check[Any], subject: str, units: list[Unit]) -> Mapping[str, Any]:
+        by_id = {each.id: each for each in all_invariants(check.role)}
+        shown = [by_id[id] for id in check.invariants]
+        wanted = dict.fromkeys(id for each in shown for id in each.covers(units[0].edition, subject))
+        assert wanted.keys() <= requirements().keys()
+        return {
+            "target": name,
+            "check": check.id,
+            "grade": "/".join(dict.fromkeys(each.grade.value for each in shown)),
+            "requirements": list(wanted),
+            "subject": subject,
+            "versions": [unit.version for unit in units if unit.version is not None],
+            "cases": sum(sum(1 for _ in _samples(check, unit)) for unit in units),
+        }
+
+
+def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]:
+    """Those that the check is about and the target claims."""
+    for subject in check.family.subjects(edition):
+        if check.family.claimed(subject, info.claims) and check.about(subject):
+            yield subject
+
+
+def _samples(check: Check[Any], unit: Unit) -> Iterator[object]:
+    return check.samples(check.family.subject(unit.edition, unit.subject, unit.version), unit.seed, unit.values)

@@ -1,0 +1,65 @@
+"""What exploration found, told: a counter-example as a history, as events that ``play`` reads, as rows of a diagram."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.plain import KIND, plain
+from kipcheck.conformance.explore.games import event_data, in_words
+from kipcheck.conformance.machines.product import Event, Whole
+from kipcheck.conformance.machines.search import Breach
+from kipcheck.conformance.play.declare import World
+from kipcheck.conformance.play.single_machine import Alone
+
+
+def history(world: World, breach: Breach[Any]) -> list[dict[str, Any]]:
+    """The events, as ``play`` reads them."""
+    if isinstance(world, Alone):
+        return [_step_data(world.step_of(each.move)) for each in breach.path]
+    return [event_data(world, each) for each in breach.path]
+
+
+def _step_data(step: Step) -> dict[str, Any]:
+    return {"actor": step.actor, "verb": step.verb, "body": dict(step.body)}
+
+
+def jsonl(events: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(f"{json.dumps(each)}\n" for each in events)
+
+
+def rows(world: World, breach: Breach[Any]) -> list[dict[str, Any]]:
+    """Who says what to whom, as ``kipcheck.reports.diagram`` draws it; the last event is the guilty one."""
+    made = _alone(world, breach.path) if isinstance(world, Alone) else _together(world, breach.path)
+    found = list(made)
+    for row in found:
+        row["guilty"] = row.pop("event") == len(breach.path) - 1
+    return found
+
+
+def _together(world: World, path: Sequence[Event[Any]]) -> Iterator[dict[str, Any]]:
+    """A row for the move, and one for each message. A move of which nothing is said shows by its messages."""
+    whole = Whole(world)
+    state = whole.initial()
+    for number, event in enumerate(path):
+        state, words = whole.step(state, event)
+        said = [(each, world.says(each.says)) for each in words]
+        shown = [(each, says) for each, says in said if says] or [(words[0], in_words(world, event.move))]
+        for place, (each, says) in enumerate(shown):
+            by, to = world.names[each.by], world.names[each.by if each.to is None else each.to]
+            yield {"event": number, "from": by, "to": to, "says": says, "answer": None, "first": not place}
+
+
+def _alone(world: Alone, path: Sequence[Event[Any]]) -> Iterator[dict[str, Any]]:
+    state = world.machine.initial()
+    for number, event in enumerate(path):
+        state, actions = world.machine.step(state, event.move)
+        answers = "; ".join(_answer(each) for each in plain(actions, KIND))
+        by = world.step_of(event.move).actor
+        yield {"event": number, "from": by, "to": world.name, "says": world.says(event.move),
+               "answer": answers or None, "first": True}  # fmt: skip
+
+
+def _answer(action: dict[str, Any]) -> str:
+    fields = ", ".join(f"{name} {json.dumps(value)}" for name, value in action.items() if name != KIND)
+    return f"{action[KIND]} {fields}".rstrip()

@@ -1,0 +1,120 @@
+"""A model explored: every order of its events within a scope, and what is told of what was found."""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, process_time
+from typing import Any
+
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.exits import CONFORMANT, FAILED, UNDECIDED
+from kipcheck.conformance.core.output_folder import OutputFolder, of_a_search
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.explore.counter_examples import history, jsonl, rows
+from kipcheck.conformance.machines.search import Search
+from kipcheck.conformance.play.declare import Playable, Scope, World
+from kipcheck.reports import exploration
+from kipcheck.reports.ladder import ladder
+
+AT_ONCE = 20_000
+"""States that are left between two looks at the clock."""
+
+
+@dataclass(frozen=True)
+class Explored:
+    model: Playable
+    edition: Edition
+    scope: Scope
+    world: World
+    search: Search[Any, Any, Any]
+    seconds: float
+    """Of this process."""
+
+    @property
+    def exit_code(self) -> int:
+        if self.search.breach is not None:
+            return FAILED
+        return CONFORMANT if self.search.complete else UNDECIDED
+
+    def found(self, width: int) -> dict[str, Any]:
+        """As ``--json`` tells it; the diagram in so many columns, if it can be drawn in them."""
+        search = self.search
+        return {
+            "states": search.states,
+            "transitions": search.transitions,
+            "depth": search.depth,
+            "complete": search.complete,
+            "states_per_s": round(search.states / max(self.seconds, 1e-6)),
+            "counter_example": self._counter_example(width),
+        }
+
+    def _counter_example(self, width: int) -> dict[str, Any] | None:
+        breach = self.search.breach
+        if breach is None:
+            return None
+        return {
+            "invariant": breach.law,
+            "requirements": list(breach.requirements),
+            "why": breach.why,
+            "events": history(self.world, breach),
+            "diagram": ladder(self._rows(), width),
+        }
+
+    def text(self, found: Mapping[str, Any], out: Path) -> str:
+        return exploration.text(self._about, found, list(self._clauses()), self._again(out))
+
+    def write(self, found: Mapping[str, Any], out: Path) -> None:
+        """The counter-example, as events and as a page; where there is none, what an earlier search left goes.
+
+        Errors: ``output_folder.Unusable``; OSError.
+        """
+        events, shown = self._files(out)
+        if self.search.breach is None:
+            OutputFolder(out).remove(of_a_search(self.model.name))
+            return
+        OutputFolder(out).claim(events.name, shown.name)
+        events.write_text(jsonl(found["counter_example"]["events"]), "utf-8")
+        told = self._about, found, self.search.breach.sentence, list(self._clauses()), self._rows(), self._again(out)
+        shown.write_text(exploration.html(*told), "utf-8")
+
+    def _files(self, out: Path) -> tuple[Path, Path]:
+        return out / f"explore-{self.model.name}.jsonl", out / f"explore-{self.model.name}.html"
+
+    def _rows(self) -> list[dict[str, Any]]:
+        assert self.search.breach is not None
+        return rows(self.world, self.search.breach)
+
+    @property
+    def _about(self) -> str:
+        return f"{self.model.name} in {self.edition}, {self.model.scope_text(self.scope)}"
+
+    def _again(self, out: Path) -> str:
+        words = ["kipcheck", "play", self.model.name, "--edition", str(self.edition)]
+        if self.model.moves or self.model.conversation is None:
+            words += ["--scope", self.model.scope_text(self.scope)]
+        return shlex.join([*words, str(self._files(out)[0])])
+
+    def _clauses(self) -> Iterator[dict[str, str]]:
+        for id in self.search.breach.requirements if self.search.breach else ():
+            each = requirements()[id]
+            yield {"id": id, "clause": each.clause, "text": each.text}
+
+
+def explored(
+    model: Playable,
+    edition: Edition,
+    scope: Scope,
+    world: World,
+    most_states: int,
+    budget: float | None,
+    progress: Callable[[int, int], None] = lambda states, depth: None,
+) -> Explored:
+    """Until it is over, or either bound is met: the second in seconds, by the clock on the wall."""
+    begun, until = process_time(), None if budget is None else monotonic() + budget
+    search = Search(world)
+    while not search.go(min(AT_ONCE, most_states)):
+        progress(search.states, search.depth)
+        if search.states >= most_states or (until is not None and monotonic() >= until):
+            break
+    return Explored(model, edition, scope, world, search, process_time() - begun)

@@ -1,0 +1,176 @@
+"""A game: a model that is told events, as JSON or in shorthand, and says what it does and how it is then."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.core.plain import KIND, kind_of, plain
+from kipcheck.conformance.machines.product import Event, Whole
+from kipcheck.conformance.play.declare import Conversation, Playable, Scope, Verb, World
+
+MOST = 12
+"""So many of the moves that could be made are named where another was asked for."""
+
+
+class Unplayable(ValueError):
+    """An event that is none, or not now. The message says which, and what would do."""
+
+
+class Game(Protocol):
+    def told(self, text: str) -> dict[str, Any]:
+        """What the model does on one event, and its state then. Errors: Unplayable."""
+        ...
+
+
+def game(model: Playable, edition: Edition, scope: Scope | None) -> Game:
+    """The conversation with a model, or, where there is none or a scope is given, its world."""
+    if model.conversation is not None and scope is None:
+        return Talk(model.verbs, model.conversation(edition))
+    return Together(model.world(edition, model.scope("", edition) if scope is None else scope))
+
+
+def events(line: str) -> Iterator[str]:
+    """The events of a line: one in JSON, or several in the shorthand, with semicolons between them."""
+    text = line.strip()
+    if text.startswith("{"):
+        yield text
+    else:
+        yield from (each.strip() for each in text.split(";") if each.strip())
+
+
+def _data(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as wrong:
+        raise Unplayable(f"no JSON: {wrong}") from None
+    if not isinstance(found, dict):
+        raise Unplayable("an event is a JSON object")
+    unknown = sorted(found.keys() - {"actor", "verb", "body"})
+    if unknown:
+        raise Unplayable(f'an event has "actor", "verb" and "body", not {unknown[0]!r}')
+    if not isinstance(found.get("verb"), str):
+        raise Unplayable('an event has a "verb"')
+    if not isinstance(found.get("body", {}), dict):
+        raise Unplayable('the "body" of an event is an object')
+    return found
+
+
+class Talk:
+    """With one machine, in the words of cases."""
+
+    def __init__(self, verbs: tuple[Verb, ...], conversation: Conversation) -> None:
+        self._verbs = {each.name: each for each in verbs}
+        self._conversation = conversation
+        self._state = conversation.machine.initial()
+
+    def told(self, text: str) -> dict[str, Any]:
+        for step in self._steps(text):
+            try:
+                event = self._conversation.event_of(step)
+            except (LookupError, TypeError, ValueError) as wrong:
+                raise Unplayable(_why(wrong)) from None
+            self._state, actions = self._conversation.machine.step(self._state, event)
+        return {"actions": plain(actions, KIND), "state": plain(self._state)}
+
+    def _steps(self, text: str) -> Iterator[Step]:
+        if text.startswith("{"):
+            yield self._step(_data(text))
+            return
+        try:
+            yield from self._conversation.spoken(text)
+        except (LookupError, TypeError, ValueError) as wrong:
+            raise Unplayable(f"{text!r} is no event: {_why(wrong)}") from None
+
+    def _step(self, data: Mapping[str, Any]) -> Step:
+        verb = self._verbs.get(data["verb"])
+        if verb is None:
+            raise Unplayable(f"no event is called {data['verb']!r}; there are {', '.join(self._verbs)}")
+        actor = data.get("actor", verb.actors[0] if len(verb.actors) == 1 else None)
+        if actor not in verb.actors:
+            raise Unplayable(f"the actor of {verb.name} is {' or '.join(verb.actors)}, not {json.dumps(actor)}")
+        body = data.get("body", {})
+        fields = {each.name: each for each in verb.fields}
+        for name, value in body.items():
+            if name not in fields:
+                raise Unplayable(f"{verb.name} has no field {name!r}; it has {', '.join(fields) or 'none'}")
+            if not fields[name].kind.fits(value):
+                raise Unplayable(f"{name} of {verb.name} is {fields[name].kind.words}, not {json.dumps(value)}")
+        for name, field in fields.items():
+            if field.needed and name not in body:
+                raise Unplayable(f"{verb.name} lacks {name}: {field.kind.words}, {field.meaning}")
+        return Step(actor, verb.name, body)
+
+
+class Together:
+    """With all parts of a world: an event is a move that one of them can make now."""
+
+    def __init__(self, world: World) -> None:
+        self._whole = Whole(world)
+        self._state = self._whole.initial()
+
+    def told(self, text: str) -> dict[str, Any]:
+        event = self._found(text)
+        self._state, words = self._whole.step(self._state, event)
+        names = self._whole.made.names
+        actions = [
+            {"from": names[each.by], "to": names[each.to], "says": told(each.says)}
+            for each in words
+            if each.to is not None
+        ]
+        return {"actions": actions, "state": dict(zip(names, map(plain, self._state), strict=True))}
+
+    def _found(self, text: str) -> Event[Any]:
+        world = self._whole.made
+        there = [*self._whole.enabled(self._state)]
+        if text.startswith("{"):
+            wanted = _data(text)
+            wanted = {key: value for key, value in wanted.items() if key != "body" or value}
+            found = [each for each in there if event_data(world, each) == wanted]
+        else:
+            found = [each for each in there if spoken(world, each) == " ".join(text.split())]
+        if not found:
+            names = [spoken(world, each) for each in there]
+            more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+            raise Unplayable(f"nobody can do that now; there is: {'; '.join(names[:MOST]) or 'nothing'}{more}")
+        return found[0]
+
+
+def told(said: object) -> dict[str, Any]:
+    """A move or a message as plain data: its kind as the verb, its fields as the body."""
+    if isinstance(said, str):
+        return {"verb": said}
+    body = plain(said)
+    return {"verb": kind_of(said), "body": body} if body else {"verb": kind_of(said)}
+
+
+def event_data(world: World, event: Event[Any]) -> dict[str, Any]:
+    """A move of a world as ``play`` reads it."""
+    return {"actor": world.names[event.part], **told(event.move)}
+
+
+def spoken(world: World, event: Event[Any]) -> str:
+    """The shorthand of a world: the name of a part, and what it says of its move, or what stands in that."""
+    return f"{world.names[event.part]} {in_words(world, event.move)}"
+
+
+def in_words(world: World, move: Any) -> str:
+    """Of a move that only says that somebody does something, what that is; of another its kind too."""
+    kind = kind_of(move)
+    return world.says(move) or " ".join((*[kind] * (kind != "does"), *_values(plain(move))))
+
+
+def _values(data: Any) -> Iterator[str]:
+    if isinstance(data, dict):
+        for each in data.values():
+            yield from _values(each)
+    elif isinstance(data, list):
+        for each in data:
+            yield from _values(each)
+    elif data not in (None, False, ""):
+        yield str(data)
+
+
+def _why(wrong: Exception) -> str:
+    return str(wrong.args[0]) if wrong.args else type(wrong).__name__

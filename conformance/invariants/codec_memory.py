@@ -1,0 +1,62 @@
+"""What a codec remembers from one case to the next: nothing."""
+
+from collections.abc import Iterator
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import History, Observation, Refused, Replied
+from kipcheck.conformance.core.verdict import Violation
+from kipcheck.conformance.invariants.registry import invariant
+from kipcheck.conformance.invariants.two_decoders import brief, difference, layout_of
+from kipcheck.conformance.invariants.wire import answered, canonical, is_encode, rewritten, well_written
+
+
+@invariant("wire/same-answer", "grp-05", role=Role.CODEC)
+def same_answer(history: History) -> Iterator[Violation]:
+    """The same question has the same answer, whatever was asked in between."""
+    seen: dict[str, tuple[int, Observation]] = {}
+    for op in answered(history, lambda case, step: True):
+        question = str((op.step.verb, dict(op.step.body)))
+        first, before = seen.setdefault(question, (op.index, op.observation))
+        wanted, got = _plain(before), _plain(op.observation)
+        found = difference(wanted, got)
+        if found is not None:
+            asked = f"{op.step.verb} {op.step['message']} v{op.step['version']}"
+            yield Violation(
+                f"{asked}: step {op.index + 1} asks what step {first + 1} asked, and is answered with "
+                f"{brief(found.got)} in place of {brief(found.wanted)}",
+                (first, op.index), str(wanted)[:200], str(got)[:200], found.path.partition(".")[2],
+                shape=("changed", op.step.verb, type(before).__name__, type(op.observation).__name__),
+            )  # fmt: skip
+
+
+def is_brief(case: Case, step: Step) -> bool:
+    """Values in which a tagged field is left to its default."""
+    if not is_encode(case, step):
+        return False
+    layout = layout_of(case.edition, step["message"], step["version"])
+    return any(slot.name not in step["value"] for slot in layout.tagged)
+
+
+@invariant("wire/own-defaults", "grp-05", role=Role.CODEC, concerns=is_brief)
+def own_defaults(history: History) -> Iterator[Violation]:
+    """A field that nobody sets is at its default, whatever other values were set to before."""
+    for op in answered(history, is_brief):
+        layout = layout_of(history.case.edition, op.step["message"], op.step["version"])
+        wanted = canonical(layout, op.step)
+        assert wanted is not None
+        told = [each for each in history.ops if each.step.verb == "encode" and not is_brief(history.case, each.step)]
+        if not well_written(History(history.case, history.target, tuple(told)), wanted):
+            continue  # it does not write the value rightly even where all is told
+        if isinstance(op.observation, Replied):
+            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "what is left to its default")
+            if found is not None:
+                yield found
+
+
+def _plain(observation: Observation) -> dict[str, object]:
+    match observation:
+        case Replied(payload):
+            return dict(payload)
+        case Refused(error):
+            return {"refused": error}
+    return {}

@@ -1,0 +1,380 @@
+"""Conversations with a classic group coordinator, as far as clients can know what has become of them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from kipcheck.conformance.apis.group_trace import Asked, Moment, Trace, trace
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import once
+from kipcheck.conformance.invariants.group_requests import REFUSED, error_of, granted, instances, named, passes_time
+from kipcheck.conformance.models.group.editions import coordinator
+from kipcheck.conformance.models.group.messages import (
+    Delete,
+    Error,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Load,
+    Loaded,
+    Sync,
+    Synced,
+    Unload,
+)
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import By, FailWrite
+
+INITIAL_DELAY_MS: Final = 3000
+"""group.initial.rebalance.delay.ms of every coordinator that is tested."""
+MAX_SIZE: Final = 4
+"""group.max.size."""
+
+
+class Where(Enum):
+    """The partition of the group, seen from the broker that is asked."""
+
+    HERE = "here"
+    GONE = "gone"
+    LOADING = "loading"
+
+
+class Told(NamedTuple):
+    """A generation, as a member was told of it."""
+
+    asked: Asked
+    answer: Joined
+    by: int
+    """The step that led to it."""
+
+    @property
+    def generation(self) -> int:
+        return self.answer.generation
+
+
+class Given(NamedTuple):
+    """An assignment, as a member was handed it."""
+
+    asked: Asked
+    request: Sync
+    answer: Synced
+    by: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    trace: Trace
+    rules: Rules
+
+    @cached_property
+    def where(self) -> Mapping[int, Where]:
+        """At each step, when it is over."""
+        found, now = {}, Where.HERE
+        for each in self.trace.moments:
+            match each.event:
+                case Unload():
+                    now = Where.GONE
+                case Load() if now is Where.GONE:
+                    now = Where.LOADING
+                case Loaded() if now is Where.LOADING:
+                    now = Where.HERE
+            found[each.index] = now
+        return found
+
+    @cached_property
+    def served(self) -> tuple[Asked, ...]:
+        """What was asked for this group, of the broker that has it."""
+        return tuple(each for each in self.trace.asked if self.where[each.index] is Where.HERE and not each.nameless)
+
+    @cached_property
+    def told(self) -> tuple[Told, ...]:
+        """Every generation that a member was told of, in the order of the answers."""
+        found = [
+            Told(each, each.answer, each.by)
+            for each in self.trace.asked
+            if isinstance(each.answer, Joined) and each.answer.error == Error.NONE and each.by is not None
+        ]
+        return tuple(sorted(found, key=lambda told: (told.by, told.asked.index)))
+
+    @cached_property
+    def given(self) -> tuple[Given, ...]:
+        """Every assignment that a member was handed, in the order of the answers."""
+        found = [
+            Given(each, each.request, each.answer, each.by)
+            for each in self.trace.asked
+            if isinstance(each.request, Sync)
+            and isinstance(each.answer, Synced)
+            and each.answer.error == Error.NONE
+            and each.by is not None
+            and self.where[each.by] is Where.HERE
+        ]
+        return tuple(sorted(found, key=lambda given: (given.by, given.asked.index)))
+
+    @cached_property
+    def deletions(self) -> tuple[int, ...]:
+        """The steps at which the group was deleted."""
+        return tuple(
+            each.by
+            for each in self.trace.asked
+            if isinstance(each.request, Delete) and error_of(each) == Error.NONE and each.by is not None
+        )
+
+    def unwritten(self, deletion: int) -> bool:
+        """May the write have failed? Up to 3.9 the group is gone for as long as it does not move, and then is back."""
+        return any(isinstance(each.event, FailWrite) and each.index < deletion for each in self.trace.moments)
+
+    @cached_property
+    def moves(self) -> tuple[int, ...]:
+        """The steps at which the group moved away."""
+        found, before = [], Where.HERE
+        for each in self.trace.moments:
+            if before is Where.HERE and self.where[each.index] is Where.GONE:
+                found.append(each.index)
+            before = self.where[each.index]
+        return tuple(found)
+
+    @cached_property
+    def breaks(self) -> tuple[int, ...]:
+        """The steps at which what only memory knew is lost: the group moved away, was deleted, or began anew."""
+        return tuple(sorted({*self.deletions, *self.moves, *self._begun_anew}))
+
+    @property
+    def _begun_anew(self) -> Iterator[int]:
+        """0.10.0 forgets a group without members: the next one has generation 1 again."""
+        if not self.rules.keeps_empty_groups:
+            for each in self.told:
+                if each.generation == 1 and enters(each) and each.by > self.told[0].by:
+                    yield each.by
+
+    def reign(self, index: int) -> int:
+        """Of two steps in one reign, the same memory is behind both."""
+        return sum(each <= index for each in self.breaks)
+
+    @cached_property
+    def persons(self) -> Mapping[str, str]:
+        """Who is behind a member id: the instance of a static member, or the id itself."""
+        found: dict[str, str] = {}
+        for each in self.trace.asked:
+            let_in = each.parked or granted(each)
+            if isinstance(each.request, Join) and each.request.instance is not None and let_in:
+                for id in _ids(each, each.request):
+                    found.setdefault(id, f"instance {each.request.instance}")
+        return found
+
+    def person(self, id: str) -> str:
+        return self.persons.get(id, id)
+
+    @cached_property
+    def joins(self) -> Mapping[str, tuple[Asked, ...]]:
+        """By member id: the JoinGroups that were not refused."""
+        found: dict[str, list[Asked]] = {}
+        for each in self.trace.asked:
+            if isinstance(each.request, Join) and (each.answer is None or each.answer.error == Error.NONE):
+                for id in _ids(each, each.request):
+                    found.setdefault(id, []).append(each)
+        return {id: tuple(joins) for id, joins in found.items()}
+
+    def joining(self, id: str, until: int) -> Asked | None:
+        """The newest JoinGroup of the member."""
+        return next((each for each in reversed(self.joins.get(id, ())) if each.index <= until), None)
+
+    def joined(self, id: str, until: int) -> Join | None:
+        """What the member said when it joined last."""
+        found = self.joining(id, until)
+        return found.request if found is not None and isinstance(found.request, Join) else None
+
+    def instances_as(self, id: str) -> set[str | None]:
+        """Whoever joins again need not tell its instance id once more."""
+        found = {each.request.instance for each in self.joins.get(id, ()) if isinstance(each.request, Join)}
+        return found - {None} or found
+
+    def as_itself(self, asked: Asked) -> bool:
+        """Does the request name no instance id but that of the member?"""
+        own = {self.person(id) for id in named(asked)}
+        return all(f"instance {each}" in own for each in instances(asked))
+
+    def failed_to_join(self, id: str, until: int) -> bool:
+        """Was a JoinGroup of who is behind the id refused? What it said may have been kept all the same."""
+        return any(
+            isinstance(each.request, Join)
+            and each.index <= until
+            and error_of(each) not in (None, Error.NONE)
+            and (each.request.member == id or f"instance {each.request.instance}" == self.person(id))
+            for each in self.trace.asked
+        )
+
+    def first_told(self, generation: int, reign: int) -> Told | None:
+        return next((each for each in self.told if (each.generation, self.reign(each.by)) == (generation, reign)), None)
+
+    def leader(self, generation: int, until: int) -> str | None:
+        """As its members were told; None where nobody was told of the generation."""
+        found = [each for each in self.told if each.generation == generation and each.by <= until]
+        if not found or not (self.rules.keeps_empty_groups or self.reign(found[-1].by) == self.reign(until)):
+            return None  # 0.10.0 may have had several such generations, and the log another than memory
+        leader = found[-1].answer.leader
+        return None if self.turned_out(leader, found[-1].by, until) else leader
+
+    def turned_out(self, id: str, since: int, until: int) -> bool:
+        """Was there no room any more for the member? Then it is gone without a word to the others."""
+        return any(
+            since < each.index <= until and id in named(each) and error_of(each) == Error.GROUP_MAX_SIZE_REACHED
+            for each in self.served
+        )
+
+    def chances_to_empty(self, since: int, until: int) -> int:
+        """How often the last member may have gone: a join phase that nobody is left to be told of counts too."""
+        return sum(
+            passes_time(each) or (isinstance(each.event, By) and isinstance(each.event.request, Leave))
+            for each in self.between(since - 1, until + 1)
+        )
+
+    def current(self, until: int) -> tuple[int, int | None]:
+        """The newest generation before that step, and the step that shows it; 0 where there was none."""
+        reign = self.reign(until)
+        known = [each for each in self.told if each.by < until and self.reign(each.by) == reign]
+        if known:
+            newest = max(known, key=lambda each: each.generation)
+            return newest.generation, newest.by
+        return self.in_the_log(until)
+
+    def in_the_log(self, until: int) -> tuple[int, int | None]:
+        """The generation of which an assignment was handed out last, and the step at which it was."""
+        since = max((each for each in self.deletions if each <= until), default=-1)
+        found = [(each.request.generation, each.by) for each in self.given if since < each.by < until]
+        return found[-1] if found else (0, None)
+
+    def forgotten(self, before: Given, now: Given) -> bool:
+        """Has the generation begun again between the two, after a move or with a new group?"""
+        if any(before.by < each <= now.by for each in (*self.deletions, *self._begun_anew)):
+            return True
+        return any(
+            before.by < each.by <= now.by
+            and each.generation == now.request.generation
+            and self.reign(each.by) != self.reign(before.by)
+            and (each.asked.parked or enters(each))
+            for each in self.told
+        )
+
+    def largest_wait_ms(self, until: int) -> int:
+        """No join phase that began by then lasts longer."""
+        waits = (
+            each.request.patience_ms
+            for each in self.trace.asked
+            if isinstance(each.request, Join) and each.index <= until
+        )
+        return max(*waits, INITIAL_DELAY_MS if self.rules.initial_delay else 0, 0)
+
+    def waits(self, id: str, until: int) -> bool:
+        """Has the member a request that is parked, and so counts as alive?"""
+        return any(
+            id in named(each) and each.index < until and (each.by is None or each.by >= until) for each in self.served
+        )
+
+    def longest_session_ms(self, id: str, until: int) -> int:
+        """Which of its JoinGroups counts depends on the state of the group: no longer than this, in any case."""
+        return max((each.session_ms for each in self.said(id, until)), default=0)
+
+    def shortest_wait_ms(self, id: str, until: int) -> int:
+        """Nobody is struck off for silence, or for not joining again, before this."""
+        return min((min(each.session_ms, each.patience_ms) for each in self.said(id, until)), default=0)
+
+    def dropped(self, parked: Asked, until: int) -> bool:
+        """Did the member leave, or was it turned out, since it asked? Brokers forget its parked SyncGroup."""
+        for each in self.served:
+            if not parked.index < each.index <= until:
+                continue
+            same = bool(named(each) & named(parked))
+            if isinstance(each.request, Leave) and granted(each):
+                if same or instances(each) & self.instances_of(parked):
+                    return True
+            elif same and error_of(each) == Error.GROUP_MAX_SIZE_REACHED:
+                return True
+        return False
+
+    def instances_of(self, asked: Asked) -> frozenset[str]:
+        """Those that it names, and those of the members that it names."""
+        persons = (self.person(id) for id in named(asked))
+        return instances(asked) | {each.removeprefix("instance ") for each in persons if each.startswith("instance ")}
+
+    def settled_before(self, generation: int, until: int) -> bool:
+        """Was an assignment of that generation handed out?"""
+        return any(each.request.generation == generation and each.by < until for each in self.given)
+
+    def settled(self, member: str, generation: int, until: int) -> Asked | None:
+        """The last time before that step that the member was granted something in that generation, with the assignment
+        in its hands."""
+        given = [
+            each.by for each in self.given if each.request.member == member and each.request.generation == generation
+        ]
+        for each in reversed(self.served):
+            if not given or each.index >= until or each.by is None or not min(given) <= each.by < until:
+                continue
+            request = each.request
+            if not isinstance(request, Heartbeat | Sync) or error_of(each) != Error.NONE:
+                continue
+            if (request.member, request.generation) == (member, generation):
+                return each
+        return None
+
+    def said(self, id: str, until: int) -> Iterator[Join]:
+        """The JoinGroups of who is behind the id, under whatever id, that were let in at first at least."""
+        for each in self.served:
+            join = each.request
+            if not isinstance(join, Join) or each.index > until or not (each.parked or granted(each)):
+                continue
+            if id in _ids(each, join) or f"instance {join.instance}" == self.person(id):
+                yield join
+
+    def last_sign_of(self, id: str, until: int) -> int:
+        """When its session began anew last, before that step: at the latest, where it is not known exactly.
+
+        With whatever it asked that was not refused as another's or too old; with its answers; for everybody, when a
+        join phase ends, an assignment is handed out, or the group was loaded.
+        """
+        signs = [0]
+        for each in self.served:
+            if each.index < until and id in named(each) and error_of(each) not in REFUSED:
+                signs.append(each.at_ms)
+                if each.by is not None and each.by < until and each.to_ms is not None:
+                    signs.append(each.to_ms)
+        signs += [each.asked.to_ms or 0 for each in self.told if each.by < until]
+        signs += [each.asked.to_ms or 0 for each in self.given if each.by < until]
+        signs += [each.to_ms for each in self.trace.moments if each.index < until and isinstance(each.event, Loaded)]
+        return max(signs)
+
+    @property
+    def end(self) -> Moment | None:
+        return self.trace.moments[-1] if self.trace.moments else None
+
+    def between(self, first: int, last: int) -> Iterator[Moment]:
+        """The steps after the one and before the other."""
+        return (each for each in self.trace.moments if first < each.index < last)
+
+
+@once
+def reading(history: History) -> Reading:
+    return Reading(trace(history), _rules(history.case.edition))
+
+
+def _rules(edition_name: str) -> Rules:
+    """Errors: LookupError where the edition has no coordinator."""
+    found = coordinator(edition(edition_name))
+    if found is None:
+        raise LookupError(f"{edition_name} says nothing of a group coordinator")
+    return found.rules
+
+
+def _ids(asked: Asked, join: Join) -> set[str]:
+    """The member id that it was sent with, and that it was answered with."""
+    answer = asked.answer
+    told = answer.member if isinstance(answer, Joined) and answer.error == Error.NONE else ""
+    return {id for id in (join.member, told) if id}
+
+
+def enters(told: Told) -> bool:
+    """Was it nobody's member before?"""
+    join = told.asked.request
+    return isinstance(join, Join) and not join.member and join.instance is None

@@ -1,0 +1,363 @@
+"""Conversations with a consumer as far as it can know, at each step, what has become of it."""
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from typing import Final
+
+from kipcheck.conformance.apis.member import action_of, event_of, rules_of
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History, Op, Refused, Replied
+from kipcheck.conformance.core.once import once
+from kipcheck.conformance.invariants.member_view import (
+    LATEST_MS,
+    NOBODY,
+    Owned,
+    Round,
+    Sent,
+    View,
+    Who,
+    is_cooperative,
+    is_incompatible,
+)
+from kipcheck.conformance.models.group.messages import (
+    Beat,
+    Blob,
+    Commit,
+    Committed,
+    Error,
+    Heartbeat,
+    Join,
+    Joined,
+    Sync,
+    Synced,
+)
+from kipcheck.conformance.models.member.client import POLL_MS, SESSION_MS, Elapse, Event, Open, Told
+from kipcheck.conformance.models.member.messages import (
+    ILLEGAL_STATE,
+    Close,
+    CommitEnded,
+    CommitOffsets,
+    Disconnected,
+    Given,
+    Lost,
+    Metadata,
+    Metric,
+    Poll,
+    Raised,
+    Request,
+    Revoked,
+    Seen,
+    Subscribe,
+    Unsubscribe,
+)
+from kipcheck.conformance.models.member.rules import Rules
+from kipcheck.conformance.models.membership import Assigned
+
+CONSUMER: Final = "consumer"
+SEARCHED: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A step that was answered."""
+
+    op: Op
+    event: Event
+    actions: tuple[Request | Seen, ...]
+    before: View
+    met: View
+    """With what the step told it, and not yet with what it did."""
+    after: View
+    rules: Rules
+
+    @property
+    def cooperative(self) -> bool:
+        return is_cooperative(self.rules, self.before.opened)
+
+    @property
+    def assigned(self) -> Owned | None:
+        """What a poll has to take up; None: nothing, or nothing that can be taken up."""
+        view = self.before
+        if not isinstance(self.event, Poll) or not view.can_take or not isinstance(view.taking, Assigned):
+            return None
+        return None if is_incompatible(self.rules, view.taking) or not view.fits else frozenset(view.taking.partitions)
+
+    @property
+    def parts(self) -> tuple[tuple[Request | Seen, ...], tuple[Request | Seen, ...]]:
+        """What belongs to the assignment that a poll takes up, and what comes after it."""
+        ends = [k for k, each in enumerate(self.actions, 1) if isinstance(each, Given)]
+        cut = ends[0] if ends and self.before.taking is not None else 0
+        return self.actions[:cut], self.actions[cut:]
+
+
+@once
+def moments(history: History) -> tuple[Moment, ...]:
+    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
+    return tuple(_moments(history))
+
+
+def _moments(history: History) -> Iterator[Moment]:
+    rules = rules_of(edition(history.case.edition))
+    if rules is None:
+        return
+    view = View()
+    for op in history.ops:
+        actions: tuple[Request | Seen, ...] = ()
+        match op.observation:
+            case Replied(payload):
+                actions = tuple(map(action_of, dict(payload).get("actions", ())))
+            case Refused():
+                pass
+            case _:
+                return
+        event = event_of(op.step)
+        reader = Reader(rules, view)
+        met = reader.met(event, isinstance(op.observation, Refused))
+        after = reader.after(event, actions)
+        yield Moment(op, event, actions, view, met, after, rules)
+        view = after
+
+
+class Reader:
+    """One step on."""
+
+    def __init__(self, rules: Rules, view: View) -> None:
+        self.rules = rules
+        self.view = copy(view)
+
+    def put(self, **changes: object) -> None:
+        for name, value in changes.items():
+            setattr(self.view, name, value)
+
+    def met(self, event: Event, refused: bool) -> View:
+        if isinstance(event, Elapse):
+            self.put(now_ms=self.view.now_ms + event.ms)
+        if isinstance(event, Open):
+            self.view = View(self.view.now_ms, None if refused else event)
+        elif self.view.opened is not None:
+            self.told(event)
+        return copy(self.view)
+
+    def after(self, event: Event, actions: tuple[Request | Seen, ...]) -> View:
+        for each in actions:
+            self.did(each)
+        if isinstance(event, Told) and self.view.round is Round.SYNCING and self.view.sync is None:
+            self.put(round=Round.FAILED, raises=ILLEGAL_STATE)  # It leads, and found no assignment.
+        if isinstance(event, Poll):
+            self.put(polled_ms=self.view.now_ms)
+        elif isinstance(event, Close):
+            self.put(opened=None)
+        return self.view
+
+    def told(self, event: Event) -> None:
+        view = self.view
+        match event:
+            case Subscribe(topics):
+                self.put(topics=tuple(sorted({*topics})))
+            case Unsubscribe() | Close():
+                self.reset(keeps_id=False)
+                self.put(topics=())
+                if not self.rules.incremental:  # It gives up all, and calls nobody for it.
+                    self.put(owned=frozenset())
+            case Poll() if view.taking is not None:
+                self.take(view.taking)
+            case CommitOffsets():
+                self.put(commits=True)
+            case Metadata():
+                self.put(due=view.due or None, cluster_changed=True)
+            case Disconnected():
+                self.disconnected()
+            case Told(Joined() as answer) if (sent := view.join) is not None:
+                self.put(join=None)
+                self.told_joined(answer, sent)
+            case Told(Synced() as answer) if (sent := view.sync) is not None:
+                self.put(sync=None)
+                self.told_synced(answer, sent)
+            case Told(Beat(error=error)) if (sent := view.beat) is not None:
+                self.put(beat=None)
+                self.told_beat(error, sent)
+            case Told(Committed(error=error)) if (sent := view.commit) is not None:
+                self.put(commit=None)
+                self.told_committed(error, sent)
+            case Elapse():
+                self.elapsed()
+
+    # Answers
+
+    def told_joined(self, answer: Joined, sent: Sent) -> None:
+        joining = self.view.round is Round.JOINING  # Else it left meanwhile, or was thrown out.
+        self.put(due=True, round=Round.FAILED if joining else self.view.round)
+        match answer.error:
+            case Error.NONE if not joining:
+                pass
+            case Error.NONE if answer.protocol_type not in (None, CONSUMER):
+                self.put(raises=Error.INCONSISTENT_GROUP_PROTOCOL.name)
+            case Error.NONE:
+                who, leads = Who(answer.member, answer.generation), answer.leader == answer.member
+                changed = self.view.cluster_changed and not leads
+                self.put(round=Round.SYNCING, who=who, joined=answer, cluster_changed=changed)
+                if self.rules.phased:
+                    self.put(alive_ms=self.view.now_ms, polled_ms=self.view.now_ms)
+            case Error.MEMBER_ID_REQUIRED:
+                self.put(who=Who(answer.member))
+            case Error.UNKNOWN_MEMBER_ID:
+                self.expelled(sent, answer.error)
+            case Error.COORDINATOR_LOAD_IN_PROGRESS:
+                self.wait()
+            case Error.REBALANCE_IN_PROGRESS:
+                pass
+            case error:
+                self.not_now(error)
+
+    def told_synced(self, answer: Synced, sent: Sent) -> None:
+        syncing = self.view.round is Round.SYNCING
+        self.put(due=True, round=Round.FAILED if syncing else self.view.round)
+        chosen = self.view.protocol
+        foreign = answer.protocol_type not in (None, CONSUMER) or answer.protocol not in (None, chosen)
+        match answer.error:
+            case Error.NONE if not syncing:
+                pass
+            case Error.NONE if foreign:
+                self.put(raises=Error.INCONSISTENT_GROUP_PROTOCOL.name)
+            case Error.NONE:
+                due = None if self.view.cluster_changed else False
+                self.put(round=Round.STABLE, taking=answer.assignment, due=due)
+                if not self.rules.phased:
+                    self.put(alive_ms=self.view.now_ms, polled_ms=self.view.now_ms)
+            case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
+                self.expelled(sent, answer.error)
+            case Error.REBALANCE_IN_PROGRESS:
+                if self.rules.resets_on_27:
+                    self.reset(keeps_id=True)
+            case error:
+                self.not_now(error)
+
+    def told_beat(self, error: Error, sent: Sent) -> None:
+        match error:
+            case Error.NONE:
+                self.put(alive_ms=self.view.now_ms)
+            case Error.REBALANCE_IN_PROGRESS:
+                news = self.view.round is Round.STABLE
+                self.put(alive_ms=self.view.now_ms, due=True if news else self.view.due)
+            case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
+                self.expelled(sent, error)
+            case Error.FENCED_INSTANCE_ID if not self.rules.compares:
+                self.put(who=None, due=None, round=Round.OUT, raises=error.name)
+            case Error.FENCED_INSTANCE_ID:
+                if self.view.is_news(sent):
+                    self.reset(keeps_id=False)
+                    self.put(raises=error.name)
+            case _ if error in SEARCHED:
+                self.wait()
+
+    def told_committed(self, error: Error, sent: Sent) -> None:
+        match error:
+            case Error.REBALANCE_IN_PROGRESS:
+                self.put(due=True)
+            case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
+                if self.view.is_news(sent) or not self.rules.compares:
+                    self.reset(self.keeps_id(error))
+                elif self.view.round is Round.FAILED:  # Whether it is amid a join is left open.
+                    self.put(who=None, due=None)
+                elif self.view.round is not Round.JOINING:
+                    self.reset(self.keeps_id(error))
+            case Error.COORDINATOR_LOAD_IN_PROGRESS:
+                self.wait()
+            case _ if error in SEARCHED:
+                self.wait()
+
+    def not_now(self, error: Error) -> None:
+        """It tries again later, or tells the user."""
+        if error in SEARCHED:
+            self.wait()
+        else:
+            self.put(raises=error.name)
+
+    # Out of the group
+
+    def keeps_id(self, error: Error) -> bool:
+        return error is Error.ILLEGAL_GENERATION and self.rules.keeps_id
+
+    def expelled(self, sent: Sent, error: Error) -> None:
+        if self.view.is_news(sent) or not self.rules.compares:
+            self.reset(self.keeps_id(error))
+
+    def reset(self, keeps_id: bool) -> None:
+        who = self.view.who
+        member = who.member if who is not None and keeps_id else ""
+        self.put(round=Round.OUT, who=None if who is None and keeps_id else Who(member), due=True)
+
+    def wait(self) -> None:
+        if self.view.waits is False:
+            self.put(waits_from=self.view.now_ms)
+        else:  # Whether it begins anew is its own affair.
+            self.put(unsure_till=self.view.now_ms + LATEST_MS)
+
+    def disconnected(self) -> None:
+        if self.view.is_asking:
+            self.put(due=True)
+            if self.view.round in (Round.JOINING, Round.SYNCING):
+                self.put(round=Round.FAILED)
+        self.put(join=None, sync=None, beat=None, commit=None)
+        self.wait()
+
+    def elapsed(self) -> None:
+        view = self.view
+        beating = (Round.STABLE, Round.SYNCING, Round.FAILED) if self.rules.phased else (Round.STABLE,)
+        if view.round not in beating:
+            return
+        if view.now_ms - view.polled_ms >= POLL_MS:
+            failed = view.round is Round.FAILED  # Whether it still had to beat is left open.
+            self.reset(keeps_id=False)
+            if failed:
+                self.put(who=None)
+        if view.now_ms - view.alive_ms >= SESSION_MS:
+            # Some time ago it began to look for the coordinator, and again, and again.
+            self.put(unsure_till=view.now_ms + LATEST_MS)
+
+    def take(self, taking: Blob) -> None:
+        """A poll meets what was assigned."""
+        view = self.view
+        if view.raises or view.waits:
+            return
+        if view.waits is None:
+            self.put(due=view.due or None, who=view.who if view.round is Round.STABLE else None)
+        elif view.round is not Round.STABLE:  # It was thrown out meanwhile.
+            self.reset(keeps_id=False)
+            self.put(taking=None)
+        elif not isinstance(taking, Assigned):
+            self.put(raises=ILLEGAL_STATE)
+        elif is_incompatible(self.rules, taking) or not view.fits or self.gives_up(taking):
+            self.put(due=True)
+
+    def gives_up(self, taking: Assigned) -> bool:
+        """Is there something to revoke, after which a cooperative member joins again?"""
+        return is_cooperative(self.rules, self.view.opened) and bool(self.view.owned - {*taking.partitions})
+
+    # What it does
+
+    def did(self, action: Request | Seen) -> None:
+        view = self.view
+        match action:
+            case Join():
+                sent = Sent(action, Who(action.member, (view.who or NOBODY).generation), view.protocol)
+                topics = {topic for _, each in action.protocols for topic in getattr(each, "topics", ())}
+                self.put(join=sent, round=Round.JOINING, due=False, topics_told=tuple(sorted(topics)), taking=None)
+            case Sync(member=member, generation=generation):
+                self.put(sync=Sent(action, Who(member, generation), view.protocol))
+            case Heartbeat(member=member, generation=generation):
+                self.put(beat=Sent(action, Who(member, generation), view.protocol))
+            case Commit(member=member, generation=generation):
+                self.put(commit=Sent(action, Who(member, generation), view.protocol))
+            case Given(partitions):
+                self.put(owned=view.owned | {*partitions}, taking=None)
+            case Revoked(partitions) | Lost(partitions):
+                self.put(owned=view.owned - {*partitions})
+            case CommitEnded():
+                self.put(commits=False)
+            case Metric(value):
+                self.put(metric=value, taking=None, due=True)
+                self.wait()
+            case Raised():
+                self.put(raises="")

@@ -1,0 +1,332 @@
+"""What was seen of a Streams group, put together: processes, join phases, what was said in them and what became of it.
+
+User data is read here, from the bytes and by our own codec, as its sender wrote it. What a process reports of itself
+is taken for what it is: what it holds, and nothing about what anybody said.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, NamedTuple
+
+from kipcheck.conformance.apis.streams import Moment, event_of, moments
+from kipcheck.conformance.apis.streams_blobs import latest, read_assignment, read_subscription
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import EDITIONS
+from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.once import once
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.invariants.registry import Search, invariant
+from kipcheck.conformance.models.observed_events import Ended, Restless
+from kipcheck.conformance.models.streams.members import ENDLESS, FUTURE, AssignmentInfo, Blob, Fatal, SubscriptionInfo
+from kipcheck.conformance.models.streams.observed_events import (
+    Applied,
+    Began,
+    Died,
+    Formed,
+    Refused,
+    Rests,
+    Sent,
+    Told,
+)
+from kipcheck.conformance.models.streams.operations import Deploy, Event, Start
+
+FIRST_PROBED: Final = 3
+"""The metadata version from which on it can be asked for another (268-48)."""
+NOTHING: Final = frozenset({"never", "later"})
+"""``Rejoin.when`` of a member that asks for no rebalance at once."""
+BEYOND: Final = Release((1 << 16, 0, 0))
+"""Where a future release stands among the others."""
+
+
+def is_of_streams(case: Case, step: Step) -> bool:
+    return step.verb.startswith("stream-")
+
+
+def promised(id: str, *ids: str, grade: Grade = Grade.MUST) -> Callable[[Search], Search]:
+    """An invariant of a fleet."""
+    return invariant(id, *ids, role=Role.OPERATOR_TOOL, grade=grade, concerns=is_of_streams)
+
+
+def is_draft(release: str) -> bool:
+    return release.rpartition("@")[2] in EDITIONS
+
+
+@cache
+def binds(requirement: str, release: str) -> bool:
+    """Does a requirement speak of members of that release?"""
+    found = requirements()[requirement]
+    if is_draft(release):
+        return found.edition != "shipped"
+    return found.edition != "draft" and is_among(release, found.releases)
+
+
+def is_among(release: str, spans: str) -> bool:
+    """Of a release, be it a future one, which is past all; a draft's binary is among none."""
+    if is_draft(release):
+        return False
+    return (BEYOND if release == FUTURE else Release.parse(release)) in releases(spans)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Life:
+    """A process, from its start to its end."""
+
+    member: str
+    release: str
+    upgrade_from: str | None
+    began: int
+    """The step."""
+
+    @property
+    def latest(self) -> int:
+        """The newest metadata version of its release."""
+        return latest(self.release)
+
+    @property
+    def is_before_probing(self) -> bool:
+        return self.latest < FIRST_PROBED
+
+    def bound(self, requirement: str) -> bool:
+        return binds(requirement, self.release)
+
+    def __str__(self) -> str:
+        told = "" if self.upgrade_from is None else f", upgrade.from={self.upgrade_from}"
+        return f"{self.member} ({self.release}{told})"
+
+
+class Subscribed(NamedTuple):
+    """A member in a join phase."""
+
+    told: Told
+    life: Life | None
+    """None of a process that is gone."""
+    info: SubscriptionInfo
+    """``UNREADABLE`` where that is what it is."""
+
+    @property
+    def name(self) -> str:
+        return str(self.life or self.told.member)
+
+
+class Given(NamedTuple):
+    """What the leader sends to a member."""
+
+    sent: Sent
+    at: int
+    life: Life | None
+    info: AssignmentInfo | None
+    """None where nobody can read it."""
+    why: str = ""
+    """Nobody can."""
+
+    @property
+    def name(self) -> str:
+        return str(self.life or self.sent.member)
+
+
+class Heard(NamedTuple):
+    """What a member makes of what it was sent."""
+
+    seen: Applied
+    at: int
+    life: Life
+    given: Given | None
+
+
+class Fell(NamedTuple):
+    """A thread that ended with an exception."""
+
+    seen: Died
+    at: int
+    life: Life | None
+
+    @property
+    def is_endless(self) -> bool:
+        """It did not: what it was asked for never came back."""
+        return self.seen.kind == ENDLESS
+
+
+UNREADABLE: Final = SubscriptionInfo(0)
+
+
+@dataclass(slots=True, eq=False)
+class Round:
+    """A generation: what its members said, and what they were told."""
+
+    formed: Formed
+    at: int
+    members: tuple[Subscribed, ...]
+    leader: Life | None
+    given: list[Given] = field(default_factory=list)
+    heard: list[Heard] = field(default_factory=list)
+    fell: list[Fell] = field(default_factory=list)
+    """Who ended with an exception till the next one was formed."""
+
+    @property
+    def number(self) -> int:
+        return self.formed.generation
+
+    @property
+    def where(self) -> str:
+        """For a sentence."""
+        said = ", ".join(f"{each.told.member} says {each.info.used}" for each in self.members)
+        return f"generation {self.number} ({said}; {self.leader or self.formed.leader} leads)"
+
+    @property
+    def lowest(self) -> int:
+        """Used version."""
+        return min(each.info.used for each in self.members)
+
+    @property
+    def supported(self) -> int:
+        """The lowest latest version that anybody tells of."""
+        return min(each.info.latest for each in self.members)
+
+    @property
+    def futures(self) -> tuple[Subscribed, ...]:
+        """Members whose version the leader does not know."""
+        known = self.leader.latest if self.leader else 0
+        return tuple(each for each in self.members if each.info.used > known)
+
+    @property
+    def is_hard_mix(self) -> bool:
+        """Is there somebody from the leader's future, and somebody who cannot be asked for another version (268-32)?"""
+        return bool(self.futures) and self.lowest < FIRST_PROBED
+
+    def told(self, life: Life) -> Subscribed | None:
+        return next((each for each in self.members if each.life is life), None)
+
+    def fell_while_leading(self) -> Fell | None:
+        found = (each for each in self.fell if each.life is self.leader and each.seen.during == "lead")
+        return next(found, None)
+
+
+class Scene(NamedTuple):
+    """A happening, and whose it is."""
+
+    moment: Moment
+    life: Life | None
+
+    @property
+    def at(self) -> int:
+        return self.moment.step
+
+
+@dataclass(slots=True)
+class Story:
+    deployed: Deploy = field(default_factory=Deploy)
+    events: tuple[Event, ...] = ()
+    """Of all steps that were answered."""
+    scenes: list[Scene] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+    running: dict[str, Life] = field(default_factory=dict)
+
+    def tell(self, moment: Moment) -> None:
+        seen = moment.seen
+        if isinstance(seen, Began):
+            self.running[seen.member] = Life(seen.member, seen.release, seen.upgrade_from, moment.step)
+        life = self.running.get(getattr(seen, "member", ""))
+        self.scenes.append(Scene(moment, life))
+        match seen:
+            case Formed():
+                members = tuple(self._subscribed(each) for each in seen.members)
+                self.rounds.append(Round(seen, moment.step, members, self.running.get(seen.leader)))
+            case Sent() if (round := self.round(seen.generation)) is not None:
+                round.given.append(_given(seen, moment.step, life, round.leader))
+            case Applied() if (round := self.round(seen.generation)) is not None and life is not None:
+                given = next((each for each in reversed(round.given) if each.life is life), None)
+                round.heard.append(Heard(seen, moment.step, life, given))
+            case Died() if self.rounds:
+                self.rounds[-1].fell.append(Fell(seen, moment.step, life))
+            case Ended():
+                self.running.pop(seen.member, None)
+
+    def round(self, generation: int) -> Round | None:
+        return next((each for each in reversed(self.rounds) if each.number == generation), None)
+
+    def _subscribed(self, told: Told) -> Subscribed:
+        life = self.running.get(told.member)
+        return Subscribed(told, life, subscription_in(told.data, life.release if life else None))
+
+
+def subscription_in(data: Blob, release: str | None) -> SubscriptionInfo:
+    """As its sender wrote it."""
+    try:
+        return read_subscription(data, release) if isinstance(data, bytes) else UNREADABLE
+    except Fatal:
+        return UNREADABLE
+
+
+def _given(sent: Sent, at: int, life: Life | None, leader: Life | None) -> Given:
+    if not isinstance(sent.data, bytes):
+        return Given(sent, at, life, None, "there are no bytes")
+    try:
+        return Given(sent, at, life, read_assignment(sent.data, leader.release if leader else None))
+    except Fatal as fatal:
+        return Given(sent, at, life, None, fatal.why)
+
+
+@once
+def story(history: History) -> Story:
+    """All that was answered; nothing was seen after that."""
+    found = Story()
+    seen = [*moments(history)]
+    answered = seen[-1].step + 1 if seen else 0
+    found.events = tuple(event_of(op.step) for op in history.ops[:answered])
+    refused = {each.step for each in seen if isinstance(each.seen, Refused)}
+    for index, event in enumerate(found.events):
+        if isinstance(event, Deploy):
+            found.deployed = event
+        elif isinstance(event, Start) and index not in refused:
+            break  # From now on it stays as it is.
+    for each in seen:
+        found.tell(each)
+    return found
+
+
+def led(history: History) -> Iterator[tuple[Round, Life]]:
+    """Rounds in which a process led that lived when it was formed, and in which all that was said can be read."""
+    for each in story(history).rounds:
+        if each.leader is not None and each.members and all(one.info is not UNREADABLE for one in each.members):
+            yield each, each.leader
+
+
+def heard(history: History) -> Iterator[tuple[Round, Heard, AssignmentInfo]]:
+    """Assignments that were understood and carry no error, as their bytes have it."""
+    for round in story(history).rounds:
+        for each in round.heard:
+            if each.given is not None and each.given.info is not None and not each.given.info.error:
+                yield round, each, each.given.info
+
+
+class Stretch(NamedTuple):
+    """Steps up to one after which the group rests, or was given up."""
+
+    first: int
+    """Step."""
+    last: int
+    rounds: tuple[Round, ...]
+    """Formed in it."""
+    running: tuple[Life, ...]
+    """At its end, but for those that ended with an exception."""
+    rests: Rests | None
+
+
+def stretches(history: History) -> Iterator[Stretch]:
+    found = story(history)
+    running: dict[str, Life] = {}
+    first = 0
+    for each in found.scenes:
+        match each.moment.seen:
+            case Began(member) if each.life is not None:
+                running[member] = each.life
+            case Ended(member) | Died(member):
+                running.pop(member, None)
+            case Rests() | Restless():
+                rests = each.moment.seen if isinstance(each.moment.seen, Rests) else None
+                inside = tuple(one for one in found.rounds if first <= one.at <= each.at)
+                yield Stretch(first, each.at, inside, tuple(running.values()), rests)
+                first = each.at + 1

@@ -1,0 +1,214 @@
+"""What bytes and values mean: two readings of our own that have to agree before anybody else is judged by them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.schema import Slot, spec
+
+TAGS = "_unknownTaggedFields"
+
+
+class Disagreement(Exception):
+    """The codec and the construct reading differ: a bug of ours, and no verdict on anybody."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Bytes, as one layout reads them."""
+
+    layout: Layout
+    data: bytes
+    value: Any
+    """As JSON; None where they are refused."""
+    refused: Refused | None
+    """Why the strict reader refuses them."""
+    lenient: Any
+    """What Kafka's own readers make of them, as JSON; None where they refuse them too."""
+    lenient_refused: Refused | None
+
+    @property
+    def legal(self) -> bool:
+        return self.refused is None
+
+    @property
+    def unknown_tags(self) -> bool:
+        return self.legal and any(True for _ in tags_in(self.value))
+
+
+@lru_cache(maxsize=256)
+def layout_of(edition_name: str, message: str, version: int) -> Layout:
+    """Errors: LookupError."""
+    return spec(edition(edition_name), message).at(version)
+
+
+@lru_cache(maxsize=512)
+def read(layout: Layout, data: bytes) -> Reading:
+    """Errors: ``Disagreement``."""
+    value, refused = _read(layout, data, lenient=False)
+    if refused is None:
+        return Reading(layout, data, value, None, value, None)
+    return Reading(layout, data, None, refused, *_read(layout, data, lenient=True))
+
+
+def _read(layout: Layout, data: bytes, lenient: bool) -> tuple[Any, Refused | None]:
+    from kipcheck.conformance.wire import (
+        constructs,  # brings construct, which nobody needs who only looks up an invariant
+    )
+
+    fast, fast_refused = _attempt(lambda: layout.decode(data, lenient=lenient))
+    if fast_refused is not None and fast_refused.offset is not None:
+        return None, fast_refused  # the codec knows no offset by itself: it had this from the construct reading
+    slow, slow_refused = _attempt(lambda: constructs.read(layout, data, lenient=lenient))
+    if (fast_refused is None) != (slow_refused is None):
+        raise Disagreement(
+            f"{layout} {'leniently ' if lenient else ''}from {data[:200].hex()}: "
+            f"the codec {fast_refused or 'reads it'}, the construct reading {slow_refused or 'reads it'}"
+        )
+    if fast_refused is not None:
+        return None, fast_refused
+    shown, other = layout.codec.to_json(fast), layout.codec.to_json(slow)
+    if (found := difference(shown, other)) is not None:
+        raise Disagreement(f"{layout} from {data[:200].hex()}: the two readings differ at {found}")
+    return shown, None
+
+
+def _attempt(reading: Any) -> tuple[Any, Refused | None]:
+    try:
+        return reading(), None
+    except Refused as refusal:
+        return None, refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    path: str
+    wanted: Any
+    got: Any
+
+    def __str__(self) -> str:
+        return f"{self.path or 'the whole'}: {brief(self.wanted)} against {brief(self.got)}"
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT = _Absent()
+
+
+def difference(wanted: Any, got: Any, path: str = "") -> Difference | None:
+    """The first one; -0.0 differs from 0.0, a NaN equals a NaN, true differs from 1."""
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        for key in (*wanted, *(key for key in got if key not in wanted)):
+            inner = f"{path}.{key}" if path else key
+            found = difference(wanted.get(key, ABSENT), got.get(key, ABSENT), inner)
+            if found is not None:
+                return found
+        return None
+    if isinstance(wanted, list) and isinstance(got, list):
+        for index, (one, other) in enumerate(zip(wanted, got, strict=False)):
+            if (found := difference(one, other, f"{path}[{index}]")) is not None:
+                return found
+        return None if len(wanted) == len(got) else Difference(path, wanted, got)
+    # By their text too: 0.0 is no -0.0, and a NaN, which equals nothing, is the same as another.
+    same = type(wanted) is type(got) and str(wanted) == str(got)
+    return None if same else Difference(path, wanted, got)
+
+
+def brief(value: Any) -> str:
+    """For a sentence: JSON's words, cut where it grows long."""
+    match value:
+        case None:
+            text = "null"
+        case bool():
+            text = str(value).lower()
+        case list():
+            text = f"{len(value)} elements" if len(value) != 1 else "1 element"
+        case dict():
+            text = f"{{{', '.join(value)}}}"
+        case str():
+            text = f'"{value}"'
+        case _:
+            text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def without_tags(value: Any) -> Any:
+    """The value with no unknown tagged field left in it."""
+    if isinstance(value, dict):
+        return {key: without_tags(each) for key, each in value.items() if key != TAGS}
+    return [without_tags(each) for each in value] if isinstance(value, list) else value
+
+
+def without_foreign_fields(layout: Layout, value: Any) -> Any:
+    """The value as JSON with nothing left in it that this version lacks."""
+    absent = {each.name for each in layout.absent}
+    kept = {name: each for name, each in value.items() if name not in absent}
+    for slot in layout.slots:
+        inner = kept.get(slot.name)
+        if slot.item is not None and inner is not None:
+            item = slot.item
+            kept[slot.name] = (
+                [without_foreign_fields(item, each) for each in inner]
+                if slot.array
+                else without_foreign_fields(item, inner)
+            )
+    return kept
+
+
+def tags_in(value: Any, path: str = "") -> Iterator[str]:
+    """The paths of the structs that hold unknown tagged fields."""
+    if isinstance(value, dict):
+        if TAGS in value:
+            yield path
+        for key, each in value.items():
+            yield from tags_in(each, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from tags_in(each, f"{path}[{index}]")
+
+
+STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def slot_at(layout: Layout, path: str) -> tuple[Slot, bool] | None:
+    """The slot that a path leads to, and whether the path ends in an element of it. None for the message itself."""
+    found: tuple[Slot, bool] | None = None
+    current: Layout | None = layout
+    for name, index in STEP.findall(path):
+        if index:
+            found = found and (found[0], True)
+        else:
+            slot = next((slot for slot in current.slots if slot.name == name), None) if current else None
+            if slot is None:
+                return None
+            found, current = (slot, False), slot.item
+    return found
+
+
+def in_tagged(layout: Layout, path: str) -> bool:
+    """Does a path lead into a known tagged field, which a reader of the same version may not know?"""
+    ends = (end for end in range(1, len(path) + 1) if end == len(path) or path[end] in ".[")
+    return any((found := slot_at(layout, path[:end])) is not None and found[0].tag is not None for end in ends)
+
+
+def kind_at(layout: Layout, path: str) -> str:
+    """What sort of field a path leads to, without its name: ``nullable string``, ``array``, ``tagged struct``."""
+    found = slot_at(layout, path)
+    if found is None:
+        return "tags" if path.endswith(TAGS) or TAGS in path else "message"
+    slot, element = found
+    base = "struct" if slot.item is not None else slot.type
+    words = [
+        "tagged" if slot.tag is not None else "",
+        "nullable" if slot.nullable and not element else "",
+        "array" if slot.array and not element else base,
+    ]
+    return " ".join(filter(None, words))

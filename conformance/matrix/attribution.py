@@ -1,0 +1,126 @@
+"""On which requirement a history breaks, and why, for a table with one line of room."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.invariants.streams_trace import Fell, Life, Round, binds, story
+from kipcheck.conformance.matrix.play import Judged
+from kipcheck.conformance.matrix.release_lines import line_of
+from kipcheck.conformance.matrix.scenarios import BOUNCE, DOWNGRADE, FAILURE, JOIN, OFFLINE, TWO_BOUNCE
+from kipcheck.conformance.models.streams.members import FUTURE
+from kipcheck.conformance.models.streams.rules import EAGER_LINES, FIXED
+
+WHOLE: Final = {
+    JOIN: "268-22", BOUNCE: "268-22", TWO_BOUNCE: "268-13", OFFLINE: "268-23", DOWNGRADE: "268-26", FAILURE: "268-26",
+}  # fmt: skip
+"""What a scenario is there for: of what breaks and has no clause of its own."""
+DURING: Final = {
+    "subscribe": "when it subscribes", "lead": "when it has to assign", "assigned": "of its assignment",
+    "error": "when it is told so",
+}  # fmt: skip
+EAGER: Final = releases("0.0.0-2.3.1")
+LAZY: Final = Release.parse("4.0.0")
+"""From then on only the cooperative protocol is offered."""
+HANDED_OVER: Final = "streams/handed-over"
+"""What comes of old leaders who do not look at what members own still."""
+
+
+class Blame(NamedTuple):
+    step: int
+    rank: int
+    """What a thread dies of comes before what else is wrong in the same step."""
+    requirement: str
+    reason: str
+
+
+def blame(judged: Judged, scenario: str) -> Blame | None:
+    """The first thing that is wrong; None where nothing is."""
+    return min((*_deaths(judged, scenario), *_violations(judged, scenario)), default=None)
+
+
+def refusal(judged: Judged) -> Blame:
+    """What a configuration is refused by, of a history in which one is."""
+    refused = judged.refused
+    assert refused is not None
+    for index, step in enumerate(judged.history.case.steps):
+        setting = step.body.get("upgrade_from")
+        if step.body.get("member") == refused.member and setting is not None:
+            why = f"upgrade.from={setting} is refused by {step.body['release']}: {refused.why}"
+            return Blame(index, 0, _refusing(step.body["release"], setting), _line(why))
+    return Blame(0, 0, "268-55", _line(f"{refused.member} does not start: {refused.why}"))
+
+
+def _refusing(release: str, setting: str) -> str:
+    at = Release.parse(release)
+    if setting in EAGER_LINES and at >= LAZY:
+        return "268-39"
+    if at in releases(FIXED):
+        return "268-41"
+    return "268-08" if at in EAGER else "268-55"
+
+
+def _deaths(judged: Judged, scenario: str) -> Iterator[Blame]:
+    known = [(round, fell) for round in story(judged.history).rounds for fell in round.fell]
+    for index, died in judged.deaths:
+        found = next(((round, fell) for round, fell in known if fell.at == index and fell.seen == died), None)
+        requirement = _of_death(*found, scenario) if found else WHOLE[scenario]
+        who = found[1].life or died.member if found else died.member
+        why = f"{who} dies {DURING.get(died.during, died.during)}: {died.kind.rpartition('.')[2]}: {died.why}"
+        yield Blame(index, 0, requirement, _line(why))
+
+
+def _of_death(round: Round, fell: Fell, scenario: str) -> str:
+    life, during = fell.life, fell.seen.during
+    if life is None:
+        return WHOLE[scenario]
+    match during:
+        case "subscribe" if life.latest < _adopted(round, life):
+            return "268-33"
+        case "lead" if round.futures and binds("268-14", life.release):
+            return _old_leader(round, life, scenario)
+        case "lead" | "error" if round.is_hard_mix:
+            return "268-32"
+        case "assigned":
+            return _of_assignment(round, life, scenario)
+    return WHOLE[scenario]
+
+
+def _old_leader(round: Round, life: Life, scenario: str) -> str:
+    """The one that could not be told of the fix has no other way."""
+    if scenario == TWO_BOUNCE and any(
+        each.life is not None and each.life.upgrade_from is not None and line_of(each.life.release) == "0.10.1"
+        for each in round.futures
+    ):
+        return "268-41"
+    return "268-14"
+
+
+def _adopted(round: Round, life: Life) -> int:
+    return max((each.seen.used for each in round.heard if each.life is life), default=0)
+
+
+def _of_assignment(round: Round, life: Life, scenario: str) -> str:
+    for each in round.given:
+        if each.life is life and each.info is not None and each.info.used > life.latest:
+            return "268-42" if each.info.error else "268-11"
+    told = round.told(life)
+    newer = told is not None and any(
+        each.life is life and each.info is not None and each.info.used > told.info.used for each in round.given
+    )
+    return "268-35" if newer and life.bound("268-35") else WHOLE[scenario]
+
+
+def _violations(judged: Judged, scenario: str) -> Iterator[Blame]:
+    ran = {each.life.release for each in story(judged.history).scenes if each.life is not None}
+    for invariant, violation in judged.broken:
+        bound = [each for each in invariant.requirements if any(binds(each, release) for release in ran)]
+        requirement = WHOLE[scenario] if WHOLE[scenario] in bound else next(iter(bound or invariant.requirements))
+        exact = [Release.parse(each) for each in ran - {FUTURE}]
+        if invariant.id == HANDED_OVER and any(each in EAGER for each in exact):
+            requirement = "268-39" if max(exact) >= LAZY else "268-38"
+        yield Blame(max(violation.at, default=0), 1, requirement, _line(violation.why))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:400]

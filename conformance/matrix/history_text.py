@@ -1,0 +1,143 @@
+"""A history of the matrix in words, and every byte of user data in it with what it is."""
+
+import struct
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from kipcheck.conformance.apis.streams import event_of, shorthand
+from kipcheck.conformance.apis.streams_blobs import ASSIGNMENT, SUBSCRIPTION, latest, read_assignment, read_subscription
+from kipcheck.conformance.apis.streams_sentences import words
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.plain import kind_of
+from kipcheck.conformance.matrix.play import Judged
+from kipcheck.conformance.models.streams.members import Blob, Fatal
+from kipcheck.conformance.models.streams.observed_events import (
+    Applied,
+    Began,
+    Died,
+    Formed,
+    Happening,
+    Refused,
+    Rests,
+    Sent,
+)
+from kipcheck.conformance.models.streams.operations import Start
+from kipcheck.conformance.wire.explain import Row, explain
+from kipcheck.conformance.wire.schema import spec
+
+Plain = dict[str, Any]
+KINDS: Final = {SUBSCRIPTION: "subscription", ASSIGNMENT: "assignment"}
+
+
+def told(judged: Judged) -> Plain:
+    """What ``matrix.schema.json`` says of a history, but for what is its cell's."""
+    case = judged.history.case
+    return {
+        "case": case.id,
+        "edition": case.edition,
+        "target": judged.history.target,
+        "rounds": judged.rounds,
+        "script": shorthand(case.steps),
+        "plain": case.plain,
+        "members": members(judged),
+        "broken": [
+            {
+                "invariant": each.invariant.id,
+                "requirements": [*each.invariant.requirements],
+                "why": each.violation.why,
+                "steps": [*each.violation.at],
+                "grade": each.invariant.grade.value,
+            }
+            for each in judged.broken
+        ],
+        "steps": [
+            {
+                "step": shorthand([step]),
+                "rounds": sum(isinstance(each, Formed) for each in happenings),
+                "seen": [happening(each) for each in happenings],
+            }
+            for step, happenings in zip(case.steps, judged.seen, strict=True)
+        ],
+    }
+
+
+def members(judged: Judged) -> list[Plain]:
+    """Who was started, whose threads they are, and as what one after the other."""
+    found: dict[str, Plain] = {}
+    for each in map(event_of, judged.history.case.steps):
+        if isinstance(each, Start):
+            member = found.setdefault(each.member, {"name": each.member, "instance": each.instance, "releases": []})
+            setting = "" if each.upgrade_from is None else f" (upgrade.from={each.upgrade_from})"
+            member["releases"].append(f"{each.release}{setting}")
+    return [*found.values()]
+
+
+@lru_cache(maxsize=1 << 14)
+def happening(seen: Happening) -> Plain:
+    found = {
+        "what": kind_of(seen),
+        "text": words(seen),
+        "member": getattr(seen, "member", None),
+        "used": dict(used(seen)),
+        "blobs": [*blobs(seen)],
+    }
+    return found | ({"guilty": True} if isinstance(seen, Died | Refused) else {})
+
+
+def used(seen: Happening) -> Iterator[tuple[str, int]]:
+    """Metadata versions, by member."""
+    match seen:
+        case Formed(_, _, members):
+            for each in members:
+                yield from ((each.member, version) for version in _version(SUBSCRIPTION, each.data))
+        case Sent():
+            yield from ((seen.member, version) for version in _version(ASSIGNMENT, seen.data))
+        case Began() | Applied():
+            yield seen.member, seen.used
+        case Rests(_, present):
+            yield from ((each.member, each.used) for each in present)
+
+
+def _version(message: str, data: Blob) -> Iterator[int]:
+    assert isinstance(data, bytes)
+    try:
+        yield (read_subscription(data) if message == SUBSCRIPTION else read_assignment(data)).used
+    except Fatal:
+        return
+
+
+def blobs(seen: Happening) -> Iterator[Plain]:
+    match seen:
+        case Formed(_, _, members):
+            yield from (_blob(each.member, SUBSCRIPTION, each.data) for each in members)
+        case Sent():
+            yield _blob(seen.member, ASSIGNMENT, seen.data)
+
+
+def _blob(member: str, message: str, data: Blob) -> Plain:
+    assert isinstance(data, bytes)
+    return {"member": member, "kind": KINDS[message], "hex": data.hex(), "rows": rows(message, data)}
+
+
+@lru_cache(maxsize=1 << 16)
+def rows(message: str, data: bytes) -> list[Plain]:
+    """None where nobody can say what they are."""
+    newest = latest(None)
+    version = struct.unpack_from(">i", data)[0] if len(data) >= 4 else 0
+    if not 1 <= version <= newest + 1:
+        return []
+    # The future's version is led by the same fields as the newest one.
+    layout = spec(APACHE, message).at(min(version, newest))
+    explained = explain(layout, struct.pack(">i", layout.version) + data[4:], lenient=True)
+    return [_row(each, data, version) for each in explained.rows]
+
+
+def _row(row: Row, data: bytes, version: int) -> Plain:
+    value = version if row.offset == 0 else row.value
+    return {
+        "offset": row.offset,
+        "hex": data[row.offset : row.offset + row.size].hex(),
+        "field": row.path or row.type,
+        "value": row.meaning if value is None else str(value),
+    }

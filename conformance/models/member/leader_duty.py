@@ -1,0 +1,58 @@
+"""The leader's duty, between its JoinGroup and its SyncGroup: assignors are given what members say of themselves."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from kipcheck.conformance.models.assignment import (
+    COOPERATIVE as COOPERATIVE_STICKY,
+    STICKY,
+    Assignment,
+    Group,
+    Member,
+    Topic,
+)
+from kipcheck.conformance.models.group.messages import Blob, Joined
+from kipcheck.conformance.models.member.messages import ILLEGAL_STATE
+from kipcheck.conformance.models.member.rules import Config
+from kipcheck.conformance.models.membership import COOPERATIVE, Assigned, Subscription
+
+Assignments: TypeAlias = tuple[tuple[str, Blob], ...]
+
+
+class Trouble(Exception):
+    """What the user is told: there is no assignment."""
+
+
+def led(config: Config, protocol: str, known: tuple[Topic, ...], answer: Joined) -> tuple[frozenset[str], Assignments]:
+    """The topics of the group, and what to send; nothing where the leader is told to skip it. Errors: Trouble."""
+    members = [(id, instance, blob) for id, instance, blob in answer.members if isinstance(blob, Subscription)]
+    topics = frozenset(topic for _, _, each in members for topic in each.topics)
+    if answer.skip_assignment:
+        return topics, ()
+    if config.rules.draft:
+        assigned = config.lead(known, {id: each for id, _, each in members})
+        return topics, tuple(sorted(assigned.items()))
+    assignor = next((each for each in config.assignors if each.name == answer.protocol), None)
+    if assignor is None:
+        raise Trouble(ILLEGAL_STATE)
+    group = Group(known, tuple(_member(config, assignor.name, *each) for each in members))
+    given = assignor.assign(group)
+    validates = config.rules.validates_own or assignor.name != COOPERATIVE_STICKY
+    if protocol == COOPERATIVE and validates and _hands_over(group, given):
+        raise Trouble(ILLEGAL_STATE)
+    return topics, tuple((id, Assigned(tuple(sorted(partitions)))) for id, partitions in sorted(given.items()))
+
+
+def _member(config: Config, assignor: str, id: str, instance: str | None, told: Subscription) -> Member:
+    """As the assignor reads a subscription: the sticky one has what it knows from user data of its own."""
+    if assignor == STICKY:
+        return Member(id, told.topics, told.data, told.data_generation, instance, told.rack)
+    generation = told.generation if told.version >= 2 else told.data_generation
+    return Member(id, told.topics, told.owned, generation, instance, told.rack)
+
+
+def _hands_over(group: Group, given: Assignment) -> bool:
+    """Does a partition that one member has still to give up go to another in the same round?"""
+    claimed: Mapping[str, frozenset[object]] = {each.id: frozenset(each.owned) for each in group.members}
+    revoked = {each for id, owned in claimed.items() for each in owned if each not in given[id]}
+    return any(each in revoked and each not in claimed[id] for id, partitions in given.items() for each in partitions)

@@ -1,0 +1,314 @@
+"""A fleet of Streams instances that is upgraded, or taken back, member by member, with whatever may go wrong.
+
+``Fleet`` is the machine of a conversation: an operator's steps, and what was seen of the members in each. The group is
+the coordinator machine, members are consumers around binaries; whether those are models or released jars, it does not
+know.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final, NamedTuple, assert_never
+
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.machines.product import Step
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_components import (
+    Centre,
+    Does,
+    From,
+    Message,
+    Move as Moves,
+    Node,
+    Part,
+    Told as Order,
+)
+from kipcheck.conformance.models.group.answers import Config as BrokerConfig
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.messages import Sync
+from kipcheck.conformance.models.group.rules import Rules as BrokerRules
+from kipcheck.conformance.models.group.state import Member, State as Group
+from kipcheck.conformance.models.member.messages import Given, Lost, Noted, Poll, Revoked, Seen
+from kipcheck.conformance.models.membership import COOPERATIVE, Assigned, Subscription
+from kipcheck.conformance.models.observed_events import Ended, Gave, PutOut, Restless, Took
+from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
+from kipcheck.conformance.models.rolling import Run, called_by, put_out
+from kipcheck.conformance.models.streams.consumer import Adopted, StreamsConsumer, Threw, memory_of
+from kipcheck.conformance.models.streams.members import FUTURE, SHUTDOWN_REQUESTED, Binary, Misconfigured, Settings
+from kipcheck.conformance.models.streams.observed_events import (
+    Applied,
+    Began,
+    Died,
+    Formed,
+    Happening,
+    Present,
+    Refused,
+    Rests,
+    Sent,
+    Told,
+)
+from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
+
+BROKERS: Final = "3.9.2"
+"""The newest line whose coordinators understand the clients of every release."""
+ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
+"""There is room for what is left of members that ended. The first join phase has one round."""
+
+
+class Kind(NamedTuple):
+    """What a member runs as."""
+
+    member: str
+    release: str
+    """As the script names it."""
+    upgrade_from: str | None
+    instance: str
+
+    def __str__(self) -> str:
+        return "/".join((self.member, self.release, self.upgrade_from or "", self.instance))
+
+    @classmethod
+    def parse(cls, text: str) -> "Kind":
+        member, release, upgrade_from, instance = text.split("/")
+        return cls(member, release, upgrade_from or None, instance)
+
+
+class State(NamedTuple):
+    parts: tuple[Part, ...]
+    deployed: Deploy = Deploy()
+    restless: bool = False
+    """It was given up to wait for the group to rest: nobody waits for it again."""
+
+
+class Kinds(dict[str, StreamsConsumer]):
+    """What each kind of member is, made when it is first asked for. Errors: ``Misconfigured``."""
+
+    def __init__(self, made: Callable[[Kind], StreamsConsumer]) -> None:
+        super().__init__()
+        self._made = made
+
+    def __missing__(self, kind: str) -> StreamsConsumer:
+        self[kind] = made = self._made(Kind.parse(kind))
+        return made
+
+
+class NewestLeads(Coordinator):
+    def choose_leader(self, state: Group, candidates: tuple[Member, ...]) -> Member:
+        return candidates[-1]
+
+
+class Fleet:
+    """``binary``: what stands behind a member of such settings. ``own`` and ``future``: the releases that scripts call
+    so."""
+
+    def __init__(
+        self,
+        binary: Callable[[Settings], Binary],
+        own: str,
+        future: str = FUTURE,
+        members: tuple[str, ...] = MEMBERS,
+        brokers: Coordinator | None = None,
+    ) -> None:
+        self.binary = binary
+        self.releases = {OWN: own, FUTURE: future}
+        self.members = members
+        self.brokers = brokers or Coordinator(BrokerRules.of(BROKERS), ROOMY)
+        self.cluster = lru_cache(maxsize=64)(self._cluster)
+
+    def _cluster(self, deployed: Deploy) -> Cluster:
+        brokers = NewestLeads(self.brokers.rules, self.brokers.config) if deployed.newest_leads else self.brokers
+        return Cluster(brokers, self.consumers(deployed), self.members)
+
+    def consumers(self, deployed: Deploy) -> Mapping[str, StreamsConsumer]:
+        """By ``Kind``, each made when it is first asked for. Errors: ``Misconfigured``."""
+        return Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
+
+    def settings(self, deployed: Deploy, kind: Kind) -> Settings:
+        number = self.members.index(kind.member)
+        keys = sorted({key for key, _ in deployed.tags})
+        by_key = [(each, [value for key, value in deployed.tags if key == each]) for each in keys]
+        return Settings(
+            self.releases.get(kind.release, kind.release),
+            deployed.topology,
+            process_of(kind.instance),
+            kind.upgrade_from,
+            f"{kind.instance}:9092" if deployed.end_points else None,
+            tuple((key, values[number % len(values)]) for key, values in by_key),
+            tuple(key for key, _ in by_key),
+        )
+
+    def initial(self) -> State:
+        return State(self.cluster(Deploy()).initial())
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Happening]:
+        if isinstance(event, Deploy):
+            fresh = state.parts == self.cluster(state.deployed).initial()
+            return Transition(state._replace(deployed=event) if fresh else state)
+        if state.restless and isinstance(event, Settle):
+            return Transition(state, (Restless(0),))
+        cluster = self.cluster(state.deployed)
+        run: Run[Happening] = Run(cluster, Watcher(), state.parts)
+        self.go(run, state.deployed, event)
+        restless = state.restless or any(isinstance(each, Restless) for each in run.seen)
+        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.seen))
+
+    def enabled(self, state: State, /) -> Iterator[Event]:
+        """What does something, but for starts of other releases than the own one."""
+        fresh = state.parts == self.cluster(state.deployed).initial()
+        if fresh:
+            yield Deploy()
+        for member, node in zip(self.members, state.parts[1:], strict=True):
+            assert isinstance(node, Node)
+            yield Start(member)
+            if node.state is not None:
+                yield Stop(member)
+                yield ShutDown(member)
+                if node.busy:
+                    yield Lose(member)
+                if node.id:
+                    yield Expire(member)
+            elif node.kind and not node.starts:
+                yield Restart(member)
+            if node.state is not None or node.starts:
+                yield from (Move(member, moves) for moves in range(1, 5))
+        yield Settle()
+
+    def go(self, run: Run[Happening], deployed: Deploy, event: Event) -> None:
+        match event:
+            case Deploy():
+                pass
+            case Start(member, release, upgrade_from, instance):
+                self.start(run, deployed, Kind(member, release, upgrade_from, instance or member))
+            case Stop(member):
+                run.crash(member)
+            case Restart(member):
+                run.revive(member, run.node(member))
+            case Lose() | Expire() | Move() | Settle():
+                run.befall(event)
+            case ShutDown(member):
+                shut_down(run, member)
+            case _:
+                assert_never(event)
+
+    def start(self, run: Run[Happening], deployed: Deploy, kind: Kind) -> None:
+        run.crash(kind.member)
+        try:
+            run.cluster.consumers[str(kind)]
+        except Misconfigured as why:
+            settings = self.settings(deployed, kind)
+            run.seen.append(Refused(kind.member, settings.release, settings.upgrade_from, str(why)))
+            return
+        run.tell(kind.member, Order(str(kind), tuple(sorted(deployed.topology.source_topics))))
+
+
+def shut_down(run: Run[Happening], member: str) -> None:
+    """Its next subscription asks for it, and it joins at once."""
+    node = run.node(member)
+    if node.state is None:
+        return
+    memory = replace(memory_of(node.state), error=SHUTDOWN_REQUESTED)
+    node = node._replace(state=replace(node.state, memory=memory, rejoin=True))
+    after, seen = run.cluster.run(node, Poll())
+    run.parts[run.index(member)] = after
+    run.seen += all_called(member, seen)
+
+
+def process_of(instance: str) -> str:
+    """The UUID of an instance: equal names, equal ones.
+
+    A hash map in Java goes through short names in their order, whatever came first: so who gets which tasks is not left
+    to the arithmetic of hashes.
+    """
+    number = int.from_bytes(instance.encode()[:8], "big")
+    text = f"{number:016x}{0x8000000000000000:016x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+class Watcher:
+    """Puts into words what happens."""
+
+    def happened(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[Happening]:
+        before, after = step.before, step.did.part
+        if isinstance(before, Centre):
+            assert isinstance(after, Centre)
+            yield from centre_happened(cluster, before, after, step.cause)
+            return
+        assert isinstance(before, Node) and isinstance(after, Node)
+        name = cluster.names[step.index]
+        if before.state is None and after.state is not None:
+            yield began(cluster, name, after)
+        if isinstance(step.cause, Does):
+            _, _, seen = cluster.lived(step.index, before, step.cause)
+            yield from all_called(name, seen)
+        if before.state is not None and after.state is None:
+            yield Ended(name)
+
+    def rests(self, centre: Centre, nodes: Sequence[Node]) -> Happening:
+        ids = {each.id for each in centre.group.members}
+        members = []
+        for node in nodes:
+            if node.state is not None and node.id in ids:
+                memory = memory_of(node.state)
+                name = Kind.parse(node.kind).member
+                members.append(Present(name, memory.used, memory.active, memory.standby, node.state.owned))
+        return Rests(centre.group.generation, tuple(members))
+
+    def restless(self, turns: int) -> Happening:
+        return Restless(turns)
+
+
+def began(cluster: Cluster, name: str, node: Node) -> Began:
+    consumer = cluster.consumers[node.kind]
+    assert isinstance(consumer, StreamsConsumer)
+    settings = consumer.binary.settings
+    return Began(name, settings.release, settings.upgrade_from, consumer.binary.latest, consumer.begins.used)
+
+
+def taken_up_in(seen: Sequence[Seen]) -> int:
+    """The generation of an assignment; of a member that has left since, too."""
+    adopted = (each.what for each in seen if isinstance(each, Noted))
+    return next((each.generation for each in adopted if isinstance(each, Adopted)), -1)
+
+
+def all_called(name: str, seen: Sequence[Seen]) -> Iterator[Happening]:
+    generation = taken_up_in(seen)
+    return (found for each in seen for found in called(name, generation, each))
+
+
+def called(name: str, generation: int, seen: Seen) -> Iterator[Happening]:
+    match seen:
+        case Revoked(partitions) if partitions:
+            yield Gave(name, partitions)
+        case Lost(partitions) if partitions:
+            yield Gave(name, partitions, lost=True)
+        case Given(partitions) if partitions:
+            yield Took(name, generation, partitions)
+        case Noted(Adopted(at, partitions, before, heard)):
+            memory = heard.memory
+            yield Applied(
+                name, at, partitions, before, memory.used, memory.active, memory.standby, heard.applied, heard.rejoin,
+                heard.error,
+            )  # fmt: skip
+        case Noted(Threw(during, kind, why)):
+            yield Died(name, during, kind, why)
+
+
+def centre_happened(cluster: Cluster, before: Centre, after: Centre, cause: object) -> Iterator[Happening]:
+    yield from map(PutOut, put_out(before, after, cause))
+    group = after.group
+    if group.generation > before.group.generation and group.members:
+        told = tuple(_told(cluster, after, each.id, each.metadata(group.protocol)) for each in group.members)
+        yield Formed(group.generation, called_by(after, group.leader or ""), told)
+    if isinstance(cause, From) and isinstance(cause.ask.request, Sync) and cause.ask.request.assignments:
+        sync = cause.ask.request
+        counts = sync.generation == before.group.generation and sync.member == before.group.leader
+        for id, share in sync.assignments if counts else ():
+            assert isinstance(share, Assigned)
+            leader = called_by(after, sync.member)
+            yield Sent(sync.generation, leader, called_by(after, id), share.partitions, share.user_data)
+
+
+def _told(cluster: Cluster, centre: Centre, id: str, told: object) -> Told:
+    assert isinstance(told, Subscription)
+    consumer = cluster.consumers[dict(centre.kinds)[id]]
+    return Told(called_by(centre, id), told.user_data, told.owned, consumer.protocol == COOPERATIVE)

@@ -1,0 +1,322 @@
+"""An upgrade of a Streams group, gone through in every order of its events within a scope.
+
+It begins with a group at rest. Whenever the group is at peace, the operator bounces any member that is as far behind as
+the others: so one search covers all orders. A process may end at any moment and start again, as what it was or as the
+other binary. The network is fast and loses nothing; so what a member does for itself is done at once, whoever else acts
+meanwhile, and only what reaches the coordinator is an event of its own:
+
+* a process that is told to start has started, and hears an answer as soon as it is given;
+* who learns by a heartbeat that the others rejoin asks to join at once;
+* a member is named when it first asks (JoinGroup before version 4), and one that ended is taken out of a join phase
+  when all others are in it.
+
+What only grows is told afresh whenever a generation is formed: ids from 1, generations, the byte by which subscriptions
+differ; and the coordinator keeps nothing of what members said and were sent but what it will be asked for.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from functools import cached_property
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from kipcheck.conformance.machines.product import Did, Law, Sent, StepLaw
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_components import (
+    CRASHES,
+    Centre,
+    Does,
+    From,
+    Message,
+    Move,
+    Node,
+    Part,
+    Scope,
+    Told,
+    aged_node,
+)
+from kipcheck.conformance.models.coordinator_node import Aged, Fire, Hub
+from kipcheck.conformance.models.group.aging import ids
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.messages import EMPTY, Beat, Blob, Error, Fired, Join, Phase, Request
+from kipcheck.conformance.models.group.state import Log, State as Group
+from kipcheck.conformance.models.member.messages import HEARTBEAT, Seen
+from kipcheck.conformance.models.membership import Subscription
+from kipcheck.conformance.models.rolling import Run, owner
+from kipcheck.conformance.models.streams.consumer import StreamsConsumer
+from kipcheck.conformance.models.streams.group_model import Kind, Watcher
+from kipcheck.conformance.models.streams.members import Memory, SubscriptionInfo
+
+CHANGES: Final = "changes"
+"""What a member does that ends, and starts again as the other binary."""
+NAMED_AT_ONCE: Final = 3
+"""The last JoinGroup that is answered in one go."""
+STAGES: Final = 4
+"""So many binaries at most are run one after another."""
+MOST_ROUNDS: Final = 15
+"""Generations until a group rests that nothing befalls: five for each of three members. Where members leave to come
+back (up to 2.5, and in the draft) each forms one without it and one with it; the slowest order takes ten or more."""
+SLIPS: Final = 7
+"""The metadata version of 2.6.0: its members stay in the group to subscribe again, and may say the same."""
+NOTHING: Final[Mapping[str, Any]] = {"user_data": None, "owned": (), "generation": -1}
+T = TypeVar("T")
+Stage: TypeAlias = tuple[str, str | None]
+"""A release, and ``upgrade.from``."""
+
+
+class Bounces(NamedTuple):
+    """The operator ends a process, and starts it as what comes next."""
+
+    member: str
+
+
+class Renewed(NamedTuple):
+    """A generation was formed: the numbers begin again."""
+
+    by: int
+    """Generations,"""
+    ids: tuple[tuple[str, str], ...]
+    """and the ids that are called otherwise from now on."""
+
+
+class World(Cluster):
+    """``path``: what all members become, one after the other; the first is what they are to begin with."""
+
+    most_rounds = MOST_ROUNDS
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        consumers: Mapping[str, StreamsConsumer],
+        members: tuple[str, ...],
+        path: Sequence[Stage],
+        topics: tuple[str, ...],
+        crashes: int = 1,
+        changes: bool = True,
+        laws: tuple[Law[Any] | StepLaw[Any, Any, Any], ...] = (),
+    ) -> None:
+        """``changes``: may who crashed start as the other binary?"""
+        assert len(path) <= STAGES
+        self.consumers: Mapping[str, StreamsConsumer]
+        self.path = tuple(path)
+        self.topics = topics
+        self.changes = changes
+        kinds = tuple(self.kind(each, 0) for each in members)
+        scope = Scope(crashes, newest=1, patient=True)
+        super().__init__(coordinator, consumers, members, scope, kinds, laws, _named_at_once)
+
+    def kind(self, member: str, stage: int) -> str:
+        return str(Kind(member, *self.path[stage], member))
+
+    def stage_of(self, kind: str) -> int:
+        _, release, upgrade_from, _ = Kind.parse(kind)
+        return self.path.index((release, upgrade_from))
+
+    def initial(self) -> tuple[Part, ...]:
+        return self._at_rest
+
+    @cached_property
+    def _at_rest(self) -> tuple[Part, ...]:
+        hub, *nodes = super().initial()
+        begun = (self._started(node._replace(topics=self.topics)) for node in nodes if isinstance(node, Node))
+        run = Run(self, Watcher(), (hub, *begun))
+        run.settle()
+        assert isinstance(run.centre, Centre)
+        return (run.centre._replace(rounds=0), *run.parts[1:])
+
+    # What may happen
+
+    def moves(self, index: int, part: Part, /) -> Iterator[Any]:
+        for move in super().moves(index, part):
+            if not isinstance(move, Fire) or self._decides(part, move):
+                yield move
+        if isinstance(part, Centre) and self.is_at_peace(part):
+            reached = [_stage(part, place) for place in range(1, len(self.names))]
+            if (last := min(reached)) + 1 < len(self.path):
+                yield from (Bounces(name) for name, at in zip(self.names[1:], reached, strict=True) if at == last)
+
+    def _decides(self, part: Part, move: Fire) -> bool:
+        """Of timers that may run out: whose end comes to the same as another's, or as a later one, need not."""
+        assert isinstance(part, Centre)
+        group = part.group
+        if group.phase is not Phase.PREPARING or group.initial:
+            return True
+        awaited = [each.id for each in group.members if each.join is None]
+        return move.timer.kind == "session" and not any(map(part.holds, awaited))
+
+    def mishaps(self, node: Node) -> Iterator[str]:
+        if node.state is not None:
+            yield "crashes"
+            if self.changes and len(self.path) > 1:
+                yield CHANGES
+
+    # What follows
+
+    def acted(self, centre: Centre, move: Any) -> Did[Part, Message]:
+        if not isinstance(move, Bounces):
+            return super().acted(centre, move)
+        place = self.names.index(move.member)
+        stage = _stage(centre, place) + 1
+        told = Told(self.kind(move.member, stage), self.topics)
+        return Did(_at_stage(self.forsaken(centre, place), place, stage), (Sent(place, told),))
+
+    def told(self, node: Node, kind: str, topics: tuple[str, ...]) -> tuple[Node, list[Seen]]:
+        """It ends without a word, and starts."""
+        return self._started(Node(kind, topics, serial=self.next(node))), []
+
+    def _started(self, node: Node) -> Node:
+        return self.started(node)[0]
+
+    def lived(self, index: int, node: Node, move: Move) -> tuple[Node, tuple[Sent[Message], ...], list[Seen]]:
+        match move:
+            case Does("crashes" | "changes"):
+                kind = node.kind
+                if move.verb == CHANGES:
+                    stage = self.stage_of(kind)
+                    kind = self.kind(self.names[index], stage - 1 if stage else 1)
+                after, _ = self.told(node, kind, node.topics)
+                return after, self.befalls(index, after, CRASHES, ""), []
+            case Does("beats"):
+                return self._rejoins(index, node)
+        return super().lived(index, node, move)
+
+    def _rejoins(self, index: int, node: Node) -> tuple[Node, tuple[Sent[Message], ...], list[Seen]]:
+        assert node.state is not None
+        state, _ = self.consumers[node.kind].step(node.state, Fired(HEARTBEAT))
+        after, seen = self.run(node._replace(state=state), Beat(0, Error.REBALANCE_IN_PROGRESS))
+        if after.failed:
+            return after, self.befalls(index, node, "", ""), seen
+        (join,) = after.out
+        return after._replace(out=(), waits=True), self.asks(index, after, join, only_news=True), seen
+
+    def reached(self, index: int, node: Node, message: Message) -> Node:
+        if isinstance(message, Renewed):
+            # What is under way to the coordinator was said by somebody who is new to it.
+            forgets = not any(isinstance(each, Join) for each in node.out)
+            return renewed(aged_node(node, message.by), dict(message.ids), forgets)
+        after = super().reached(index, node, message)
+        if after.inbox is None:
+            return after
+        heard, _ = self.run(after._replace(inbox=None), self.heard(after.inbox))
+        return after if heard.failed else heard  # What ends it is an event of its own.
+
+    def asked(self, centre: Centre, message: From) -> Did[Part, Message] | None:
+        by, request = message.by, message.ask.request
+        if message.only_news:
+            assert isinstance(request, Join)
+            member = centre.group.member(request.member)
+            if centre.group.phase is not Phase.PREPARING or member is None or member.join is not None:
+                return None
+            message = message._replace(only_news=False)
+        did = super().asked(centre, message)
+        if did is None or request is not None:
+            return did
+        assert isinstance(did.part, Centre)
+        return Did(_at_stage(did.part, by, self.stage_of(message.kind)), did.sends)
+
+    def is_disturbed(self, centre: Centre, message: From) -> bool:
+        """Not by those who leave to come back as somebody else."""
+        if isinstance(message.ask.request, Join):
+            return not centre.held[message.by - 1]
+        return message.ask.request is None
+
+    # What is forgotten
+
+    def done(self, centre: Centre, did: Did[Hub, Any], disturbed: bool) -> Did[Part, Message]:
+        found = super().done(centre, did, disturbed)
+        after, sends = found.part, found.sends
+        assert isinstance(after, Centre)
+        if _is_cut_short(centre.group, after.group):
+            after = after._replace(rounds=max(after.rounds - 1, 0))
+        by = next((each.message.by for each in sends if isinstance(each.message, Aged)), None)
+        if by is not None:
+            names = dict(self._called_anew(after))
+            news: Any = Renewed(by, tuple(sorted(names.items())))
+            sends = tuple([Sent(each.to, news) if isinstance(each.message, Aged) else each for each in sends])
+            after = renewed(after, names, True)
+            after = after._replace(kinds=tuple(sorted(after.kinds)))
+        return Did(self._forgetful(after), sends)
+
+    def _called_anew(self, centre: Centre) -> Iterator[tuple[str, str]]:
+        known = set(ids(centre.group))
+        for name in self.names[1:]:
+            own = [each for each in known if owner(each) == name]
+            if len(own) == 1 and own[0] != f"{name}1":
+                yield own[0], f"{name}1"
+
+    def _forgetful(self, centre: Centre) -> Centre:
+        """The log is for brokers that move; a subscription for the leader; an assignment for whoever has not got it."""
+        group = centre.group._replace(log=Log())
+        members = group.members
+        if self._all_differ and group.phase in (Phase.COMPLETING, Phase.STABLE):
+            members = tuple([each._replace(protocols=_without_data(each.protocols)) for each in members])
+        if self._all_differ and group.phase is Phase.STABLE and not group.owing:
+            members = tuple([each._replace(assignment=EMPTY) for each in members])
+        return centre._replace(hub=centre.hub._replace(group=group._replace(members=members)))
+
+    @cached_property
+    def _all_differ(self) -> bool:
+        """Are no two subscriptions of a member alike while it is in the group? In 2.6.0 they may be (268-45)."""
+        binaries = (
+            self.consumers[self.kind(name, at)].binary for name in self.names[1:] for at in range(len(self.path))
+        )
+        return all(each.latest != SLIPS for each in binaries)
+
+    def says(self, said: Any, /) -> str:
+        match said:
+            case Bounces(member):
+                return f"bounces {member}"
+            case Renewed():
+                return ""
+            case Told(kind):
+                _, release, upgrade_from, _ = Kind.parse(kind)
+                return f"end, and start as {release}" + (f", upgrade.from {upgrade_from}" if upgrade_from else "")
+        return super().says(said)
+
+
+def _is_cut_short(before: Group, after: Group) -> bool:
+    """Does a generation end before all know what they were assigned? Whether that goes on is the network's luck: who is
+    told to come back at once may do so before others heard anything."""
+    ends = before.phase in (Phase.COMPLETING, Phase.STABLE) and after.phase is Phase.PREPARING
+    return ends and (before.phase is Phase.COMPLETING or bool(before.owing))
+
+
+def _named_at_once(request: Request) -> Request:
+    return replace(request, version=min(request.version, NAMED_AT_ONCE)) if isinstance(request, Join) else request
+
+
+def _without_data(protocols: tuple[tuple[str, Blob], ...]) -> tuple[tuple[str, Blob], ...]:
+    """Which protocols there are is still asked."""
+    return tuple(
+        [(name, replace(blob, **NOTHING) if isinstance(blob, Subscription) else blob) for name, blob in protocols]
+    )
+
+
+def _stage(centre: Centre, place: int) -> int:
+    """``Centre.rolled`` has a digit for each member."""
+    stages: int = centre.rolled // STAGES ** (place - 1)
+    return stages % STAGES
+
+
+def _at_stage(centre: Centre, place: int, stage: int) -> Centre:
+    return centre._replace(rolled=centre.rolled + (stage - _stage(centre, place)) * STAGES ** (place - 1))
+
+
+def renewed(value: T, names: Mapping[str, str], forgets: bool) -> T:
+    """With other ids; ``forgets``: and without the numbers of subscriptions."""
+    found: Any = value
+    if isinstance(value, str):
+        found = names.get(value, value)
+    elif isinstance(value, frozenset):
+        found = frozenset(renewed(each, names, forgets) for each in value)
+    elif isinstance(value, tuple):
+        parts = [renewed(each, names, forgets) for each in value]
+        found = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    elif is_dataclass(value) and not isinstance(value, type):
+        changed = {each.name: renewed(getattr(value, each.name), names, forgets) for each in fields(value)}
+        if forgets and isinstance(value, SubscriptionInfo | Memory):
+            changed["unique"] = 0
+        found = type(value)(**changed)
+    else:
+        assert value is None or isinstance(value, int | Enum), f"{value!r} may have ids in it"
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,282 @@
+"""Upgrades and downgrades of a group, one member after the other, with whatever may go wrong on the way.
+
+``Bounce`` is the machine of a conversation: an operator's steps, and what was seen of the members in each. What happens
+between two steps is not left to luck: a member moves where the script says so, and in ``Settle`` all take turns.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Final, NamedTuple, TypeAlias, assert_never
+
+from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.machines.product import Step
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.cluster import Cluster
+from kipcheck.conformance.models.cluster_components import Centre, Does, Message, Move as Moves, Node, Part, Told
+from kipcheck.conformance.models.group.answers import Config as BrokerConfig
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import OVER, DraftCoordinator
+from kipcheck.conformance.models.group.messages import Error, Join, Request, Synced
+from kipcheck.conformance.models.group.rules import Rules as BrokerRules
+from kipcheck.conformance.models.group.state import Member
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.messages import Given, Lost, Metric, Raised, Revoked, Seen
+from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
+from kipcheck.conformance.models.member.state import Phase
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, V0, Assigned, Subscription
+from kipcheck.conformance.models.observed_events import (
+    Assigned as WasAssigned,
+    Counted,
+    Ended,
+    Failed,
+    Formed,
+    Gave,
+    Happening,
+    Joining,
+    PutOut,
+    Restless,
+    Rests,
+    Took,
+)
+from kipcheck.conformance.models.operations import (
+    KINDS,
+    LATER,
+    MEMBERS,
+    TOPICS,
+    V2,
+    Crash,
+    Event,
+    Expire,
+    Kind,
+    Lose,
+    Move,
+    OldBrokers,
+    Revive,
+    Roll,
+    RollStreams,
+    Settle,
+    Stop,
+)
+from kipcheck.conformance.models.probing import Probing, Streams
+from kipcheck.conformance.models.rolling import Run, called_by, put_out
+
+KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
+COOPERATES_SINCE: Final = Release.parse("2.4.0")
+ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
+"""There is room for what is left of members that crashed. The first join phase has one round."""
+OLD_JOIN: Final = 4
+"""The newest JoinGroup of brokers before the draft."""
+
+
+def bounces_in(edition: Edition) -> bool:
+    """Is there something to upgrade to?"""
+    released = edition.standing is Standing.RELEASED and Release.parse(edition.release) >= COOPERATES_SINCE
+    return edition == KIP_429 or released
+
+
+class Later(Consumer):
+    """The draft's consumer after one more change of the protocol (429-09)."""
+
+    @property
+    def subscription_version(self) -> int:
+        return V2
+
+
+@cache
+def consumers(edition: Edition, topics: tuple[Topic, ...] = KNOWN) -> Mapping[str, Consumer]:
+    """What each kind of member is in an edition."""
+    return {name: binary(edition, kind)(config(edition, kind, topics)) for name, kind in KINDS.items()}
+
+
+def binary(edition: Edition, kind: Kind) -> type[Consumer]:
+    return Later if edition == KIP_429 and kind.version == V2 else Consumer
+
+
+def config(edition: Edition, kind: Kind, topics: tuple[Topic, ...] = KNOWN) -> Config:
+    if edition != KIP_429:
+        assignors = tuple(ASSIGNORS[each] for each in kind.assignors)
+        return Config(Rules.of(edition.release), assignors, topics=topics)
+    if kind.knows == V0:
+        return Config(Rules.of(OVER), topics=topics)
+    protocol = EAGER if kind.eager else COOPERATIVE
+    return Config(Rules.drafted(), rebalance_protocol=protocol, topics=topics)
+
+
+def coordinator(edition: Edition, by_version: bool = True) -> Coordinator:
+    if edition == KIP_429:
+        return DraftCoordinator(ROOMY) if by_version else Coordinator(BrokerRules.of(OVER), ROOMY)
+    return Coordinator(BrokerRules.of(edition.release), ROOMY)
+
+
+def as_before(request: Request) -> Request:
+    """As brokers before the draft can read it: without a protocol version."""
+    if isinstance(request, Join) and request.protocol_version is not None:
+        return replace(request, version=OLD_JOIN, protocol_version=None)
+    return request
+
+
+Parts: TypeAlias = tuple[Part, ...]
+
+
+class State(NamedTuple):
+    parts: Parts
+    by_version: bool = True
+    """Do brokers choose the leader by version? In the draft alone."""
+    streams: Streams = Streams()
+    restless: bool = False
+    """It was given up to wait for the group to rest: nobody waits for it again."""
+
+
+class Bounce:
+    """Errors: ValueError for an edition without cooperative members (``bounces_in``)."""
+
+    def __init__(
+        self,
+        edition: Edition,
+        members: Mapping[str, Consumer] | None = None,
+        brokers: Coordinator | None = None,
+        probing: Probing | None = None,
+    ) -> None:
+        if not bounces_in(edition):
+            raise ValueError(f"there is nothing to upgrade to in {edition}")
+        self.draft = edition == KIP_429
+        self.probing = probing or Probing()
+        kinds = members or consumers(edition)
+        self.clusters = {
+            True: Cluster(brokers or coordinator(edition), kinds, MEMBERS),
+            False: Cluster(coordinator(edition, by_version=False), kinds, MEMBERS, adapted=as_before),
+        }
+
+    def initial(self) -> State:
+        return State(self.clusters[True].initial())
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Happening]:
+        match event:
+            case OldBrokers():
+                fresh = state.parts == self.clusters[True].initial()
+                return Transition(state._replace(by_version=not (self.draft and fresh) and state.by_version))
+            case RollStreams(member, version):
+                by_version = self.draft and state.by_version
+                streams, told = self.probing.rolled(state.streams, member, version, by_version)
+                return Transition(state._replace(streams=streams), tuple(told))
+        if state.restless and isinstance(event, Settle):
+            return Transition(state, (Restless(0),))
+        run = Run(self.clusters[state.by_version], self, state.parts)
+        go(run, event)
+        restless = state.restless or any(isinstance(each, Restless) for each in run.seen)
+        return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.seen))
+
+    def enabled(self, state: State, /) -> Iterator[Event]:
+        """What does something."""
+        if state.parts == self.clusters[True].initial() and self.draft and state.by_version:
+            yield OldBrokers()
+        kinds = [each for each in KINDS if self.draft or each != LATER]
+        for member, node in zip(MEMBERS, state.parts[1:], strict=True):
+            assert isinstance(node, Node)
+            for kind in kinds:
+                yield Roll(member, kind)
+                yield Roll(member, kind, tuple(name for name, _ in TOPICS))
+            if node.state is not None:
+                yield Stop(member)
+                yield Crash(member)
+                if node.busy:
+                    yield Lose(member)
+                if node.id:
+                    yield Expire(member)
+            elif node.kind and not node.starts:
+                yield Revive(member)
+            if node.state is not None or node.starts:
+                yield from (Move(member, moves) for moves in range(1, 5))
+        yield Settle()
+
+    # What was seen
+
+    def happened(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[Happening]:
+        before, after = step.before, step.did.part
+        if isinstance(before, Centre):
+            assert isinstance(after, Centre)
+            yield from self.centre_happened(before, after, step.cause)
+            return
+        assert isinstance(before, Node) and isinstance(after, Node)
+        name = cluster.names[step.index]
+        seen: list[Seen] = []
+        match step.cause:
+            case Does():
+                _, _, seen = cluster.lived(step.index, before, step.cause)
+            case Told(kind, topics):
+                _, seen = cluster.told(before, kind, topics)
+        yield from self.heard(name, before, step.cause)
+        generation = after.state.identity.generation if after.state is not None else -1
+        yield from (found for each in seen for found in self.called(name, generation, each))
+        if before.state is not None and after.state is None:
+            yield Ended(name)
+
+    def heard(self, name: str, before: Node, cause: object) -> Iterator[Happening]:
+        if cause == Does("hears") and isinstance(before.inbox, Synced) and before.state is not None:
+            reply, (_, generation, _), phase = before.inbox, before.state.identity, before.state.phase
+            awaited = phase is Phase.COMPLETING and generation > 0 and reply.error is Error.NONE
+            if awaited and isinstance(reply.assignment, Assigned):
+                yield WasAssigned(name, generation, reply.assignment.partitions, reply.assignment.error)
+
+    def called(self, name: str, generation: int, seen: Seen) -> Iterator[Happening]:
+        match seen:
+            case Revoked(partitions) if partitions:
+                yield Gave(name, partitions)
+            case Lost(partitions) if partitions:
+                yield Gave(name, partitions, lost=True)
+            case Given(partitions) if partitions:
+                yield Took(name, generation, partitions)
+            case Metric(value):
+                yield Counted(name, value)
+            case Raised(error):
+                yield Failed(name, error)
+
+    def rests(self, centre: Centre, nodes: Sequence[Node]) -> Happening:
+        return Rests(centre.group.generation, self.joining(centre))
+
+    def restless(self, turns: int) -> Happening:
+        return Restless(turns)
+
+    def centre_happened(self, before: Centre, after: Centre, cause: object) -> Iterator[Happening]:
+        yield from map(PutOut, put_out(before, after, cause))
+        group = after.group
+        if group.generation > before.group.generation and group.members:
+            leader = called_by(after, group.leader or "")
+            yield Formed(group.generation, leader, group.protocol or "", self.joining(after))
+
+    def joining(self, centre: Centre) -> tuple[Joining, ...]:
+        found = []
+        kinds = dict(centre.kinds)
+        for each in centre.group.members:
+            told = each.metadata(centre.group.protocol)
+            assert isinstance(told, Subscription)
+            version = told.version if self.draft else cooperates(each)
+            knows = KINDS[kinds[each.id]].knows
+            found.append(Joining(called_by(centre, each.id), version, knows, told.topics))
+        return tuple(found)
+
+
+def cooperates(member: Member) -> int:
+    """As released: 1 where all the assignors that it lists do (429-20)."""
+    return int(all(COOPERATIVE in ASSIGNORS[name].supports for name, _ in member.protocols))
+
+
+def go(run: Run[Happening], event: Event) -> None:
+    match event:
+        case Roll(member, kind, topics):
+            run.tell(member, Told(kind, topics))
+        case Stop(member):
+            run.tell(member, Told("", run.node(member).topics))
+        case Crash(member):
+            run.crash(member)
+        case Revive(member):
+            run.revive(member, run.node(member))
+        case Lose() | Expire() | Move() | Settle():
+            run.befall(event)
+        case OldBrokers() | RollStreams():
+            pass
+        case _:
+            assert_never(event)

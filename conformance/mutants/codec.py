@@ -1,0 +1,483 @@
+"""Codecs with one planted defect each."""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from kipcheck.conformance.apis.reference import Reference
+from kipcheck.conformance.invariants.two_decoders import without_foreign_fields
+from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.primitives import uvarint
+
+TAGS = "_unknownTaggedFields"
+Value: TypeAlias = dict[str, Any]
+
+
+def everywhere(value: Any, change: Callable[[Any], Any]) -> Any:
+    """``change`` on every leaf."""
+    if isinstance(value, dict):
+        return {key: everywhere(each, change) for key, each in value.items()}
+    if isinstance(value, list):
+        return [everywhere(each, change) for each in value]
+    return change(value)
+
+
+def bare(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: bare(each) for key, each in value.items() if key != TAGS}
+    return [bare(each) for each in value] if isinstance(value, list) else value
+
+
+def holds_tags(value: Any) -> bool:
+    if isinstance(value, dict):
+        return TAGS in value or any(map(holds_tags, value.values()))
+    return isinstance(value, list) and any(map(holds_tags, value))
+
+
+# Values and bytes
+
+
+@vice("wire/two-readings", "wire/decodes", "JoinGroupRequest", 1, "000000000000000000010000000000000000")
+class SwapsFields(Reference):
+    """Two timeouts change places when they are read."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        if "rebalanceTimeoutMs" in value:
+            first, second = value["sessionTimeoutMs"], value["rebalanceTimeoutMs"]
+            value |= {"sessionTimeoutMs": second, "rebalanceTimeoutMs": first}
+        return value
+
+
+@vice("wire/vectors", "wire/decodes", "JoinGroupRequest", 0, ...)
+class TurnsNamesAround(Reference):
+    """Texts are read from their end."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        def around(leaf: Any) -> Any:
+            return leaf[::-1] if isinstance(leaf, str) else leaf
+
+        value: Value = everywhere(super().read(layout, data), around)
+        return value
+
+
+@vice("wire/round-trip", "wire/encodes", "HeartbeatRequest", 0, {"groupId": "", "generationId": 1, "memberId": ""})
+class WritesLittleEndian(Reference):
+    """A generation is written with its lowest byte first."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        if isinstance(value.get("generationId"), int):
+            swapped = value["generationId"].to_bytes(4, "big", signed=True)[::-1]
+            value = {**value, "generationId": int.from_bytes(swapped, "big", signed=True)}
+        return super().write(layout, value)
+
+
+@vice("wire/two-readings", "wire/decodes", "HeartbeatResponse", 0, "ffff")
+class ForgetsTheSign(Reference):
+    """Error codes are read as if they had no sign."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        if value.get("errorCode", 0) < 0:
+            value["errorCode"] += 1 << 16
+        return value
+
+
+@vice("wire/two-readings", "wire/decodes", "HeartbeatRequest", 3, "0000000000000000ffff")
+class IgnoresNullability(Reference):
+    """Null is read as an empty text."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value: Value = everywhere(super().read(layout, data), lambda leaf: "" if leaf is None else leaf)
+        return value
+
+
+@vice("wire/round-trip", "wire/encodes", "ConsumerProtocolSubscription", 0, {"topics": [], "userData": ""})
+class WritesEmptyAsNull(Reference):
+    """Empty bytes are written as null."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        return super().write(layout, everywhere(value, lambda leaf: None if leaf == b"" else leaf))
+
+
+@vice("wire/two-readings", "wire/decodes", "DescribeGroupsRequest", 0, "000000010000")
+class LosesTheLast(Reference):
+    """Lists are read without their last element."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        return {key: each[:-1] if isinstance(each, list) else each for key, each in value.items()}
+
+
+@vice("wire/round-trip", "wire/encodes", "LeaveGroupRequest", 0, {"groupId": "", "memberId": "0" * 128})
+class CutsLongTexts(Reference):
+    """Texts are written up to their 127th byte."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        return super().write(layout, everywhere(value, lambda leaf: leaf[:127] if isinstance(leaf, str) else leaf))
+
+
+@vice("wire/round-trip", "wire/encodes", "ApiVersionsResponse", 3, {
+    "errorCode": 0, "apiKeys": [], "throttleTimeMs": 0,
+    "supportedFeatures": [], "finalizedFeaturesEpoch": 0, "finalizedFeatures": [], "zkMigrationReady": False,
+})  # fmt: skip
+class WritesDefaults(Reference):
+    """A tagged field is written although it holds its default."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        data = super().write(layout, value)
+        return data[:-1] + EPOCH if layout.tagged and data.endswith(b"\0") else data
+
+
+EPOCH = bytes.fromhex("010108ffffffffffffffff")
+"""One tagged field: tag 1, eight bytes, -1."""
+
+
+@vice("wire/round-trip", "wire/recodes", "LeaveGroupRequest", 4, "010201000000")
+class ForgetsOnTheWay(Reference):
+    """What is decoded and encoded again comes out without the instance ids."""
+
+    def answer(self, op: Any, /) -> dict[str, Any]:
+        self._again = op["op"] == "recode"
+        return super().answer(op)
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        if self._again:
+            value = {**value, "members": [{**each, "groupInstanceId": "0"} for each in value.get("members", ())]}
+        return super().write(layout, value)
+
+
+# Damage
+
+
+@vice("wire/prefixes", "wire/refuses", "HeartbeatResponse", 0, "")
+class AcceptsTruncation(Reference):
+    """What is missing at the end counts as zeros."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        try:
+            return super().read(layout, data)
+        except Refused as refusal:
+            if refusal.kind != "truncated":
+                raise
+        return layout.decode(data + bytes(4096), lenient=True)
+
+
+@vice("wire/damage", "wire/refuses", "SyncGroupResponse", 0, "000000000001")
+class BelievesLengths(Reference):
+    """A length that runs past the end takes what there is."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        try:
+            return super().read(layout, data)
+        except Refused as refusal:
+            if refusal.kind != "length":
+                raise
+        return layout.defaults()
+
+
+@vice("wire/damage", "wire/refuses", "ListGroupsRequest", 3, "808080808000")
+class ReadsLongVarints(Reference):
+    """A varint may take as many bytes as it likes."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        try:
+            return super().read(layout, data)
+        except Refused as refusal:
+            if refusal.kind != "varint":
+                raise
+        return layout.defaults()
+
+
+@vice("wire/damage", "wire/reads-alike", "MetadataRequest", 4, "ffffffff02")
+class ReadsTwoAsFalse(Reference):
+    """Of booleans only 1 is true."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        try:
+            return super().read(layout, data)
+        except Refused as refusal:
+            if refusal.kind != "boolean":
+                raise
+        value: Value = everywhere(layout.decode(data, lenient=True), lambda leaf: False if leaf is True else leaf)
+        return value
+
+
+# Tags and versions
+
+
+@vice("wire/unknown-tags", "wire/keeps-unknown-tags", "HeartbeatResponse", 4, ...)
+class DropsUnknownTags(Reference):
+    """Unknown tagged fields are skipped and not kept."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value: Value = bare(super().read(layout, data))
+        return value
+
+
+@vice("wire/unknown-tags", "wire/writes-readable-tags", "HeartbeatResponse", 4, ...)
+class ForgetsTheSizeOfTags(Reference):
+    """Unknown tagged fields are written again without saying how long they are."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        tags = value.get(TAGS, ())
+        data = super().write(layout, {key: each for key, each in value.items() if key != TAGS})
+        if not tags:
+            return data
+        return data[:-1] + uvarint(len(tags)) + b"".join(uvarint(tag["tag"]) + tag["data"] for tag in tags)
+
+
+@vice("wire/unknown-tags", "wire/skips-unknown-tags", "HeartbeatResponse", 4, ...)
+class RefusesUnknownTags(Reference):
+    """A message with a tagged field that is not known is refused."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        if holds_tags(value):
+            raise Refused("tag", "an unknown tag", message=layout.message, version=layout.version)
+        return value
+
+
+@vice("wire/unknown-tags", "wire/skips-unknown-tags", "LeaveGroupRequest", 4, ...)
+class StumblesOverTags(Reference):
+    """After a struct with an unknown tagged field the rest of its list is lost."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        for key, each in value.items():
+            if isinstance(each, list) and each and any(map(holds_tags, each)) and isinstance(each[0], dict):
+                value[key] = []
+        return value
+
+
+@vice("wire/later-versions", "wire/reads-later-versions", "ConsumerProtocolAssignment", 3, ...)
+class RefusesLaterVersions(Reference):
+    """Consumer protocol data of a later version is refused."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return layout.decode(data)
+
+
+# State
+
+
+@vice("wire/repeat", "wire/same-answer", "DescribeGroupsRequest", 0, "00000000")
+class LeaksDefaults(Reference):
+    """All that is read shares one list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._groups: list[str] = []
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        if isinstance(value.get("groups"), list):
+            self._groups += value["groups"]
+            value["groups"] = self._groups
+        return value
+
+
+@vice("wire/repeat", "wire/same-answer", "HeartbeatRequest", 0, ...)
+class KeepsState(Reference):
+    """An empty member id is taken from the message before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._member = ""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        if isinstance(value.get("memberId"), str):
+            self._member = value["memberId"] or self._member
+            value["memberId"] = self._member
+        return value
+
+
+# What costs a process its life
+
+
+@vice("wire/unknown-tags", "survives", "HeartbeatResponse", 4, ..., deadly=True)
+class CrashesOnTags(Reference):
+    """An unknown tagged field brings the process down."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        if holds_tags(value):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return value
+
+
+@vice("wire/prefixes", "survives", "HeartbeatResponse", 0, "", deadly=True)
+class HangsOnTruncation(Reference):
+    """It waits for ever for bytes that do not come."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        try:
+            return super().read(layout, data)
+        except Refused as refusal:
+            while refusal.kind == "truncated":
+                pass
+            raise
+
+
+@vice("wire/damage", "survives", "DescribeGroupsRequest", 0, "7fffffff", deadly=True)
+class AllocatesByLength(Reference):
+    """Memory for a list is taken before its elements are looked for."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        try:
+            return super().read(layout, data)
+        except Refused as refusal:
+            if refusal.kind == "length" and refusal.offset is not None and not layout.flexible:
+                bytearray(8 * max(0, int.from_bytes(data[refusal.offset : refusal.offset + 4], "big", signed=True)))
+            raise
+
+
+@vice("wire/proportion", "survives", "HeartbeatResponse", 4, ..., deadly=True)
+class GrowsQuadratically(Reference):
+    """A long input is copied at every byte."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        for end in range(len(data) if len(data) > 100_000 else 0):
+            data[:end]
+        return super().read(layout, data)
+
+
+@vice("wire/damage", "survives", "HeartbeatRequest", 0, "0000000000000001ff", deadly=True)
+class LeavesQuietly(Reference):
+    """Bytes that are no UTF-8 end the process as if all were well."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        try:
+            return super().read(layout, data)
+        except Refused as refusal:
+            if refusal.kind == "text":
+                os._exit(0)
+            raise
+
+
+# Other versions
+
+
+@vice("wire/absent-fields", "wire/refuses-absent-fields", "JoinGroupRequest", 4, ...)
+class DropsWhatHasNoPlace(Reference):
+    """A field that the version lacks is left out in silence."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        return super().write(layout, without_foreign_fields(layout, value))
+
+
+@vice("wire/absent-fields", "wire/leaves-out-ignorable-fields", "JoinGroupRequest", 7, ...)
+class RefusesTheIgnorable(Reference):
+    """A field that the version lacks is refused although it may be ignored."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        if value.keys() - {*layout.names, TAGS}:
+            raise Refused("absent-field", "not in this version", message=layout.message, version=layout.version)
+        return super().write(layout, value)
+
+
+@vice("wire/future-versions", "wire/reads-future-versions", "SubscriptionInfo", 11, ...)
+class RefusesTheFuture(Reference):
+    """Streams metadata of a later version is refused."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        if "_rest" in layout.names:
+            raise Refused("version", "a later version", message=layout.message, version=layout.version)
+        return super().read(layout, data)
+
+
+@vice("wire/damage", "wire/refuses-unknown-versions", "SubscriptionInfo", 3, ...)
+class IgnoresTheLeadingVersion(Reference):
+    """Metadata is read in the version that was asked for, whatever version leads it."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        if layout.message == "SubscriptionInfo":
+            data = layout.version.to_bytes(4, "big") + data[4:]
+        return super().read(layout, data)
+
+
+@vice("wire/answer-in-v0", "wire/reads-answer-in-v0", "ApiVersionsResponse", 3, ...)
+class ForgetsTheError(Reference):
+    """An answer in v0 is read as if all were well."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        return {**value, "errorCode": 0} if value.get("errorCode") == 35 else value
+
+
+@vice("wire/answer-in-v0", "wire/falls-back-to-v0", "ApiVersionsResponse", 4, ...)
+class KnowsNoFallback(Reference):
+    """An answer in v0 is read in the version that was asked for, or not at all."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return layout.decode(data)
+
+
+# Claims
+
+
+@vice("wire/claims", "survives", "JoinGroupRequest", 6, ..., deadly=True)
+class BelievesClaims(Reference):
+    """Memory is taken for as many elements as a short list claims to have."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        try:
+            return super().read(layout, data)
+        except Refused:
+            if b"\xff\xff\xff\xff\x07" in data:
+                bytearray(1 << 36)
+            raise
+
+
+# Objects of its own
+
+
+@vice("wire/repeat", "wire/own-defaults", "ApiVersionsResponse", 3, ...)
+class SharesDefaults(Reference):
+    """What is set once stays the default of a tagged field."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._defaults: Value = {}
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        whole = {**self._defaults, **value}
+        for slot in layout.tagged:
+            if value.get(slot.name, slot.fresh()) != slot.fresh():
+                self._defaults.setdefault(slot.name, value[slot.name])
+        return super().write(layout, {name: whole[name] for name in whole if name in layout.names or name in value})
+
+
+@vice("wire/repeat", "wire/same-answer", "HeartbeatRequest", 0, ..., remembers=True)
+class SpoilsWhatItWrites(Reference):
+    """To write an object changes it, and the same bytes are read as the same object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._read: dict[bytes, Value] = {}
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return self._read.setdefault(data, super().read(layout, data))
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        written = super().write(layout, value)
+        if "generationId" in value:
+            value["generationId"] = 0
+        return written
+
+
+# Claims
+
+
+@vice("wire/two-readings", "keeps-its-claims", "SyncGroupRequest", 5, ...)
+class ClaimsTooMuch(Reference):
+    """It has never heard of the newest version of a message, and yet names it."""
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        if op.get("message") == "SyncGroupRequest" and op["version"] == 5:
+            return {"status": "unsupported", "message": "no such version"}
+        return super().answer(op)

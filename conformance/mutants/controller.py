@@ -1,0 +1,298 @@
+"""Controllers of feature updates with one planted defect each. The least case is told in shorthand."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from kipcheck.conformance.apis.features import EVENTS, answer_of, event_of
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.features import (
+    FEATURE_UPDATE_FAILED,
+    INVALID_REQUEST,
+    Action,
+    Broker,
+    BrokerUp,
+    Event,
+    FeatureController,
+    Rejected,
+    State,
+    Told,
+    Update,
+)
+from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.targets.protocol import FEATURES, Claims
+
+
+class Playing(FeatureController):
+    """The machine as an adapter of its own."""
+
+    name = "features"
+    version = "0"
+    issues = ""
+
+    def __init__(self) -> None:
+        self._player = Player(self, EVENTS, event_of, answer_of)
+
+    def claims(self) -> Claims:
+        return Claims(machines=(FEATURES,))
+
+    def configure(self, edition: str, /) -> str | None:
+        return None
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        return self._player.answer(op)
+
+
+Made = TypeVar("Made", bound=type[Playing])
+
+
+def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
+    return vice("features/epochs", f"features/{invariant}", FEATURES, None, least)
+
+
+def gating(invariant: str, least: str) -> Callable[[Made], Made]:
+    return vice("features/gating", f"features/{invariant}", FEATURES, None, least)
+
+
+def brokers(invariant: str, least: str) -> Callable[[Made], Made]:
+    return vice("features/brokers", f"features/{invariant}", FEATURES, None, least)
+
+
+# The epoch
+
+
+@epochs("epoch-grows", "up 0 1-2; update 1; update 2")
+class StuckEpoch(Playing):
+    """Updates are applied and the epoch stays where it was."""
+
+    def applied(self, state: State, update: Update) -> State:
+        return replace(super().applied(state, update), epoch=1)
+
+
+@epochs("epoch-grows", "up 0 1-2; update 1; update 2")
+class LeapingEpoch(Playing):
+    """Every write of the node counts twice."""
+
+    def applied(self, state: State, update: Update) -> State:
+        return replace(super().applied(state, update), epoch=state.epoch + 2)
+
+
+@epochs("epoch-grows", "up 0 1-2; update 1; update 0!")
+class DeletesTheNode(Playing):
+    """With the feature the whole node is deleted, and its versions begin again."""
+
+    def applied(self, state: State, update: Update) -> State:
+        after = super().applied(state, update)
+        return after if after.level else replace(after, epoch=0)
+
+
+@epochs("only-updates-change", "describe; update 0; describe")
+class CountsRefusals(Playing):
+    """A refused update raises the epoch."""
+
+    def update(self, state: State, update: Update) -> Transition[State, Action]:
+        after, actions = super().update(state, update)
+        refused = any(isinstance(action, Rejected) for action in actions)
+        return Transition(replace(after, epoch=after.epoch + 1) if refused else after, actions)
+
+
+@epochs("only-updates-change", "up 0 1-2; update 2; update 1; describe")
+class AppliesWhatItRefuses(Playing):
+    """A downgrade without the flag is refused and lowers the level all the same."""
+
+    def update(self, state: State, update: Update) -> Transition[State, Action]:
+        after, actions = super().update(state, update)
+        return Transition(replace(after, level=update.level) if 1 <= update.level < after.level else after, actions)
+
+
+@epochs("only-updates-change", "up 0 1-2; describe")
+class FinalizesByItself(Playing):
+    """The first broker that comes gets its highest level finalized."""
+
+    def step(self, state: State, event: Event, /) -> Transition[State, Action]:
+        after, actions = super().step(state, event)
+        if isinstance(event, BrokerUp) and event.high is not None and not after.level:
+            after = replace(after, level=event.high)
+        return Transition(after, actions)
+
+
+@epochs("outlives-restarts", "up 0 1-2; update 1; restart; describe")
+class ForgetsAtRestart(Playing):
+    """What is finalized is gone when the controllers start again."""
+
+    def restarted(self, state: State) -> State:
+        return State(brokers=state.brokers)
+
+
+@epochs("epoch-names-contents", "up 0 1-2; update 1; describe")
+class TellsTheLevelBefore(Playing):
+    """The level is told as it was before the last update, the epoch as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: dict[int, int] = {}
+
+    def applied(self, state: State, update: Update) -> State:
+        self._before[state.epoch + 1] = state.level
+        return super().applied(state, update)
+
+    def told(self, state: State) -> Told:
+        return Told(self._before.get(state.epoch, 0), state.epoch)
+
+
+# What may not be applied
+
+
+@gating("downgrade-gated", "up 0 1-2; update 2; update 1")
+class ForgetsGate(Playing):
+    """A downgrade that nobody allowed is finalized."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        falls = 1 <= update.level < state.level
+        return super().faults(state, replace(update, allow_downgrade=True) if falls else update)
+
+
+@gating("deletion-gated", "up 0 1-2; update 1; update 0")
+class DeletesUnasked(Playing):
+    """A feature is deleted without the flag."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        return super().faults(state, replace(update, allow_downgrade=True) if update.level < 1 else update)
+
+
+@gating("deletes-what-is-there", "update 0!")
+class DeletesNothing(Playing):
+    """A feature that is not finalized is deleted."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        return iter(()) if update.level < 1 and update.allow_downgrade else super().faults(state, update)
+
+
+@gating("flag-only-down", "up 0 1-2; update 1; update 2!")
+class RisesWithTheFlag(Playing):
+    """The downgrade flag does not keep a level from rising."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        rises = update.level > state.level > 0
+        return super().faults(state, replace(update, allow_downgrade=False) if rises else update)
+
+
+@gating("same-level-refused", "up 0 1-2; update 1; update 1")
+class AcceptsTheSame(Playing):
+    """An update to the level that is there is accepted."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        return iter(()) if update.level == state.level > 0 else super().faults(state, update)
+
+
+class _LooksElsewhere(Playing):
+    """Counts only some brokers."""
+
+    def counts(self, broker: Broker, level: int) -> bool:
+        raise NotImplementedError
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        counted = tuple(each for each in state.brokers if self.counts(each, update.level))
+        return super().faults(replace(state, brokers=counted), update)
+
+
+@gating("level-suits-brokers", "up 0 2-2; up 1 1-2; update 1")
+class LooksAtTheHighest(_LooksElsewhere):
+    """The lowest level of a broker is not looked at."""
+
+    def counts(self, broker: Broker, level: int) -> bool:
+        return broker.low is None or level >= broker.low
+
+
+@gating("level-suits-brokers", "up 0 -; up 1 1-2; update 1")
+class ForgetsTheUnknowing(_LooksElsewhere):
+    """A broker that does not know the feature forbids nothing."""
+
+    def counts(self, broker: Broker, level: int) -> bool:
+        return broker.knows
+
+
+@gating("level-suits-brokers", "update 1")
+class AsksNobody(Playing):
+    """With no broker there, nothing is forbidden."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        alone = not state.brokers and update.level > state.level and not update.allow_downgrade
+        return iter(()) if alone else super().faults(state, update)
+
+
+# What has to be applied
+
+
+@gating("upgrades", "up 0 1-2; update 2")
+class StopsShort(Playing):
+    """The highest level that a broker supports is out of its range."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        yield from super().faults(state, update)
+        if update.level > state.level and any(each.high == update.level for each in state.brokers):
+            yield FEATURE_UPDATE_FAILED
+
+
+@gating("downgrades", "up 0 1-2; update 2; update 1!")
+class NeverGoesDown(Playing):
+    """No level is lowered, whatever the operator allows."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        yield from super().faults(state, update)
+        if 1 <= update.level < state.level:
+            yield FEATURE_UPDATE_FAILED
+
+
+@gating("deletion-is-free", "up 0 1-2; update 1; update 0!")
+class GuardsDeletion(Playing):
+    """A feature is not deleted while a broker knows it."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        yield from super().faults(state, update)
+        if update.level < 1 and any(each.knows for each in state.brokers):
+            yield FEATURE_UPDATE_FAILED
+
+
+@gating("names-the-fault", "update 0")
+class BlamesBrokers(Playing):
+    """Whatever is wrong, some broker is said to forbid it."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        return (FEATURE_UPDATE_FAILED for _ in super().faults(state, update))
+
+
+@gating("names-the-fault", "up 0 1-2; update 3")
+class BlamesTheOperator(Playing):
+    """Whatever is wrong, the update is said to be."""
+
+    def faults(self, state: State, update: Update) -> Iterator[str]:
+        return (INVALID_REQUEST for _ in super().faults(state, update))
+
+
+# Brokers
+
+
+@brokers("incompatible-broker-stops", "up 0 1-2; update 1; up 0 2-2")
+class AdmitsAnyone(Playing):
+    """A broker registers whatever it supports."""
+
+    def admits(self, state: State, broker: Broker) -> bool:
+        return True
+
+
+@brokers("incompatible-broker-stops", "up 0 1-2; update 1; up 0 -")
+class AdmitsTheUnknowing(Playing):
+    """A broker that does not know the finalized feature registers."""
+
+    def admits(self, state: State, broker: Broker) -> bool:
+        return not broker.knows or super().admits(state, broker)
+
+
+@brokers("compatible-broker-stays", "up 0 1-2; update 1; up 0 1-2")
+class WantsTheNewest(Playing):
+    """A broker has to have the finalized level as its highest."""
+
+    def admits(self, state: State, broker: Broker) -> bool:
+        return not state.level or (broker.supports(state.level) and broker.high == state.level)

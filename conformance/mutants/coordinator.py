@@ -1,0 +1,388 @@
+"""Coordinators of classic groups with one planted defect each. The least case is told in shorthand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from kipcheck.conformance.apis.coordinator_target import Coordinating, DraftCoordinating
+from kipcheck.conformance.models.group.messages import (
+    EMPTY,
+    Blob,
+    Commit,
+    Error,
+    GroupRecord,
+    Heartbeat,
+    Join,
+    Joined,
+    Phase,
+    Request,
+    Sync,
+    Synced,
+)
+from kipcheck.conformance.models.group.rounds import Out
+from kipcheck.conformance.models.group.state import Log, Member, Parked, State
+from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.targets.protocol import GROUP
+
+Made = TypeVar("Made", bound=type[Coordinating] | type[DraftCoordinating])
+
+
+def _check(name: str) -> Callable[[str, str], Callable[[Made], Made]]:
+    return lambda invariant, least: vice(f"group/{name}", f"group/{invariant}", GROUP, None, least)
+
+
+generations, parked, static, errors, records = map(_check, ("generations", "parked", "static", "errors", "records"))
+newest = _check("newest-leads")
+
+
+# Generations
+
+
+@generations("generation-grows", "join a; elapse 3000; rejoin a lists=p:y; rejoin a")
+class LeapsOver(Coordinating):
+    """Each join phase counts twice."""
+
+    def bumped(self, generation: int) -> int:
+        return generation + 2
+
+
+@generations("generation-grows", "join a; elapse 3000; rejoin a lists=p:y; sync a; rejoin a")
+class CountsToTwo(Coordinating):
+    """After the second generation comes the second."""
+
+    def bumped(self, generation: int) -> int:
+        return min(super().bumped(generation), 2)
+
+
+@generations("one-leader", "join a; join b; elapse 6000")
+class LeadsInSecret(Coordinating):
+    """Who leads is told to the leader alone."""
+
+    def joined(
+        self, state: State, member: Member, asked: Parked, leader: str | None, listing: bool, skip: bool = False
+    ) -> Joined:
+        return super().joined(state, member, asked, leader if listing else None, listing, skip)
+
+
+@generations("list-only-to-leader", "join a; join b; elapse 6000")
+class ListsToAll(Coordinating):
+    """Everybody is told who is in the group."""
+
+    def joined(
+        self, state: State, member: Member, asked: Parked, leader: str | None, listing: bool, skip: bool = False
+    ) -> Joined:
+        return super().joined(state, member, asked, leader, True, skip)
+
+
+@generations("leader-hears-all", "join a; join b; elapse 6000")
+class ListsOneTooFew(Coordinating):
+    """The list that the leader gets stops before the last member, if there are several."""
+
+    def member_list(self, state: State, version: int) -> tuple[tuple[str, str | None, Blob], ...]:
+        return super().member_list(state, version)[: max(1, len(state.members) - 1)]
+
+
+@generations("leader-hears-all", "join a; elapse 3000; rejoin a lists=p:y")
+class KeepsOldMetadata(Coordinating):
+    """What a member says of itself when it joins again is not taken over."""
+
+    def updated(self, member: Member, join: Join) -> Member:
+        return super().updated(member, join)._replace(protocols=member.protocols)
+
+
+@generations("common-protocol", "join a lists=q:x,p:x; join b; elapse 6000")
+class PleasesTheFirst(Coordinating):
+    """The protocol is the one that the first member likes best."""
+
+    def elected_protocol(self, state: State) -> str:
+        return state.members[0].protocols[0][0]
+
+
+@generations("assignment-from-leader", "join a; join b; elapse 6000; sync b")
+class AnyoneAssigns(Coordinating):
+    """The assignment is that of whoever asks for its own first."""
+
+    def assigns(self, state: State, member: Member) -> bool:
+        return True
+
+
+@generations("assignment-from-leader", "join a; elapse 3000; sync a a=x")
+class HandsOutNothing(Coordinating):
+    """Once the group is stable nobody is told what it was given."""
+
+    def synced(self, state: State, member: Member, asked: Parked, error: Error) -> Synced:
+        stable = state.phase is Phase.STABLE
+        return super().synced(state, member._replace(assignment=EMPTY) if stable else member, asked, error)
+
+
+@generations("initial-delay", "join a")
+class WaitsForNobody(Coordinating):
+    """The first join phase ends with the first member."""
+
+    def prepare_first(self, state: State, out: Out) -> State:
+        return self.complete_join(state._replace(phase=Phase.PREPARING), out)
+
+
+@generations("join-phase-ends", "join a; join b; elapse 6000; rejoin a lists=p:y")
+class WaitsForTheLeaderAlone(Coordinating):
+    """The join phase ends when the leader has joined again; the others are in the next generation unasked."""
+
+    def prepare(self, state: State, out: Out) -> State:
+        state = super().prepare(state, out)
+        leader = state.member(state.leader or "")
+        hasty = state.phase is Phase.PREPARING and not state.initial and leader is not None and leader.join is not None
+        return self.next_generation(state, out) if hasty else state
+
+
+# Whoever waits
+
+
+@parked("answered-once", "join a as i; elapse 3000; sync a; join a as i")
+class AnswersAgain(Coordinating):
+    """A SyncGroup that was answered still counts as one that waits."""
+
+    def answer_parked_syncs(self, state: State, error: Error, out: Out) -> State:
+        super().answer_parked_syncs(state, error, out)
+        return state
+
+
+@parked("answers-at-once", "join a v4; rejoin a; beat a")
+class ParksHeartbeats(Coordinating):
+    """While members join, heartbeats have no answer."""
+
+    def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:
+        return state if self.told_to_rejoin(state) else super().heartbeat(state, beat, out)
+
+
+@parked("parked-answered", "join a session=30000 rebalance=10000; elapse 3000; join b rebalance=10000; elapse 10000")
+class SleepsThroughTheDeadline(Coordinating):
+    """When the time to join is over and somebody has not joined, nothing happens."""
+
+    def on_rebalance_timeout(self, state: State, out: Out) -> State:
+        return super().on_rebalance_timeout(state, out) if state.initial or self.all_joined(state) else state
+
+
+@parked("superseded-let-go", "join a v4; rejoin a; rejoin a")
+class AnswersTheFormer(Coordinating):
+    """A JoinGroup that a newer one replaces is told that there is a rebalance."""
+
+    def supersede_join(self, member: Member, former: Parked, out: Out) -> None:
+        out.append(self.join_refusal(former.to, Error.REBALANCE_IN_PROGRESS, member.id))
+
+
+@parked("unload-answers-all", "join a; join b; elapse 6000; sync b; unload")
+class MovesInSilence(Coordinating):
+    """When the group moves away the SyncGroups that wait are forgotten."""
+
+    def unload(self, state: State, out: Out) -> State:
+        return super().unload(state._replace(members=tuple(each._replace(sync=None) for each in state.members)), out)
+
+
+@parked("sessions-end", "join a; elapse 3000; elapse 10000; beat a")
+class NeverLetsGo(Coordinating):
+    """A member that has fallen silent stays."""
+
+    def on_session_expired(self, state: State, id: str, out: Out) -> State:
+        return state
+
+
+@parked("sessions-kept", "join a; elapse 3000; sync a; elapse 5000; beat a; elapse 5000; beat a")
+class DeafToHeartbeats(Coordinating):
+    """A heartbeat is answered, and does not keep its member alive."""
+
+    def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
+        return False
+
+
+# Ids
+
+
+@static("one-id-per-instance", "join a as i; join b as i; elapse 6000")
+class TakesTwins(Coordinating):
+    """Whoever joins with a known instance id is one member more."""
+
+    def replace_static(self, state: State, holder: Member, join: Join, out: Out) -> State:
+        return self.add_member(state, join, join.fresh, out)
+
+
+@static("fenced-never-wins", "join a as i; elapse 3000; sync a; join b as i; commit a as i 3")
+class CommitsForTheInstance(Coordinating):
+    """Of a commit with an instance id the member id does not matter."""
+
+    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+        holder = state.static(commit.instance or "")
+        return super().commit_fault(state, commit if holder is None else replace(commit, member=holder.id))
+
+
+@static("fenced-let-go", "join a as i; join b as i")
+class LeavesTheFormerWaiting(Coordinating):
+    """What the former process of an instance has parked is forgotten."""
+
+    def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
+        return super().fence_off(state, holder._replace(join=None, sync=None), fresh, out)
+
+
+@static("fresh-ids", "join a v4; join b v4")
+class GivesIdsTwice(Coordinating):
+    """While an id waits for its member, everybody is given that one."""
+
+    def give_id(self, state: State, join: Join, out: Out) -> State:
+        return super().give_id(state, replace(join, fresh=(*state.pending, join.fresh)[0]), out)
+
+
+@static("ids-before-members", "join a v4")
+class AsksForIdsTooLate(Coordinating):
+    """Members are told to join with an id from version 5 on."""
+
+    def needs_id_first(self, join: Join) -> bool:
+        return super().needs_id_first(join) and join.version != 4
+
+
+# Errors
+
+
+@errors("answers-join", "join a session=6000 v4")
+class WantsLongerSessions(Coordinating):
+    """The shortest session that is allowed is refused."""
+
+    def session_allowed(self, ms: int) -> bool:
+        return super().session_allowed(ms) and ms != self.config.min_session_ms
+
+
+@errors("answers-sync", "join a; elapse 3000; join b; sync a")
+class HandsOutTheOld(Coordinating):
+    """While members join again, whoever asks for its assignment is given the one it had."""
+
+    def sync_fault(self, state: State, sync: Sync) -> Error | None:
+        fault = super().sync_fault(state, sync)
+        return None if fault is Error.REBALANCE_IN_PROGRESS else fault
+
+
+@errors("answers-heartbeat", "join a; elapse 3000; beat a")
+class BusyUntilStable(Coordinating):
+    """A member is told to join again while the assignment is awaited."""
+
+    def told_to_rejoin(self, state: State) -> bool:
+        return state.phase is not Phase.STABLE
+
+
+@errors("answers-leave", "join a as i; leave a /i")
+class WantsMemberIds(Coordinating):
+    """Nobody leaves by its instance id alone."""
+
+    def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
+        return super().leave_fault(state, id, instance) if id else Error.UNKNOWN_MEMBER_ID
+
+
+@errors("answers-offsets", "join a; elapse 3000; commit a 0")
+class CommitsTooEarly(Coordinating):
+    """A member may commit before it has its assignment."""
+
+    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+        fault = super().commit_fault(state, commit)
+        return None if fault is Error.REBALANCE_IN_PROGRESS else fault
+
+
+@errors("answers-groups", "join a; elapse 3000; sync a; delete")
+class DeletesTheLiving(Coordinating):
+    """A group is deleted with its members."""
+
+    def delete_fault(self, state: State) -> Error | None:
+        return None if state.phase is Phase.STABLE else super().delete_fault(state)
+
+
+@errors("stale-never-wins", "join a; elapse 3000; beat a behind=1")
+class TakesOlderGenerations(Coordinating):
+    """Only a generation that is yet to come is refused."""
+
+    def stale(self, state: State, generation: int) -> Error | None:
+        return super().stale(state, max(generation, state.generation))
+
+
+@errors("refused-changes-nothing", "join a; elapse 3000; sync a; describe; rejoin a as i; describe")
+class DisturbedByStrangers(Coordinating):
+    """A JoinGroup that is refused makes all members join again."""
+
+    def after_refused_join(self, state: State, join: Join, error: Error, out: Out) -> State:
+        return self.prepare(state, out) if state.phase is Phase.STABLE else state
+
+
+@errors("refused-disturbs-nobody", "join a; elapse 3000; sync a; commit a behind=1; beat a")
+class TakesWhatItRefuses(Coordinating):
+    """A member that asks for what it cannot have is out of the group."""
+
+    def refuse(self, state: State, request: Request, error: Error, out: Out) -> State:
+        state = super().refuse(state, request, error, out)
+        member = state.member(request.member) if isinstance(request, Heartbeat | Sync | Commit) else None
+        return state if member is None else self.after_removal(self.dismissed(state, member, out), out)
+
+
+@errors("size-limit", "join a; join b; join c; join d; join e; elapse 15000")
+class AdmitsOneMore(Coordinating):
+    """One more than the limit is let in."""
+
+    def admits(self, state: State, id: str) -> bool:
+        return super().admits(state, id) or len(state.members) == self.config.max_size
+
+
+# The log
+
+
+@records("commits-kept", "commit a id= 5 behind=none; move; fetch")
+class LosesOffsets(Coordinating):
+    """Whoever loads the group has its members and not its offsets."""
+
+    def recalled(self, log: Log) -> State:
+        return super().recalled(log)._replace(offsets=())
+
+
+@records("outlives-moves", "join a; elapse 3000; sync a a=x; describe; move; describe")
+class LosesAssignments(Coordinating):
+    """Whoever loads the group knows its members, and not what they were given."""
+
+    def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, Blob, Blob]) -> Member:
+        return super().recalled_member(record, member)._replace(assignment=EMPTY)
+
+
+@records("goes-on-after-moves", "join a; elapse 3000; sync a; move; beat a")
+class BeginsAnew(Coordinating):
+    """Whoever loads the group makes its members join again."""
+
+    def loaded(self, state: State, out: Out) -> State:
+        state = super().loaded(state, out)
+        return self.prepare(state, out) if state.phase is Phase.STABLE else state
+
+
+@records("failed-writes-count-nothing", "join a; elapse 3000; fail NOT_ENOUGH_REPLICAS; sync a")
+class HandsOutUnwritten(Coordinating):
+    """An assignment that could not be written is handed out all the same."""
+
+    def assignment_failed(self, state: State, error: Error, out: Out) -> State:
+        return self.answer_parked_syncs(state, Error.NONE, out)._replace(phase=Phase.STABLE)
+
+
+# KIP-429's draft
+
+
+@newest("newest-leads", "join a v4; rejoin a pv=0; join b v4; rejoin b pv=1; elapse 6000")
+class FirstComeFirstServed(DraftCoordinating):
+    """Who leads is chosen without regard to versions."""
+
+    def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
+        return candidates[0]
+
+
+@newest("newest-leads", "join a v4; rejoin a pv=0; join b v4; rejoin b pv=1; elapse 6000")
+class LeadsForLife(DraftCoordinating):
+    """A leader that joins again leads on, whoever has come with a higher version."""
+
+    def keeps_leader(self, state: State, leader: Member) -> bool:
+        return leader.join is not None
+
+
+@newest("first-of-newest-leads", "join a; elapse 3000; join b; join c; leave a v2")
+class LastComeFirstServed(DraftCoordinating):
+    """Of several with the highest version the last leads."""
+
+    def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
+        return super().choose_leader(state, candidates[::-1])

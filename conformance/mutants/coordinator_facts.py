@@ -1,0 +1,262 @@
+"""Coordinators of a classic group with one planted defect each, by somebody who knew what Kafka does and not the laws.
+
+They were written when the laws were complete, from the decision tables and from defects that releases had; the laws had
+to find them as they find those of strangers. The least case is told in shorthand.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from kipcheck.conformance.apis.coordinator_target import Coordinating
+from kipcheck.conformance.models.group.messages import (
+    EMPTY,
+    Blob,
+    Commit,
+    Delete,
+    Error,
+    GroupRecord,
+    Heartbeat,
+    Join,
+    Phase,
+    Sync,
+)
+from kipcheck.conformance.models.group.rounds import Out
+from kipcheck.conformance.models.group.state import Log, Member, Offsets, State
+from kipcheck.conformance.mutants.declare import Least, vice
+from kipcheck.conformance.targets.protocol import GROUP
+
+Made = TypeVar("Made", bound=type[Coordinating])
+
+
+def planted(check: str, invariant: str, least: Least) -> Callable[[Made], Made]:
+    return vice(f"group/{check}", f"group/{invariant}", GROUP, None, least)
+
+
+# Rounds and what ends them
+
+
+@planted("parked", "answers-join", "join a as i session=30000 rebalance=10000; elapse 13000; join a as i")
+class WaitsForEverySync(Coordinating):
+    """Whoever never asks for its assignment holds up the others (KAFKA-12890)."""
+
+    def on_sync_deadline(self, state: State, out: Out) -> State:
+        return state._replace(owing=())
+
+
+@planted("parked", "answers-join", "join a; join a v4; elapse 3000; join a; rejoin a; elapse 7000")
+class WaitsForVoidIds(Coordinating):
+    """When an id that was given out becomes void, nobody looks whether all have joined now (KAFKA-9752)."""
+
+    def on_pending_expired(self, state: State, id: str, out: Out) -> State:
+        return state._replace(pending=tuple(each for each in state.pending if each != id))
+
+
+@planted(
+    "parked",
+    "answers-join",
+    "join a rebalance=10000; join a; elapse 3000; "
+    "join a rebalance=10000; elapse 3000; join d session=30000 rebalance=10000 v0; elapse 4000",
+)
+class NeverRunsOut(Coordinating):
+    """Whoever joins prolongs the initial rebalance, however long it has taken."""
+
+    def another_round(self, state: State, out: Out) -> State:
+        return super().another_round(state, out)._replace(remaining_ms=state.remaining_ms)
+
+
+@planted("errors", "answers-join", "join a lists=p:x,q:x; elapse 3000")
+class CountsTheLastVote(Coordinating):
+    """Each member votes for the protocol that it likes least."""
+
+    def vote(self, member: Member, candidates: frozenset[str]) -> str:
+        return [name for name, _ in member.protocols if name in candidates][-1]
+
+
+@planted("errors", "answers-join", "join a; join b; elapse 6000; sync a; join a id=b")
+class DisturbedByRetries(Coordinating):
+    """A follower of a stable group that joins again and changes nothing begins a new round."""
+
+    def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
+        return state.phase is not Phase.STABLE and super().answered_at_once(state, member, join)
+
+
+@planted("errors", "answers-join", "join c; elapse 3000; sync c; join a id=c")
+class DeafToItsLeader(Coordinating):
+    """The leader of a stable group that joins again hears of the generation that there is."""
+
+    def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
+        settled = state.phase in (Phase.STABLE, Phase.COMPLETING)
+        return settled and self.unchanged(member, join)
+
+
+@planted("errors", "answers-join", "join b lists=p:x,q:x; elapse 3000; rejoin b lists=q:x,p:x")
+class ComparesSets(Coordinating):
+    """Protocols in another order count as unchanged."""
+
+    def unchanged(self, member: Member, join: Join) -> bool:
+        return {*member.protocols} == {*join.protocols}
+
+
+# Static members
+
+
+@planted("static", "answers-join", "join a as j rebalance=4000; elapse 3000; join a as i rebalance=4000; elapse 4000")
+class DropsAbsentInstances(Coordinating):
+    """Static members that have not joined again when the time is over are dropped like others."""
+
+    def is_absent(self, member: Member) -> bool:
+        return member.join is None
+
+
+@planted("static", "fenced-let-go", "join a as i; join a as i")
+class LeavesTheGhostWaiting(Coordinating):
+    """The JoinGroup that the former process of an instance has parked is forgotten when the new one comes."""
+
+    def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
+        return super().fence_off(state, holder._replace(join=None), fresh, out)
+
+
+@planted("errors", "answers-join", "join a as i; elapse 3000; join a as i")
+class ReplacesAmidTheRound(Coordinating):
+    """A static member that comes back before the leader has assigned begins no new round (KAFKA-9801)."""
+
+    def replacement_starts_round(self, state: State) -> bool:
+        return state.phase is not Phase.COMPLETING and super().replacement_starts_round(state)
+
+
+@planted("static", "answers-join", "join a as i; leave a a/i")
+class LeavesForAnother(Coordinating):
+    """An instance leaves whatever member id comes with it."""
+
+    def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
+        return super().leave_fault(state, "" if instance is not None else id, instance)
+
+
+# Sync and heartbeat
+
+
+@planted("errors", "answers-sync", "join d v4; join a id=d; sync a id=d")
+class AnswersWhileJoining(Coordinating):
+    """Who asks for its assignment while the next generation forms gets that of the last one."""
+
+    def sync_fault(self, state: State, sync: Sync) -> Error | None:
+        fault = super().sync_fault(state, sync)
+        return None if fault is Error.REBALANCE_IN_PROGRESS else fault
+
+
+@planted("static", "answers-sync", "join a; elapse 3000; sync a type=connect protocol=p v5")
+class TrustsTheProtocol(Coordinating):
+    """The protocol that SyncGroup names is not compared with the one that was chosen."""
+
+    def names_the_protocol(self, state: State, sync: Sync) -> bool:
+        return True
+
+
+@planted(
+    "parked",
+    "sessions-kept",
+    "join a session=30000; elapse 3000; sync a; elapse 10000; beat a; elapse 20000; beat a",
+)
+class AnswersAndForgets(Coordinating):
+    """A heartbeat is answered and does not prolong the session."""
+
+    def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
+        return False
+
+
+@planted("errors", "answers-heartbeat", "join a v4; rejoin a; beat a")
+class KeepsTheRoundSecret(Coordinating):
+    """A heartbeat says that all is well while members are to join again."""
+
+    def told_to_rejoin(self, state: State) -> bool:
+        return False
+
+
+@planted("errors", "answers-heartbeat", "join a; elapse 3000; beat a behind=1")
+class BeatsInAnyGeneration(Coordinating):
+    """The generation of a heartbeat is not looked at."""
+
+    def heartbeat_fault(self, state: State, beat: Heartbeat) -> Error | None:
+        return self.fenced(state, beat.member, beat.instance)
+
+
+# Offsets, deletion, limits
+
+
+@planted("errors", "answers-offsets", "join a; elapse 3000; commit a 0")
+class CommitsBetweenGenerations(Coordinating):
+    """A commit is accepted while the leader assigns."""
+
+    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+        fault = super().commit_fault(state, commit)
+        return None if fault is Error.REBALANCE_IN_PROGRESS else fault
+
+
+@planted("errors", "answers-offsets", "join a; commit a id= 0 behind=1")
+class TakesAnybodysCommit(Coordinating):
+    """Who names no generation may commit although the group has members."""
+
+    def commit_fault(self, state: State, commit: Commit) -> Error | None:
+        return None if commit.generation < 0 and not commit.member else super().commit_fault(state, commit)
+
+
+@planted("records", "commits-kept", "commit a 0 t:1:0 behind=1; fetch")
+class FetchesOne(Coordinating):
+    """Of the offsets that were committed only the first is told."""
+
+    def fetched(self, state: State) -> Offsets:
+        return super().fetched(state)[:1]
+
+
+@planted("errors", "answers-groups", "join a; delete")
+class DeletesUnderMembers(Coordinating):
+    """A group with members is deleted."""
+
+    def delete_fault(self, state: State) -> Error | None:
+        fault = super().delete_fault(state)
+        return None if fault is Error.NON_EMPTY_GROUP else fault
+
+
+@planted("errors", "answers-join", "join a; join a; join a; join a; join a v4")
+class OneTooMany(Coordinating):
+    """The last place of a group is given twice."""
+
+    def admits(self, state: State, id: str) -> bool:
+        first = state.members[0].id if state.members else None
+        return super().admits(state._replace(members=tuple(each for each in state.members if each.id != first)), id)
+
+
+# Records
+
+
+@planted("records", "outlives-moves", "join a; elapse 3000; sync a a=x; describe; move; describe d v0")
+class RecallsNoAssignments(Coordinating):
+    """What members were assigned is not read from the log."""
+
+    def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, Blob, Blob]) -> Member:
+        return super().recalled_member(record, (*member[:5], EMPTY))
+
+
+@planted("records", "answers-heartbeat", "join a; elapse 3000; sync a; move; beat a")
+class RecallsTheGenerationBefore(Coordinating):
+    """A group that was loaded counts its generations from one before."""
+
+    def recalled(self, log: Log) -> State:
+        after = super().recalled(log)
+        return after._replace(generation=max(after.generation - 1, 0))
+
+
+@planted("records", "failed-writes-count-nothing", "join a; elapse 3000; fail NOT_ENOUGH_REPLICAS; sync a")
+class AssignsUnwritten(Coordinating):
+    """That the assignment could not be written is not looked at."""
+
+    def assignment_failed(self, state: State, error: Error, out: Out) -> State:
+        return self.answer_parked_syncs(state._replace(phase=Phase.STABLE), Error.NONE, out)
+
+
+@planted("records", "commits-kept", "join a; elapse 3000; sync a; commit a 0; leave a; delete; fetch")
+class DeletesTheGroupAlone(Coordinating):
+    """The offsets of a group that is deleted outlive it."""
+
+    def delete(self, state: State, delete: Delete, out: Out) -> State:
+        return super().delete(state, delete, out)._replace(offsets=state.offsets)

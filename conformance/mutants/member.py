@@ -1,0 +1,543 @@
+"""Consumers of classic groups with one planted defect each. The least case is told in shorthand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from kipcheck.conformance.apis.consumer_target import Belonging
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.group.messages import EMPTY, Blob, Error, Joined, Timer
+from kipcheck.conformance.models.member.consumer import ELSEWHERE, Consumer, Reaction
+from kipcheck.conformance.models.member.messages import POLLED, CommitEnded, Disconnected, Event, Lost, Revoked
+from kipcheck.conformance.models.member.state import Identity, Phase, State, Step
+from kipcheck.conformance.models.membership import EAGER, Assigned, Partitions, Subscription
+from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.targets.protocol import MEMBER
+
+PASSING = (Error.COORDINATOR_LOAD_IN_PROGRESS, *ELSEWHERE)
+Made = TypeVar("Made", bound=type[Consumer])
+
+
+def _check(name: str) -> Callable[[str, str], Callable[[Made], Made]]:
+    def planted(invariant: str, least: str) -> Callable[[Made], Made]:
+        def plant(made: Made) -> Made:
+            adapter = type(made.__name__, (Belonging,), {"consumer": made, "__doc__": made.__doc__})
+            vice(f"member/{name}", f"member/{invariant}", MEMBER, None, least)(adapter)
+            return made
+
+        return plant
+
+    return planted
+
+
+callbacks, ownership, errors, duties, draft = map(_check, ("callbacks", "ownership", "errors", "duties", "draft"))
+
+
+# Callbacks
+
+
+@callbacks("callbacks-in-their-time", "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 60000")
+class CallsInTheBackground(Consumer):
+    """When the user has not polled for too long, what it owned is lost at once, in another thread than its own."""
+
+    def fired(self, state: State, timer: Timer) -> Step:
+        after, actions = super().fired(state, timer)
+        if timer != POLLED or not state.owned:
+            return Transition(after, actions)
+        return Transition(replace(after, owned=()), (*actions, Lost(state.owned)))
+
+
+@callbacks("callbacks-in-their-time", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
+class RevokesAfterItJoined(Consumer):
+    """JoinGroup goes out first, and the callbacks are called while it is under way."""
+
+    def poll(self, state: State) -> Step:
+        after, actions = super().poll(state)
+        late = tuple(each for each in actions if isinstance(each, Revoked) and each.partitions)
+        return Transition(after, (*(each for each in actions if each not in late), *late))
+
+
+@callbacks(
+    "gives-up-what-it-owns",
+    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; joined 2; synced t:0; poll",
+)
+class GivesAgain(Consumer):
+    """The callback for what is new is called with all that was assigned."""
+
+    def new(self, state: State, assigned: Partitions) -> Partitions:
+        return assigned
+
+
+@callbacks("gives-up-what-it-owns", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; close")
+class RevokesWhatItGaveUp(Consumer):
+    """When it leaves it gives up once more what it was assigned last."""
+
+    def leave(self, state: State) -> Step:
+        return super().leave(replace(state, owned=state.given))
+
+
+@callbacks("gives-up-first", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
+class JoinsWithAll(Consumer):
+    """An eager member keeps what it owns while it joins."""
+
+    def prepare(self, state: State) -> Step:
+        return Transition(state) if self.protocol == EAGER else super().prepare(state)
+
+
+@callbacks("lost-when-out", "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 60000; poll")
+class RevokesWhatIsLost(Consumer):
+    """What a consumer owned that was put out of the group is revoked, as if it could still commit."""
+
+    def lose(self, state: State) -> Step:
+        return Transition(replace(state, owned=()), (Revoked(state.owned),))
+
+
+@callbacks("lost-when-out", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
+class LosesAtEachRebalance(Consumer):
+    """An eager member tells that it lost what it revokes."""
+
+    def prepare(self, state: State) -> Step:
+        return self.lose(state) if state.owned and self.protocol == EAGER else super().prepare(state)
+
+
+@callbacks(
+    "lost-when-out",
+    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; "
+    "joined UNKNOWN_MEMBER_ID; poll",
+)
+class PreparesOnce(Consumer):
+    """Put out of the group amid a rebalance it joins again with what it owned before (KAFKA-12983)."""
+
+    def reset(self, state: State, keeps_id: bool) -> State:
+        return replace(super().reset(state, keeps_id), prepared=state.prepared)
+
+
+@callbacks("leaves-with-callbacks", "open range; subscribe t; poll; joined 1; synced t:0; poll; close")
+class ClosesInSilence(Consumer):
+    """Nobody is called when the consumer leaves."""
+
+    def leave(self, state: State) -> Step:
+        return self.send_leave(replace(state, owned=()))
+
+
+@callbacks(
+    "leaves-with-callbacks",
+    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; close",
+)
+class RevokesWhileItJoins(Consumer):
+    """Who leaves amid a rebalance is told that its partitions are revoked."""
+
+    def leave(self, state: State) -> Step:
+        after, actions = super().leave(state)
+        return Transition(
+            after, tuple(Revoked(each.partitions) if isinstance(each, Lost) else each for each in actions)
+        )
+
+
+# Ownership
+
+
+@ownership("owns-what-it-was-given", "open range; subscribe t; poll; joined 1; synced u:0; poll")
+class TakesWhatItDidNotSubscribeTo(Consumer):
+    """Whether an assignment still fits the subscription is not looked at (KAFKA-7961)."""
+
+    def is_covered(self, state: State, partitions: Partitions) -> bool:
+        return True
+
+
+@ownership("owns-what-it-was-given", "open range; subscribe t; poll; joined 1; synced t:0; poll")
+class DropsTheFirst(Consumer):
+    """The user is not told of the first partition that is new."""
+
+    def new(self, state: State, assigned: Partitions) -> Partitions:
+        return super().new(state, assigned)[1:]
+
+
+@ownership("reads-what-it-owns", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
+class ReadsOn(Consumer):
+    """What was revoked is read until there is a new assignment (KAFKA-14196)."""
+
+    def readable(self, state: State) -> Partitions:
+        return tuple(sorted({*state.owned, *state.given}))
+
+
+@ownership(
+    "reads-what-it-owns",
+    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll",
+)
+class PausesWhileItJoins(Consumer):
+    """A cooperative member stops reading what it keeps."""
+
+    def readable(self, state: State) -> Partitions:
+        return () if state.phase is Phase.PREPARING else state.owned
+
+
+@ownership("keeps-what-it-may", "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
+class StopsTheWorld(Consumer):
+    """A cooperative member revokes all before it joins, as an eager one."""
+
+    def prepare(self, state: State) -> Step:
+        if self.is_out(state):
+            return super().prepare(state)
+        return Transition(replace(state, owned=()), (Revoked(state.owned),))
+
+
+@ownership(
+    "keeps-what-it-may",
+    "open cooperative-sticky; subscribe t; poll; joined 1; synced t:0; poll; subscribe u; poll",
+)
+class KeepsWhatItDropped(Consumer):
+    """A cooperative member goes on with topics that it is not subscribed to any more."""
+
+    def prepare(self, state: State) -> Step:
+        cooperates = self.protocol != EAGER and not self.is_out(state)
+        return Transition(state) if cooperates else super().prepare(state)
+
+
+@ownership("keeps-what-it-may", "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
+class PrefersEager(Consumer):
+    """Of the protocols that all its assignors support it takes the lowest."""
+
+    def chosen_protocol(self) -> str:
+        chosen = super().chosen_protocol()
+        both = all(EAGER in each.supports for each in self.config.assignors)
+        return EAGER if both else chosen
+
+
+@ownership(
+    "revokes-what-it-lost",
+    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; joined 2; synced; poll",
+)
+class GivesUpInSilence(Consumer):
+    """What it was not assigned again is gone, and the user is not told."""
+
+    def given_up(self, state: State, assigned: Partitions) -> Partitions:
+        return ()
+
+
+@ownership(
+    "revokes-what-it-lost",
+    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0 t:1; poll; "
+    "joined 2; synced t:0; poll",
+)
+class RevokesTooMuch(Consumer):
+    """As soon as it has to give something up it gives up all."""
+
+    def given_up(self, state: State, assigned: Partitions) -> Partitions:
+        return state.owned if super().given_up(state, assigned) else ()
+
+
+@ownership(
+    "rejoins-after-revoking",
+    "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; joined 2; synced; poll",
+)
+class NeverComesBack(Consumer):
+    """After it has revoked something it waits for somebody else to rebalance."""
+
+    def rejoins_after_revoking(self) -> bool:
+        return False
+
+
+@ownership("tells-what-it-holds", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
+class TellsWhatItHad(Consumer):
+    """The subscription names what was assigned last, and not what is left of it."""
+
+    def subscription(self, state: State, assignor: str) -> Subscription:
+        told = super().subscription(state, assignor)
+        return replace(told, owned=state.given) if told.version else told
+
+
+@ownership("tells-what-it-holds", "open range; subscribe t; poll; joined 1; synced REBALANCE_IN_PROGRESS; poll")
+class NeverGrowsOld(Consumer):
+    """The subscription names the generation of the last assignment, also when that is gone."""
+
+    def subscription(self, state: State, assignor: str) -> Subscription:
+        told = super().subscription(state, assignor)
+        return replace(told, generation=state.given_in) if told.version >= 2 else told
+
+
+@ownership("tells-what-it-holds", "open range; subscribe t; poll; joined UNKNOWN_MEMBER_ID; subscribe u; poll")
+class TellsTheFirstTopics(Consumer):
+    """The subscription names the topics of the last join."""
+
+    def subscription(self, state: State, assignor: str) -> Subscription:
+        return super().subscription(replace(state, topics=state.told or state.topics), assignor)
+
+    def send_join(self, state: State) -> Step:
+        actions = (self.join_of(state),)
+        return Transition(super().send_join(state).state, actions)
+
+
+@ownership("finds-a-protocol", "open range,incremental")
+class TakesAnyAssignors(Consumer):
+    """Where its assignors have no protocol in common it is eager."""
+
+    def chosen_protocol(self) -> str:
+        try:
+            return super().chosen_protocol()
+        except ValueError:
+            return EAGER
+
+
+@ownership("finds-a-protocol", "open range,cooperative-sticky")
+class WantsOneAssignor(Consumer):
+    """Several assignors are refused unless all support the same protocols."""
+
+    def chosen_protocol(self) -> str:
+        if len({each.supports for each in self.config.assignors}) > 1:
+            raise ValueError("these assignors differ")
+        return super().chosen_protocol()
+
+
+# Errors
+
+
+@errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined MEMBER_ID_REQUIRED me=m1; poll")
+class ForgetsItsNewId(Consumer):
+    """The id that comes with MEMBER_ID_REQUIRED is passed over."""
+
+    def join_failed(self, state: State, answer: Joined) -> State:
+        return super().join_failed(state, replace(answer, member=""))
+
+
+@errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined 1; synced UNKNOWN_MEMBER_ID; poll")
+class KeepsADeadId(Consumer):
+    """UNKNOWN_MEMBER_ID costs the generation only."""
+
+    def reset(self, state: State, keeps_id: bool) -> State:
+        return super().reset(state, keeps_id=True)
+
+
+@errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined 1; synced ILLEGAL_GENERATION; poll")
+class ForgetsTooMuch(Consumer):
+    """ILLEGAL_GENERATION costs the member id too (KAFKA-13419)."""
+
+    def keeps_id(self, error: Error) -> bool:
+        return False
+
+
+@errors(
+    "speaks-as-it-was-told",
+    "open range; subscribe t; poll; joined 1; elapse 3000; synced ILLEGAL_GENERATION; beat UNKNOWN_MEMBER_ID; poll",
+)
+class HearsOldErrors(Consumer):
+    """An error that answers an older generation is taken for news (KAFKA-9823)."""
+
+    def unchanged(self, state: State, then: Identity) -> bool:
+        return True
+
+
+@errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined 1; synced REBALANCE_IN_PROGRESS; poll")
+class StartsAnewAtEachRebalance(Consumer):
+    """REBALANCE_IN_PROGRESS to a SyncGroup costs the generation (KAFKA-13891)."""
+
+    def sync_failed(self, state: State, error: Error) -> State:
+        if error is Error.REBALANCE_IN_PROGRESS:
+            state = replace(state, identity=Identity())
+        return super().sync_failed(state, error)
+
+
+@errors("raises-what-is-fatal", "open range; subscribe t; poll; joined FENCED_INSTANCE_ID; poll")
+class TriesForEver(Consumer):
+    """A fenced instance id is taken for something that passes."""
+
+    def reaction_to_join(self, error: Error) -> Reaction:
+        return Reaction.BACK_OFF if error is Error.FENCED_INSTANCE_ID else super().reaction_to_join(error)
+
+
+@errors("raises-what-is-fatal", "open range; subscribe t; poll; joined 1; synced NOT_COORDINATOR; poll")
+class GivesUpAtOnce(Consumer):
+    """A coordinator that is elsewhere is the user's trouble."""
+
+    def reaction_to_sync(self, error: Error) -> Reaction:
+        found = super().reaction_to_sync(error)
+        return Reaction.RAISE if found is Reaction.SEARCH else found
+
+
+@errors("raises-what-is-fatal", "open range; subscribe t; poll; joined 1; synced nothing; poll")
+class ReadsNothingAsNone(Consumer):
+    """An assignment of no bytes is taken for one of no partitions."""
+
+    def complete(self, state: State, blob: Blob) -> Step:
+        return super().complete(state, Assigned() if blob == EMPTY else blob)
+
+
+@errors(
+    "joins-when-due",
+    "open range; subscribe t; poll; joined 1; synced; elapse 3000; beat REBALANCE_IN_PROGRESS; poll",
+)
+class SleepsThroughRebalances(Consumer):
+    """That the group rebalances, as heartbeats are told, is not news to it."""
+
+    def beaten(self, state: State, then: Identity, error: Error) -> State:
+        return super().beaten(state, then, Error.NONE if error is Error.REBALANCE_IN_PROGRESS else error)
+
+
+@errors("joins-when-due", "open range; subscribe t; poll; joined 1; subscribe t,u; synced; poll")
+class ForgetsNewTopics(Consumer):
+    """A new subscription waits for the next rebalance."""
+
+    def must_join(self, state: State) -> bool:
+        return super().must_join(replace(state, told=None))
+
+
+@errors("joins-when-due", "open range; subscribe t; poll; joined 1; synced; poll")
+class JoinsForEver(Consumer):
+    """After each assignment it joins again."""
+
+    def complete(self, state: State, blob: Blob) -> Step:
+        after, actions = super().complete(state, blob)
+        return Transition(replace(after, rejoin=True), actions)
+
+
+@errors("backs-off", "open range; subscribe t; disconnected; poll")
+class NeverWaits(Consumer):
+    """A coordinator that is elsewhere is asked again at once."""
+
+    def search(self, state: State) -> State:
+        return state
+
+
+@errors("commit-is-known", "open range; commit t:0=1; disconnected")
+class CallsLostDone(Consumer):
+    """A commit whose answer is lost is told to be done."""
+
+    def step(self, state: State, event: Event, /) -> Step:
+        after, actions = super().step(state, event)
+        if not isinstance(event, Disconnected) or state.commit_as is None:
+            return Transition(after, actions)
+        return Transition(replace(after, commit=()), (*actions, CommitEnded(Error.NONE.name)))
+
+
+@errors("commit-is-known", "open range; commit t:0=1; committed NOT_COORDINATOR")
+class CallsPassingFailed(Consumer):
+    """A commit that met a coordinator that is loading, or elsewhere, has failed."""
+
+    def committed(self, state: State, error: Error) -> Step:
+        return super().committed(state, Error.UNKNOWN_SERVER_ERROR if error in PASSING else error)
+
+
+@errors("commit-ends", "open range; commit t:0=1; disconnected; elapse 200")
+class ForgetsCommits(Consumer):
+    """A commit whose answer is lost is not tried again."""
+
+    def disconnected(self, state: State) -> State:
+        after = super().disconnected(state)
+        return replace(after, commit=()) if state.commit_as is not None else after
+
+
+# Duties
+
+
+@duties("syncs", "open range; subscribe t; poll; joined 1")
+class SyncsAsLeaderOnly(Consumer):
+    """A follower waits for its assignment and does not ask for it."""
+
+    def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
+        after, actions = super().send_sync(state, assignments)
+        return Transition(after, actions if assignments else ())
+
+
+@duties("syncs", "open range; subscribe t; poll; unsubscribe; joined 1")
+class AnswersALateJoin(Consumer):
+    """A JoinGroup that succeeds after the consumer has left is synced all the same."""
+
+    def joined(self, state: State, answer: Joined) -> Step:
+        return super().joined(replace(state, phase=Phase.PREPARING), answer)
+
+
+@duties("leads", "open range; subscribe t; poll; joined 1 leader=m1 members=m1 skip")
+class AssignsUnasked(Consumer):
+    """A leader that is told to skip the assignment assigns (KIP-814)."""
+
+    def led(self, state: State, answer: Joined) -> Step:
+        return super().led(state, replace(answer, skip_assignment=False))
+
+
+@duties("leads", "open range; subscribe t; poll; joined 1 leader=m1 members=m1")
+class ForgetsAMember(Consumer):
+    """The leader leaves out the last member."""
+
+    def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
+        return super().send_sync(state, assignments[:-1])
+
+
+@duties("beats", "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 3000")
+class BeatsOnce(Consumer):
+    """After the first heartbeat there is no other in a generation."""
+
+    def beat(self, state: State) -> Step:
+        return Transition(state) if state.given else super().beat(state)
+
+
+@duties("leaves", "open range; subscribe t; poll; joined 1; synced; close")
+class GoesWithoutAWord(Consumer):
+    """No LeaveGroup is ever sent."""
+
+    def tells_leave(self, state: State) -> bool:
+        return False
+
+
+@duties("leaves", "open range as=i; subscribe t; poll; joined 1; close")
+class StaticMembersLeave(Consumer):
+    """An instance id does not keep a member from leaving."""
+
+    def tells_leave(self, state: State) -> bool:
+        return state.phase is not Phase.UNJOINED and bool(state.identity.member)
+
+
+# The draft
+
+
+@draft("counts-incompatible", "open range; subscribe t; poll; joined 1; synced error; poll")
+class CountsNothing(Consumer):
+    """The error of an assignment is not counted."""
+
+    def incompatible(self, state: State) -> Step:
+        after, _ = super().incompatible(state)
+        return Transition(replace(after, incompatible=0))
+
+
+@draft("counts-incompatible", "open range; subscribe t; poll; joined 1; synced error; poll")
+class CountsByTwo(Consumer):
+    """Each assignment that carries the error counts twice."""
+
+    def incompatible(self, state: State) -> Step:
+        return super().incompatible(replace(state, incompatible=state.incompatible + 1))
+
+
+@draft("backs-off", "open range; subscribe t; poll; joined 1; synced error; poll")
+class RushesOn(Consumer):
+    """After an assignment that carries the error JoinGroup is sent at once."""
+
+    def back_off(self, state: State) -> State:
+        return state
+
+
+@draft("joins-when-due", "open range; subscribe t; poll; joined 1; synced error; poll; elapse 200; poll")
+class RestsWithTheError(Consumer):
+    """An assignment that carries the error is counted, and that is that."""
+
+    def incompatible(self, state: State) -> Step:
+        after, actions = super().incompatible(state)
+        return Transition(replace(after, rejoin=False), actions)
+
+
+@draft("drafted-subscription", "open range; subscribe t; poll")
+class SpeaksAsANewOne(Consumer):
+    """A new binary sends version 1, however it is configured."""
+
+    @property
+    def subscription_version(self) -> int:
+        return 1
+
+
+@draft(
+    "keeps-what-it-may",
+    "open range protocol=cooperative; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll",
+)
+class IsAlwaysEager(Consumer):
+    """rebalance.protocol is not looked at."""
+
+    def chosen_protocol(self) -> str:
+        return EAGER

@@ -1,0 +1,161 @@
+"""Leaders of KIP-429's draft with one planted defect each. Least cases are told in the shorthand of assignments."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from kipcheck.conformance.apis.assignor_target import DraftLeader
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.membership import V0, V1, Assigned, Subscription
+from kipcheck.conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
+from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.targets.protocol import Claims
+
+Subscriptions = Mapping[str, Subscription]
+Given = Mapping[str, Assigned]
+
+
+class Drafting(DraftLeader):
+    """The reference's leader of the draft as an adapter of its own."""
+
+    name = "draft-leader"
+    version = "0"
+    issues = ""
+
+    def claims(self) -> Claims:
+        return Claims(assignors=(DRAFT,))
+
+    def configure(self, edition: str, /) -> str | None:
+        return None
+
+
+class Mixing(Drafting):
+    """Does otherwise while versions are mixed."""
+
+    def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
+        given = super().lead(topics, subscriptions)
+        mixed = len({each.version for each in subscriptions.values()}) > 1
+        return self.mix(tuple(topics), subscriptions, given) if mixed else given
+
+    def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
+        raise NotImplementedError
+
+
+Made = TypeVar("Made", bound=type[Drafting])
+
+
+def leads(invariant: str, least: str) -> Callable[[Made], Made]:
+    return vice("assign/mixed", invariant, DRAFT, None, least)
+
+
+def _free(topics: tuple[Topic, ...], given: Given, subscription: Subscription) -> tuple[tuple[str, int], ...]:
+    taken = {partition for each in given.values() for partition in each.partitions}
+    return tuple(
+        (each.name, number)
+        for each in topics
+        if each.name in subscription.topics
+        for number in range(each.partitions)
+        if (each.name, number) not in taken
+    )
+
+
+@leads("mixed/old-get-nothing", "draft t0:1; a v0[t0]; b v1[t0]")
+class ServesTheOld(Mixing):
+    """The first member of version 0 is assigned what is free."""
+
+    def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
+        first = next(member for member, each in subscriptions.items() if each.version == V0)
+        return {**given, first: replace(given[first], partitions=_free(topics, given, subscriptions[first]))}
+
+
+@leads("mixed/new-keep", "draft t0:1; a v0[t0]; b v1[t0]=t0-0@-1")
+class TakesFromTheNew(Mixing):
+    """Members of version 1 too get nothing until the mix is resolved."""
+
+    def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
+        return {member: replace(each, partitions=()) for member, each in given.items()}
+
+
+@leads("mixed/error", "draft ; a v0[]; b v1[]")
+class KeepsItToItself(Mixing):
+    """Members of version 0 get nothing, and are not told why."""
+
+    def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
+        return {member: replace(each, error=0) for member, each in given.items()}
+
+
+@leads("mixed/error", "draft ; a v0[]; b v1[]")
+class BlamesEverybody(Mixing):
+    """Members of version 1 are told of the error too."""
+
+    def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
+        return {member: replace(each, error=INCOMPATIBLE) for member, each in given.items()}
+
+
+@leads("mixed/rest-idle", "draft t0:1; a v0[t0]; b v1[t0]")
+class HandsOutWhatIsFree(Mixing):
+    """What nobody owns, be it of a member that has left, goes to members of version 1."""
+
+    def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
+        found = dict(given)
+        for member, each in subscriptions.items():
+            if each.version == V1:
+                more = _free(topics, found, each)
+                found[member] = replace(found[member], partitions=(*found[member].partitions, *more))
+        return found
+
+
+@leads("mixed/new-keep", "draft t0:1; a v0[t0]; b v1[t0]=t0-0@-1")
+class TakesAllForOld(Drafting):
+    """One of version 0 is enough, and all are assigned as if they had revoked."""
+
+    def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
+        old = any(each.version == V0 for each in subscriptions.values())
+        return (old_leader if old else draft_leader)(topics, subscriptions)
+
+
+@leads("mixed/all-old", "draft t0:1; a v0[t0]")
+class NeverServesTheOld(Drafting):
+    """A member of version 0 gets nothing even among its like."""
+
+    def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
+        given = super().lead(topics, subscriptions)
+        return {
+            member: each if subscriptions[member].version else replace(each, partitions=())
+            for member, each in given.items()
+        }
+
+
+@leads("mixed/error", "draft ; a v0[]")
+class ErrsAmongTheOld(Drafting):
+    """A member of version 0 is told of the error even among its like."""
+
+    def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
+        given = super().lead(topics, subscriptions)
+        return {
+            member: replace(each, error=0 if subscriptions[member].version else INCOMPATIBLE)
+            for member, each in given.items()
+        }
+
+
+@leads("mixed/all-new", "draft t0:2; a v1[t0]=t0-0,t0-1@-1; b v1[t0]")
+class HandsOverAmongTheNew(Drafting):
+    """Members of version 1 are assigned as if they had revoked."""
+
+    def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
+        new = all(each.version == V1 for each in subscriptions.values())
+        return (old_leader if new else draft_leader)(topics, subscriptions)
+
+
+@leads("mixed/all-new", "draft t0:1; a v1[t0]")
+class NeverLooksForTheFree(Drafting):
+    """Members of version 1 keep what they own, mixed or not, and nobody gets more."""
+
+    def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
+        given = super().lead(topics, subscriptions)
+        return {
+            member: replace(each, partitions=tuple(p for p in each.partitions if p in subscriptions[member].owned))
+            if subscriptions[member].version
+            else each
+            for member, each in given.items()
+        }

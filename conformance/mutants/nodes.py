@@ -1,0 +1,106 @@
+"""Readers and writers of the JSON in ZooKeeper with one planted defect each."""
+
+import json
+from typing import Any
+
+from kipcheck.conformance.apis.reference import Reference
+from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.wire import Layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.znodes import ZNode
+
+Value = dict[str, Any]
+
+
+def taken(layout: Layout, data: bytes, kind: str, word: str) -> Value:
+    """What strict reading refuses for that, as it stands there. Errors: ``Refused`` for anything else."""
+    try:
+        return layout.decode(data)
+    except Refused as refusal:
+        if not isinstance(layout, ZNode) or refusal.kind != kind or word not in f"{refusal.path} {refusal.why}":
+            raise
+    found: Value = {**layout.defaults(), **json.loads(data)}
+    return {name: found[name] for name in layout.names}
+
+
+@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
+class TakesLevelsAsText(Reference):
+    """A level may be text that looks like a number."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return taken(layout, data, "type", "level")
+
+
+@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
+class TakesLevelZero(Reference):
+    """A level may be 0."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return taken(layout, data, "range", "0 where")
+
+
+@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
+class TakesLargeLevels(Reference):
+    """A level may have more than 16 bits."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return taken(layout, data, "range", "32768")
+
+
+@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 1, ...)
+class TakesAnyStatus(Reference):
+    """The status of a node is not looked at."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return taken(layout, data, "range", "status")
+
+
+@vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 2, ...)
+class NeedsNoFeatures(Reference):
+    """A node without its features has none."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        return taken(layout, data, "missing", "features")
+
+
+@vice("nodes/round-trip", "nodes/reads", "BrokerIdZNode", 5, ...)
+class WantsKnownKeysOnly(Reference):
+    """A key that nobody knows makes a node unreadable."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        if isinstance(layout, ZNode) and json.loads(data).keys() - {*layout.names}:
+            raise Refused("unknown-field", "an unknown key", message=layout.message, version=layout.version)
+        return value
+
+
+@vice("nodes/round-trip", "nodes/reads", "BrokerIdZNode", 5, ...)
+class TurnsRangesAround(Reference):
+    """The lowest and the highest level change places when they are read."""
+
+    def read(self, layout: Layout, data: bytes) -> Value:
+        value = super().read(layout, data)
+        if isinstance(layout, ZNode) and "features" in value:
+            ranges = value["features"].items()
+            value["features"] = {name: dict(zip(each, [*each.values()][::-1], strict=True)) for name, each in ranges}
+        return value
+
+
+@vice("nodes/round-trip", "nodes/writes", "BrokerIdZNode", 3, ...)
+class ForgetsTheRack(Reference):
+    """A broker registers without its rack."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        known = {key: each for key, each in value.items() if key != "rack" or not isinstance(layout, ZNode)}
+        return super().write(layout, known)
+
+
+@vice("nodes/round-trip", "nodes/writes", "BrokerIdZNode", 4, ...)
+class WritesPortsAsText(Reference):
+    """A port is written in quotes."""
+
+    def write(self, layout: Layout, value: Value) -> bytes:
+        data = super().write(layout, value)
+        if not isinstance(layout, ZNode):
+            return data
+        return data.replace(b'"port":', b'"port":"', 1).replace(b',"jmx_port"', b'","jmx_port"', 1)

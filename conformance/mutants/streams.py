@@ -1,0 +1,131 @@
+"""Fleets of Streams members with one planted defect each, in whoever leads or in each member: what they have in common.
+
+The least case is told in shorthand, where nothing has to be deployed for it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import EllipsisType
+from typing import Any, TypeVar
+
+from kipcheck.conformance.apis.streams_blobs import InBytes, future_of
+from kipcheck.conformance.apis.upgrade_target import playing
+from kipcheck.conformance.core.edition import APACHE, KIP_268, Edition, edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.group_model import Fleet
+from kipcheck.conformance.models.streams.members import (
+    AssignmentInfo,
+    Binary,
+    Blob,
+    Heard,
+    Joining,
+    Memory,
+    Settings,
+    Share,
+    SubscriptionInfo,
+)
+from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED, Claims
+
+
+class Spoiled:
+    """A member of our machine, with something done to what it does."""
+
+    def __init__(self, sound: Binary) -> None:
+        self.sound = sound
+
+    @property
+    def settings(self) -> Settings:
+        return self.sound.settings
+
+    @property
+    def latest(self) -> int:
+        return self.sound.latest
+
+    @property
+    def supports(self) -> Sequence[str]:
+        return self.sound.supports
+
+    def initial(self) -> Memory:
+        return self.sound.initial()
+
+    def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
+        after, said = self.sound.subscribe(memory, topics)
+        assert isinstance(said, SubscriptionInfo)
+        return after, self.said(memory, said)
+
+    def lead(
+        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
+    ) -> tuple[Memory, Mapping[str, Share]]:
+        after, shares = self.sound.lead(memory, topics, members)
+        return after, self.led(members, shares)
+
+    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+        return self.heard(memory, info_of(share), self.sound.assigned(memory, share))
+
+    # What may be spoiled
+
+    def said(self, memory: Memory, info: SubscriptionInfo) -> SubscriptionInfo:
+        return info
+
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        return shares
+
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return heard
+
+
+def info_of(share: Share) -> AssignmentInfo:
+    assert isinstance(share.data, AssignmentInfo)
+    return share.data
+
+
+def used_by(member: Joining) -> int:
+    assert isinstance(member.data, SubscriptionInfo)
+    return member.data.used
+
+
+class Streaming:
+    """The machine as an adapter of its own."""
+
+    name = "streams"
+    version = "0"
+    issues = ""
+    member: Callable[[Binary], Binary] = Spoiled
+    """What becomes of each member."""
+
+    def __init__(self) -> None:
+        self.configure(APACHE.name)
+
+    def claims(self) -> Claims:
+        return Claims(machines=(STREAMS, STREAMS_MIXED))
+
+    def configure(self, edition_name: str, /) -> str | None:
+        here = edition(edition_name)
+        own = here.name if here == KIP_268 else here.release
+        fleet = self.fleet(lambda settings: self.in_bytes(self.made(settings, here)), own, future_of(here.name))
+        self._player: Player[Any, Any, Any] = playing(fleet)
+        return None
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        return self._player.answer(op)
+
+    def made(self, settings: Settings, edition: Edition) -> Binary:
+        spoiled: Binary = type(self).member(binary(settings, edition))
+        return spoiled
+
+    def in_bytes(self, made: Binary) -> Binary:
+        return InBytes(made)
+
+    def fleet(self, made: Callable[[Settings], Binary], own: str, future: str) -> Fleet:
+        return Fleet(made, own, future)
+
+
+Made = TypeVar("Made", bound=type[Streaming])
+
+
+def planted(check: str, invariant: str, least: str | EllipsisType, where: str = "") -> Callable[[Made], Made]:
+    """``where``: the edition that shows it, if ``apache`` does not."""
+    subject = STREAMS_MIXED if check == "mixed" else STREAMS
+    return vice(f"streams/{check}", f"streams/{invariant}", subject, None, least, edition=where)

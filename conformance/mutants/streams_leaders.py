@@ -1,0 +1,365 @@
+"""Leaders of Streams groups with one planted defect each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from kipcheck.conformance.apis.streams_blobs import InBytes
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.streams.binaries import binary
+from kipcheck.conformance.models.streams.deviations import DEAF, ECHO, IMPROBABLE, Departure
+from kipcheck.conformance.models.streams.members import (
+    AssignmentInfo,
+    Binary,
+    Endless,
+    Fatal,
+    Heard,
+    Joining,
+    Memory,
+    Settings,
+    Share,
+    SubscriptionInfo,
+    TaskId,
+    by_topic,
+)
+from kipcheck.conformance.models.streams.released import Released
+from kipcheck.conformance.models.streams.rules import Rules
+from kipcheck.conformance.mutants.streams import Spoiled, Streaming, info_of, planted, used_by
+
+# Who gets what
+
+
+def without(share: Share, dropped: set[TaskId]) -> Share:
+    info = info_of(share)
+    kept = [at for at, task in enumerate(info.active) if task not in dropped]
+    return Share(
+        tuple(share.partitions[at] for at in kept), replace(info, active=tuple(info.active[at] for at in kept))
+    )
+
+
+def first_of(shares: Mapping[str, Share]) -> set[TaskId]:
+    """The first task that is assigned at all."""
+    return {*sorted({task for share in shares.values() for task in info_of(share).active}, key=str)[:1]}
+
+
+class _GivesTwice(Spoiled):
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        first = min((pair for share in shares.values() for pair in _pairs(share)), key=str, default=None)
+        if first is None:
+            return shares
+        return {id: share if first in [*_pairs(share)] else _with(share, *first) for id, share in shares.items()}
+
+
+def _pairs(share: Share) -> Iterator[tuple[tuple[str, int], TaskId]]:
+    return zip(share.partitions, info_of(share).active, strict=True)
+
+
+def _with(share: Share, partition: tuple[str, int], task: TaskId) -> Share:
+    pairs = {**dict(_pairs(share)), partition: task}
+    partitions = by_topic(tuple(pairs))
+    return Share(partitions, replace(info_of(share), active=tuple(pairs[each] for each in partitions)))
+
+
+@planted("ownership", "one-owner", "start a own; start b own; settle")
+class AssignsATaskTwice(Streaming):
+    """The first task goes to everybody."""
+
+    member = _GivesTwice
+
+
+class _Forgetful(Spoiled):
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        return {id: without(share, first_of(shares)) for id, share in shares.items()}
+
+
+@planted("ownership", "all-owned", "start a own; settle")
+class AssignsATaskToNobody(Streaming):
+    """The first task goes to nobody."""
+
+    member = _Forgetful
+
+
+class _Shallow(Spoiled):
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        behind = {task for share in shares.values() for task in info_of(share).active if task.subtopology}
+        return {id: without(share, behind) for id, share in shares.items()}
+
+
+@planted("topologies", "all-owned", ...)
+class ForgetsRepartitionTasks(Streaming):
+    """What reads a repartition topic goes to nobody."""
+
+    member = _Shallow
+
+
+class _Busy(Spoiled):
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        fullest = max(shares.values(), key=lambda share: len(share.partitions))
+        return {id: share if share.partitions else fullest for id, share in shares.items()}
+
+
+@planted("ownership", "one-owner", "start a own; start b own; start c own; start d own; settle")
+class KeepsNobodyIdle(Streaming):
+    """Who would get no task gets those of another."""
+
+    member = _Busy
+
+
+class _Backwards(Spoiled):
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        return {
+            id: replace(share, data=replace(info_of(share), active=info_of(share).active[::-1]))
+            for id, share in shares.items()
+        }
+
+
+@planted("ownership", "pairs", "start a own; settle")
+class ListsTasksBackwards(Streaming):
+    """Tasks are told in the order that their partitions have not."""
+
+    member = _Backwards
+
+
+class _WithRules(Streaming):
+    """Members of the edition's release, with other rules."""
+
+    def changed(self, rules: Rules) -> Rules:
+        raise NotImplementedError
+
+    def made(self, settings: Settings, edition: Edition) -> Binary:
+        made = binary(settings, edition)
+        return Released(settings, self.changed(made.rules)) if isinstance(made, Released) else made
+
+
+def _not(rules: Rules, departure: Departure) -> Rules:
+    return replace(rules, departures=rules.departures - {departure})
+
+
+@planted("ownership", "handed-over", "start b own; settle; start a own; settle", "apache@3.9.2")
+class GivesAwayWhatIsOwned(_WithRules):
+    """What a cooperative member reads is another one's in the same rebalance."""
+
+    def changed(self, rules: Rules) -> Rules:
+        return replace(rules, owns=False)
+
+
+@planted("probing", "others-get", "start a own; start b own; settle; start a future; settle", "apache@2.3.1")
+class AssignsAfreshWhileProbing(_WithRules):
+    """The leader of 2.3 gives others a new assignment where it should give them what they claim."""
+
+    def changed(self, rules: Rules) -> Rules:
+        return _not(rules, ECHO)
+
+
+@planted("upgrade", "hard-mix", "start a own<1.1; start b future; settle", "apache@3.9.2")
+class ShrugsOffAHardMix(_WithRules):
+    """A member of the future beside one of version 2 is like any other."""
+
+    def changed(self, rules: Rules) -> Rules:
+        return _not(rules, IMPROBABLE)
+
+
+@planted("probing", "old-leader-fails", "start a own; start b future; settle", "apache@1.1.1")
+class SurvivesTheFuture(_WithRules):
+    """A leader from before version probing takes newer subscriptions for something."""
+
+    def changed(self, rules: Rules) -> Rules:
+        return _not(rules, DEAF)
+
+    def in_bytes(self, made: Binary) -> Binary:
+        """Read by somebody who sees the first two numbers at least."""
+        return InBytes(made, "2.0.1" if made.settings.release == "1.1.1" else None)
+
+
+class _Unsteady(Spoiled):
+    def lead(
+        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
+    ) -> tuple[Memory, Mapping[str, Share]]:
+        if any(used_by(each) > self.latest for each in members):
+            raise Fatal("java.lang.IllegalStateException", "what is that?")
+        return super().lead(memory, topics, members)
+
+
+@planted("probing", "leads-the-future", "start a own; start b future; settle")
+class FailsOnTheFuture(Streaming):
+    """The leader dies of a version above its own."""
+
+    member = _Unsteady
+
+
+class _Lost(Spoiled):
+    def lead(
+        self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
+    ) -> tuple[Memory, Mapping[str, Share]]:
+        raise Endless("java.lang.Thread", "it is given up after its time")
+
+
+@planted("probing", "assigns", "start a own; settle")
+class AssignsForEver(Streaming):
+    """An assignment never ends."""
+
+    member = _Lost
+
+
+class _Exclusive(Spoiled):
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        strangers = {each.id for each in members if used_by(each) > self.latest}
+        return {
+            id: replace(share, data=replace(info_of(share), used=3)) if id in strangers else share
+            for id, share in shares.items()
+        }
+
+
+@planted("probing", "future-gets", "start a own; start b future; settle")
+class AnswersTheFutureInTheOldest(Streaming):
+    """Since 2.4 a member of the future gets its share as all others do; here in the first version that is probed."""
+
+    member = _Exclusive
+
+
+@planted("ownership", "shared-while-probing", "start a own; start b own of a; settle; start c future; settle",
+         "apache@2.0.1")  # fmt: skip
+class EchoesByInstance(Streaming):
+    """As released up to 2.2.1: while somebody is probed each thread gets what all threads of its instance claim."""
+
+
+@planted("topologies", "even-topics", ...)
+class JoinsUnevenTopics(Streaming):
+    """As released from 3.2 on: co-partitioned topics of different sizes are assigned."""
+
+
+# The two numbers
+
+
+class _Numbers(Spoiled):
+    def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
+        raise NotImplementedError
+
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        return {id: replace(share, data=self.number(members, info_of(share))) for id, share in shares.items()}
+
+
+class _Proud(_Numbers):
+    def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
+        return info if info.error else replace(info, used=self.latest)
+
+
+@planted("probing", "decodable", "start a future; start b own; settle")
+class LeadsInItsOwnVersion(Streaming):
+    """The lowest version is ignored: the leader answers in its own."""
+
+    member = _Proud
+
+
+class _Humble(_Numbers):
+    def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
+        return replace(info, used=max(info.used - 1, 1))
+
+
+@planted("probing", "lowest-version", "start a own; settle")
+class LeadsBelowTheLowest(Streaming):
+    """The leader answers in the version before the lowest."""
+
+    member = _Humble
+
+
+class _Boastful(_Numbers):
+    def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
+        return replace(info, supported=self.latest)
+
+
+@planted("probing", "second-int", "start a future; start b own; settle")
+class TellsItsOwnVersion(Streaming):
+    """The second number is the leader's own, though others know less."""
+
+    member = _Boastful
+
+
+class _Visionary(_Numbers):
+    def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
+        return replace(info, supported=self.latest + 1)
+
+
+@planted("probing", "adopts-blindly", "start a own; settle", "apache@2.0.1")
+class TellsOldMembersOfTheFuture(Streaming):
+    """The second number is above all that anybody knows, and members of 2.0 take it without a look at what they do."""
+
+    member = _Visionary
+
+
+@planted("topologies", "errors-decodable", "start a future; start b own; settle; shut-down b; settle")
+class TellsErrorsInItsOwnVersion(Streaming):
+    """As released since 2.1: an error is written in the leader's newest version, whatever the others can read."""
+
+
+class _Tolerant(_Numbers):
+    def number(self, members: tuple[Joining, ...], info: AssignmentInfo) -> AssignmentInfo:
+        return replace(info, supported=self.latest + 1)
+
+    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+        info = info_of(share)
+        return super().assigned(memory, replace(share, data=replace(info, supported=min(info.supported, self.latest))))
+
+
+@planted("probing", "refuses-newer", "start a own; settle")
+class PromisesTooMuch(Streaming):
+    """The second number is above all that anybody knows, and members do not mind."""
+
+    member = _Tolerant
+
+
+# Standbys and hosts
+
+
+class _Mixed(Spoiled):
+    """Something is lost where versions differ."""
+
+    def left(self, info: AssignmentInfo) -> AssignmentInfo:
+        raise NotImplementedError
+
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        if len({each.data.latest for each in members if isinstance(each.data, SubscriptionInfo)}) == 1:
+            return shares
+        return {id: replace(share, data=self.left(info_of(share))) for id, share in shares.items()}
+
+
+class _Hostless(_Mixed):
+    def left(self, info: AssignmentInfo) -> AssignmentInfo:
+        return replace(info, hosts=(), standby_hosts=())
+
+
+@planted("ownership", "hosts", ...)
+class LosesHostsInTheMix(Streaming):
+    """The map of hosts is empty where versions differ."""
+
+    member = _Hostless
+
+
+class _Careless(_Mixed):
+    def left(self, info: AssignmentInfo) -> AssignmentInfo:
+        return replace(info, standby=())
+
+
+@planted("ownership", "standbys", ...)
+class LosesStandbysInTheMix(Streaming):
+    """Nothing stands by where versions differ."""
+
+    member = _Careless
+
+
+class _Doubling(Spoiled):
+    def led(self, members: tuple[Joining, ...], shares: Mapping[str, Share]) -> Mapping[str, Share]:
+        return {id: replace(share, data=_beside(share)) for id, share in shares.items()}
+
+
+def _beside(share: Share) -> AssignmentInfo:
+    info = info_of(share)
+    own = {task: tuple(pair for pair, at in _pairs(share) if at == task) for task in info.active}
+    return replace(info, standby=tuple(sorted(own.items())) if info.standby else ())
+
+
+@planted("ownership", "standbys", ...)
+class StandsByWhereItRuns(Streaming):
+    """A task stands by in the very member that runs it."""
+
+    member = _Doubling

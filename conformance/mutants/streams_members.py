@@ -1,0 +1,287 @@
+"""Members of Streams groups with one planted defect each, and the thread around them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.group.messages import Blob
+from kipcheck.conformance.models.member.state import State, Step
+from kipcheck.conformance.models.streams.consumer import StreamsConsumer
+from kipcheck.conformance.models.streams.group_model import Fleet, Kinds
+from kipcheck.conformance.models.streams.members import (
+    NEVER,
+    AssignmentInfo,
+    Binary,
+    Fatal,
+    Heard,
+    Memory,
+    Misconfigured,
+    Rejoin,
+    Settings,
+    Share,
+    SubscriptionInfo,
+)
+from kipcheck.conformance.models.streams.operations import Deploy
+from kipcheck.conformance.mutants.streams import Spoiled, Streaming, planted
+
+PROBED = "start a own; start b future; settle"
+ALONE = "start a future; start b own; settle; stop b; settle"
+
+# The version that it uses
+
+
+class _Climbs(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return replace(heard, memory=replace(heard.memory, used=self.latest + 1))
+
+
+@planted("probing", "used-within-own", "start a own; settle")
+class RisesAboveItsOwn(Streaming):
+    """After an assignment a member uses the version after its latest."""
+
+    member = _Climbs
+
+
+class _Stays(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        if heard.memory.used <= memory.used:
+            return heard
+        return replace(heard, memory=replace(heard.memory, used=memory.used), rejoin=NEVER)
+
+
+@planted("probing", "upgraded", ALONE)
+class NeverRises(Streaming):
+    """Whose version fell stays there for good."""
+
+    member = _Stays
+
+
+class _Literal(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return replace(heard, memory=replace(heard.memory, used=info.used), rejoin=NEVER)
+
+
+@planted("probing", "follows", ALONE)
+class TakesTheFirstNumber(Streaming):
+    """A member uses the version of the assignment, whatever its second number."""
+
+    member = _Literal
+
+
+class _Stubborn(Spoiled):
+    def said(self, memory: Memory, info: SubscriptionInfo) -> SubscriptionInfo:
+        return replace(info, used=self.latest)
+
+
+@planted("probing", "used-within-told", PROBED)
+class SaysItsNewestAgain(Streaming):
+    """Whose version was to fall subscribes in its newest all the same."""
+
+    member = _Stubborn
+
+
+class _Swaying(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        used = self.latest if memory.used < self.latest else self.latest - 1
+        return replace(heard, memory=replace(heard.memory, used=used), rejoin=Rejoin("now"))
+
+
+@planted("probing", "probing-ends", "start a own; settle")
+class Alternates(Streaming):
+    """A member goes from its latest version to the one before, and back, for ever."""
+
+    member = _Swaying
+
+
+class _Impressionable(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return replace(heard, memory=replace(heard.memory, used=info.used)) if info.used < 3 else heard
+
+
+@planted("mixed", "old-data-moves-nobody", "start a 3.9.2<1.1; start b 3.9.2; settle")
+class FallsToOldVersions(Streaming):
+    """An assignment of version 2 makes a member use that one."""
+
+    member = _Impressionable
+
+
+class _Modest(Spoiled):
+    def initial(self) -> Memory:
+        begins = super().initial()
+        return replace(begins, used=max(begins.used - 1, 1))
+
+
+@planted("probing", "restarts-afresh", "start a own; settle")
+class BeginsBelowItsNewest(Streaming):
+    """A process begins with the version before its newest."""
+
+    member = _Modest
+
+
+class _Anxious(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return replace(heard, rejoin=Rejoin("again")) if memory.unique < 3 else heard
+
+
+@planted("probing", "no-probing", "start a own; settle")
+class ProbesItsOwnKind(Streaming):
+    """A member that has just begun subscribes afresh, though all know the same version."""
+
+    member = _Anxious
+
+
+# Rebalances that it asks for
+
+
+class _Content(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return replace(heard, rejoin=NEVER) if heard.memory.used < memory.used else heard
+
+
+@planted("probing", "last-rebalance", PROBED)
+class StaysAfterProbing(Streaming):
+    """A member whose version falls does not rejoin."""
+
+    member = _Content
+
+
+class _Idle(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return replace(heard, rejoin=NEVER) if heard.memory.used >= memory.used else heard
+
+
+LAST = "start b own; settle; start a future; settle; start b future; settle"
+
+
+@planted("probing", "last-rebalance", LAST, "kip-268")
+class TriggersNothing(Streaming):
+    """The draft's leader does not trigger the last rebalance."""
+
+    member = _Idle
+
+
+class _Eager(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return replace(heard, rejoin=Rejoin("again")) if info.supported > info.used else heard
+
+
+@planted("probing", "last-rebalance", "start a future; start b own; settle", "kip-268")
+class TriggersWithoutLeading(Streaming):
+    """In the draft whoever hears that the leader knows more triggers a rebalance."""
+
+    member = _Eager
+
+
+class _Restless(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return replace(heard, rejoin=Rejoin("now"))
+
+
+@planted("probing", "probing-ends", "start a own; settle")
+class RejoinsAfterEachAssignment(Streaming):
+    """A member rejoins after each assignment."""
+
+    member = _Restless
+
+
+class _Deaf(StreamsConsumer):
+    def complete(self, state: State, blob: Blob) -> Step:
+        after, actions = super().complete(state, blob)
+        return Transition(replace(after, rejoin=False), actions)
+
+
+class _DeafFleet(Fleet):
+    def consumers(self, deployed: Deploy) -> Mapping[str, StreamsConsumer]:
+        return Kinds(lambda kind: _Deaf(self.binary(self.settings(deployed, kind)), deployed.topics))
+
+
+@planted("failures", "rejoins", PROBED)
+class PassesOverRejoining(Streaming):
+    """A thread passes over its assignor's wish to rejoin."""
+
+    def fleet(self, made: Callable[[Settings], Binary], own: str, future: str) -> Fleet:
+        return _DeafFleet(made, own, future)
+
+
+class _Alike(Spoiled):
+    def said(self, memory: Memory, info: SubscriptionInfo) -> SubscriptionInfo:
+        return replace(info, unique=1)
+
+
+@planted("probing", "successive-differ", PROBED)
+class SaysTheSameTwice(Streaming):
+    """The byte by which subscriptions differ is always the same."""
+
+    member = _Alike
+
+
+# Tasks
+
+
+class _Inert(Spoiled):
+    def heard(self, memory: Memory, info: AssignmentInfo, heard: Heard) -> Heard:
+        return replace(heard, memory=replace(heard.memory, active=memory.active, standby=memory.standby))
+
+
+@planted("ownership", "tasks-match", "start a own; settle")
+class AppliesNothing(Streaming):
+    """The task manager never hears of its tasks."""
+
+    member = _Inert
+
+
+class _Fragile(Spoiled):
+    def assigned(self, memory: Memory, share: Share, /) -> Heard:
+        if len(share.partitions) > 2:
+            raise Fatal("java.lang.OutOfMemoryError", "too much")
+        return super().assigned(memory, share)
+
+
+@planted("probing", "lives", "start a own; settle")
+class BreaksDown(Streaming):
+    """More than two tasks are too many for a member."""
+
+    member = _Fragile
+
+
+# What is configured
+
+
+class _Heedless(Spoiled):
+    def initial(self) -> Memory:
+        return replace(super().initial(), used=self.latest)
+
+
+@planted("upgrade", "upgrade-from", "start a own<1.1; settle", "apache@3.9.2")
+class IgnoresUpgradeFrom(Streaming):
+    """With upgrade.from a member begins in its newest version all the same."""
+
+    member = _Heedless
+
+
+class _Lenient(Spoiled):
+    def initial(self) -> Memory:
+        try:
+            return super().initial()
+        except Misconfigured:
+            return Memory(self.latest)
+
+
+@planted("upgrade", "refuses-values", "start a own<9.9; settle")
+class AcceptsAnyUpgradeFrom(Streaming):
+    """Whatever upgrade.from says is taken."""
+
+    member = _Lenient
+
+
+class _Old(Spoiled):
+    @property
+    def supports(self) -> Sequence[str]:
+        return ("eager",)
+
+
+@planted("upgrade", "protocols", "start a own; settle")
+class StaysEagerInStreams(Streaming):
+    """Cooperative rebalancing is never offered."""
+
+    member = _Old

@@ -1,0 +1,330 @@
+"""Groups that are upgraded, with one planted defect each: in a member, a leader or the brokers.
+
+The least case is told in shorthand.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from kipcheck.conformance.apis.upgrade_script import EVENTS, answer_of, event_of
+from kipcheck.conformance.core.edition import APACHE, Edition, edition
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.models.assignment import Assignment, Group, Member, Topic, frozen, range_
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.messages import Blob, Join
+from kipcheck.conformance.models.group.rules import Rules as BrokerRules
+from kipcheck.conformance.models.group.state import Member as Joined, State as GroupState
+from kipcheck.conformance.models.member.consumer import Consumer
+from kipcheck.conformance.models.member.messages import Disconnected, Event, Lost, Revoked
+from kipcheck.conformance.models.member.rules import Assignor, Config
+from kipcheck.conformance.models.member.state import State, Step
+from kipcheck.conformance.models.membership import V0, Assigned, Subscription
+from kipcheck.conformance.models.mixed_group import draft_leader
+from kipcheck.conformance.models.operations import COOPERATES, KINDS, READY, Kind
+from kipcheck.conformance.models.probing import Instance, Probing, Streams
+from kipcheck.conformance.models.sticky import sticky
+from kipcheck.conformance.models.upgrade import ROOMY, Bounce, binary, config, coordinator
+from kipcheck.conformance.mutants.declare import vice
+from kipcheck.conformance.targets.machine_target import Player
+from kipcheck.conformance.targets.protocol import BOUNCE, Claims
+
+
+class Upgrading:
+    """The machine as an adapter of its own."""
+
+    name = "bounce"
+    version = "0"
+    issues = ""
+    member: type[Consumer] | None = None
+    """None: as it should be."""
+
+    def __init__(self) -> None:
+        self.configure(APACHE.name)
+
+    def claims(self) -> Claims:
+        return Claims(machines=(BOUNCE,))
+
+    def configure(self, edition_name: str, /) -> str | None:
+        here = edition(edition_name)
+        members = {
+            name: (self.member or binary(here, kind))(self.configured(config(here, self.started(kind))))
+            for name, kind in KINDS.items()
+        }
+        bounce = Bounce(here, members, self.brokers(here), self.probing())
+        self._player: Player[Any, Any, Any] = Player(bounce, EVENTS, event_of, answer_of)
+        return None
+
+    def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
+        return self._player.answer(op)
+
+    def started(self, kind: Kind) -> Kind:
+        return kind
+
+    def configured(self, config: Config) -> Config:
+        return config
+
+    def brokers(self, edition: Edition) -> Coordinator:
+        return coordinator(edition)
+
+    def probing(self) -> Probing:
+        return Probing()
+
+
+Made = TypeVar("Made", bound=type[Upgrading])
+
+
+def planted(check: str, invariant: str, least: str) -> Callable[[Made], Made]:
+    return vice(f"bounce/{check}", f"bounce/{invariant}", BOUNCE, None, least)
+
+
+# Leaders
+
+
+class _Assigns(Upgrading):
+    """All assignors, with something done to what they give."""
+
+    def spoiled(self, group: Group, given: Assignment) -> Assignment:
+        raise NotImplementedError
+
+    def configured(self, config: Config) -> Config:
+        return replace(config, assignors=tuple(self._spoiling(each) for each in config.assignors))
+
+    def _spoiling(self, assignor: Assignor) -> Assignor:
+        return replace(assignor, assign=lambda group: self.spoiled(group, assignor.assign(group)))
+
+
+@planted("ownership", "one-owner", "roll a old; roll b old; settle")
+class GivesTwice(_Assigns):
+    """The first partition goes to everybody."""
+
+    def spoiled(self, group: Group, given: Assignment) -> Assignment:
+        first = group.wanted[:1]
+        return frozen({member: {*partitions, *first} for member, partitions in given.items()})
+
+
+@planted("ownership", "revoked-first", "roll b cooperative; settle; roll a cooperative; settle")
+class GivesWhatIsStillRead(_Assigns):
+    """What its owner has still to revoke is given to another in the same round."""
+
+    def spoiled(self, group: Group, given: Assignment) -> Assignment:
+        return sticky(group)
+
+
+@planted("ownership", "all-owned", "roll a old; settle")
+class ForgetsTheLast(_Assigns):
+    """The last partition is given to nobody."""
+
+    def spoiled(self, group: Group, given: Assignment) -> Assignment:
+        last = group.wanted[-1:]
+        return frozen({member: [each for each in held if each not in last] for member, held in given.items()})
+
+
+class _Uncritical(Consumer):
+    """It takes what it is given."""
+
+    def is_covered(self, state: State, partitions: tuple[tuple[str, int], ...]) -> bool:
+        return True
+
+
+@planted("ownership", "subscribed", "roll a old; settle")
+class GivesOtherTopics(_Assigns):
+    """The first member gets all topics, whatever it subscribes to, and looks at none of them."""
+
+    member = _Uncritical
+
+    def spoiled(self, group: Group, given: Assignment) -> Assignment:
+        first = min(given)
+        return {**given, first: (*given[first], *[("u", 0)] * (("u", 0) not in group.wanted))}
+
+
+# Members
+
+
+class _Possessive(Consumer):
+    def prepare(self, state: State) -> Step:
+        return super().prepare(state) if self.is_out(state) else Transition(state)
+
+
+@planted("upgrade", "eager-gives-up", "roll a old; settle; roll b old; settle")
+class JoinsBeforeItRevokes(Upgrading):
+    """An eager member joins while it still reads, and revokes when it hears what it lost."""
+
+    member = _Possessive
+
+
+class _Generous(Consumer):
+    def prepare(self, state: State) -> Step:
+        return Transition(replace(state, owned=()), (Revoked(state.owned),)) if state.owned else super().prepare(state)
+
+
+@planted("upgrade", "incremental", "roll a cooperative; settle; roll b cooperative; settle")
+class RevokesEverything(Upgrading):
+    """A cooperative member gives up all before it joins."""
+
+    member = _Generous
+
+
+class _Deaf(Consumer):
+    def complete(self, state: State, blob: Blob) -> Step:
+        after, actions = super().complete(state, blob)
+        return Transition(after, tuple(each for each in actions if not isinstance(each, Revoked)))
+
+
+@planted("ownership", "revoked-first", "roll a cooperative; settle; roll b cooperative; settle")
+class SaysItHasRevoked(Upgrading):
+    """A cooperative member joins without what it lost, and its revoked callback is never called."""
+
+    member = _Deaf
+
+
+class _Anxious(Consumer):
+    def _step(self, state: State, event: Event) -> Step:
+        after, actions = super()._step(state, event)
+        if isinstance(event, Disconnected) and state.owned:
+            return Transition(replace(after, owned=()), (*actions, Lost(state.owned)))
+        return Transition(after, actions)
+
+
+@planted("ownership", "lost-is-neither", "roll a old; settle; roll b old; move b 4; move a; lose a")
+class TakesLostForFailed(Upgrading):
+    """A member whose connection breaks takes all that it reads for lost."""
+
+    member = _Anxious
+
+
+class _Restless(Consumer):
+    def complete(self, state: State, blob: Blob) -> Step:
+        after, actions = super().complete(state, blob)
+        return Transition(replace(after, rejoin=True), actions)
+
+
+@planted("upgrade", "rests", "roll a old; settle")
+class RejoinsForEver(Upgrading):
+    """A member joins again whenever it got an assignment."""
+
+    member = _Restless
+
+
+@planted("upgrade", "upgraded", "roll a cooperative; settle")
+class StaysEager(Upgrading):
+    """The second bounce changes nothing: the old assignor is still listed."""
+
+    def started(self, kind: Kind) -> Kind:
+        return KINDS[READY] if kind.name == COOPERATES else kind
+
+
+# Brokers
+
+
+class _Narrow(Coordinator):
+    def compatible(self, state: GroupState, join: Join) -> bool:
+        names = [name for name, _ in join.protocols]
+        return super().compatible(state, join) and all([*dict(each.protocols)] == names for each in state.members)
+
+
+@planted("upgrade", "upgraded", "roll a old; roll b ready; settle")
+class WantsTheSameAssignors(Upgrading):
+    """Members that list more assignors than the others are turned away."""
+
+    def brokers(self, edition: Edition) -> Coordinator:
+        return _Narrow(BrokerRules.of(edition.release), ROOMY)
+
+
+# KIP-429's draft
+
+
+class _Uncounting(Consumer):
+    def incompatible(self, state: State) -> Step:
+        after, _ = super().incompatible(state)
+        return Transition(replace(after, incompatible=state.incompatible))
+
+
+@planted("mixed", "metric", "roll a cooperative; roll b ready; settle")
+class TellsNobody(Upgrading):
+    """num.incompatible.rebalance stays where it is."""
+
+    member = _Uncounting
+
+
+class _Leads(Upgrading):
+    """The draft's leader, with something done to what it gives in a mixed group."""
+
+    def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
+        raise NotImplementedError
+
+    def configured(self, config: Config) -> Config:
+        def lead(topics: tuple[Topic, ...], told: Mapping[str, Subscription]) -> Mapping[str, Assigned]:
+            given = draft_leader(topics, told)
+            return self.spoiled(told, given) if len({each.version == V0 for each in told.values()}) > 1 else given
+
+        return replace(config, lead=lead)
+
+
+@planted("mixed", "mixed", "roll a cooperative; roll b ready; settle")
+class LeadsAsIfEager(_Leads):
+    """A mixed group is given everything."""
+
+    def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
+        whole = Group((Topic("t", 3),), tuple(Member(id, each.topics) for id, each in mixed.items()))
+        return {id: Assigned(tuple(sorted(partitions))) for id, partitions in range_(whole).items()}
+
+
+@planted("mixed", "mixed", "roll a cooperative; settle; roll b ready; settle")
+class TakesFromAll(_Leads):
+    """In a mixed group nobody keeps anything."""
+
+    def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
+        return {id: replace(each, partitions=()) for id, each in given.items()}
+
+
+@planted("mixed", "mixed", "roll a cooperative; roll b ready; settle")
+class KeepsQuiet(_Leads):
+    """Members of version 0 get nothing, and no error."""
+
+    def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
+        return {id: replace(each, error=0) for id, each in given.items()}
+
+
+@planted("mixed", "mixed", "roll a cooperative; roll b ready; settle")
+class GivesOutTheRest(_Leads):
+    """In a mixed group those who have not revoked share what is nobody's."""
+
+    def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
+        newer = {id: each for id, each in mixed.items() if each.version != V0}
+        return {**given, **draft_leader((Topic("t", 3),), newer)}
+
+
+class _FirstCome(DraftCoordinator):
+    def keeps_leader(self, state: GroupState, leader: Joined) -> bool:
+        return Coordinator.keeps_leader(self, state, leader)
+
+    def choose_leader(self, state: GroupState, candidates: tuple[Joined, ...]) -> Joined:
+        return Coordinator.choose_leader(self, state, candidates)
+
+
+@planted("leaders", "newest-leads", "roll a ready; roll b cooperative; settle")
+class LeadsFirstCome(Upgrading):
+    """Brokers choose the leader without a look at versions."""
+
+    def brokers(self, edition: Edition) -> Coordinator:
+        return _FirstCome(ROOMY)
+
+
+@planted("leaders", "skipped-path", "roll a old; roll b cooperative; settle; roll c old; settle")
+class LetsOldOnesLead(LeadsFirstCome):
+    """Brokers of the draft choose as those before it, so that whoever skips the path meets an old leader."""
+
+
+class _Oldest(Probing):
+    def leads(self, group: Streams, by_version: bool) -> Instance:
+        return super().leads(group, by_version=False)
+
+
+@planted("streams", "no-probing", "streams a 1; streams b 2")
+class ProbesVersions(Upgrading):
+    """The first instance of a Streams group leads, as it did before."""
+
+    def probing(self) -> Probing:
+        return _Oldest()

@@ -1,0 +1,83 @@
+"""The feature controller of KIP-584's draft."""
+
+from kipcheck.conformance.apis.features import event_of, shorthand, spoken, step_of
+from kipcheck.conformance.core.edition import KIP_584, Edition
+from kipcheck.conformance.machines.product import Did, Law, StepLaw
+from kipcheck.conformance.models.features import STIMULI, Event, FeatureController, State, Update
+from kipcheck.conformance.play.declare import FLAG, INTEGER, Conversation, Dial, Field, Playable, Scope, Verb, World
+from kipcheck.conformance.play.single_machine import Alone
+
+BROKER = Field("broker", INTEGER, "its number")
+LEVEL = INTEGER.or_null()
+
+
+def _suits(views: tuple[State]) -> str | None:
+    (state,) = views
+    unsuited = [each.number for each in state.brokers if state.level and not each.supports(state.level)]
+    return f"level {state.level} is finalized, which broker {unsuited[0]} does not support" if unsuited else None
+
+
+SUITS: Law[State] = Law(
+    "features/level-suits-brokers",
+    ("584-06", "584-10"),
+    "No level is finalized that a live broker does not support.",
+    lambda index, state: state,
+    _suits,
+)
+
+
+def _counts(index: int, before: State, event: Event, did: Did[State, Event]) -> str | None:
+    after = did.part
+    grown = after.epoch - before.epoch
+    if grown == (isinstance(event, Update) and after.level != before.level):
+        return None
+    return f"the epoch goes from {before.epoch} to {after.epoch}, the level from {before.level} to {after.level}"
+
+
+COUNTS: StepLaw[State, Event, Event] = StepLaw(
+    "features/epoch-grows",
+    ("584-16",),
+    "The epoch rises by one with every change of the level, and with nothing else.",
+    _counts,
+)
+
+
+def _world(edition: Edition, scope: Scope) -> World:
+    brokers, updates = scope["brokers"], scope["updates"]
+    events = [each for each in STIMULI if getattr(each, "broker", 0) < brokers]
+    return Alone(
+        "controller",
+        FeatureController(),
+        within=lambda state: state.epoch < updates,
+        tried=lambda state: events,
+        step_of=step_of,
+        shorthand=shorthand,
+        laws=(SUITS, COUNTS),
+    )
+
+
+FEATURES = Playable(
+    name="features",
+    about="the controller of KIP-584's draft: brokers support levels of a feature, the operator finalizes one",
+    editions=lambda edition: None if edition == KIP_584 else f"{KIP_584} alone",
+    world=_world,
+    verbs=(
+        Verb("update", ("operator",), "asks to finalize a level", (
+            Field("level", INTEGER, "below 1: the feature is to be deleted"),
+            Field("allow_downgrade", FLAG, "the flag"),
+        ), "update 2; update 1!"),
+        Verb("broker-up", ("broker",), "a broker registers; under a number that is taken: it has been restarted", (
+            BROKER,
+            Field("low", LEVEL, "the lowest level it supports; null: it does not know the feature"),
+            Field("high", LEVEL, "the highest, null as before"),
+        ), "up 0 1-3; up 1 -"),
+        Verb("broker-down", ("broker",), "a broker goes down", (BROKER,), "down 0"),
+        Verb("restart", ("controller",), "all controllers restart", shorthand="restart"),
+        Verb("describe", ("operator",), "asks what is finalized", shorthand="describe"),
+    ),
+    conversation=lambda edition: Conversation("controller", FeatureController(), event_of, spoken),
+    dials={
+        "brokers": Dial(3, "brokers, by number", (1, 2, 3)),
+        "updates": Dial(2, "accepted updates", (1, 2, 3, 4, 5)),
+    },
+)  # fmt: skip

@@ -1,0 +1,134 @@
+"""The coordinator of a classic group: played as its clients meet it, explored among clients that ask what they like."""
+
+from functools import partial
+from typing import Final
+
+from kipcheck.conformance.apis.group import BROKER, REQUESTS, TIME, event_of
+from kipcheck.conformance.apis.group_shorthand import spoken
+from kipcheck.conformance.core.edition import KIP_429, Edition
+from kipcheck.conformance.models.client_laws import laws
+from kipcheck.conformance.models.clients import CONFIG, VERBS, Clients, Scope as ClientScope, has_static
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.draft import DraftCoordinator
+from kipcheck.conformance.models.group.editions import coordinator
+from kipcheck.conformance.models.group.messages import Error
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import Service
+from kipcheck.conformance.play.declare import (
+    FLAG,
+    INTEGER,
+    TEXT,
+    Conversation,
+    Dial,
+    Field,
+    Kind,
+    Playable,
+    Scope,
+    Verb,
+    World,
+    together,
+)
+
+CLIENTS: Final = ("a", "b", "c", "d", "e")
+VERSION = Field("version", INTEGER, "of the request")
+MEMBER = Field("member", TEXT, "reference: a is the id that client a was told last, a-old the one before, ? nobody's")
+INSTANCE = Field("instance", TEXT.or_null(), "group instance id", needed=False)
+NAMELESS = Field("nameless", FLAG, "the request names no group", needed=False)
+BEHIND = Field(
+    "behind", INTEGER.or_null(), "its generation: 0 what its client was told last, 1 one older, null none", needed=False
+)
+ERROR = Kind("name of an error", lambda value: value in Error.__members__)
+
+
+def _asks(name: str, meaning: str, example: str, *fields: Field) -> Verb:
+    return Verb(name, CLIENTS, meaning, (VERSION, *fields, NAMELESS), example)
+
+
+def _left_out(name: str, kind: Kind, meaning: str) -> Field:
+    return Field(name, kind, meaning, needed=False)
+
+
+EVENTS = (
+    _asks(
+        "join", "JoinGroup", "join a; rejoin a; join b as i lists=p:x,q:y", MEMBER, INSTANCE,
+        Field("protocol_type", TEXT, "consumer, say"),
+        Field("protocols", together(TEXT, TEXT).listed(), "name and metadata, the preferred one first"),
+        _left_out("session_ms", INTEGER, "session timeout; 10000"),
+        _left_out("rebalance_ms", INTEGER, "rebalance timeout; 30000"),
+        _left_out("protocol_version", INTEGER.or_null(), "of KIP-429's draft alone"),
+    ),
+    _asks(
+        "sync", "SyncGroup", "sync a a=x b=y; sync b", MEMBER, INSTANCE, BEHIND,
+        _left_out("assignments", together(TEXT, TEXT).listed(), "reference and share, of a leader"),
+        _left_out("protocol_type", TEXT.or_null(), "from version 5 on"),
+        _left_out("protocol", TEXT.or_null(), "from version 5 on"),
+    ),
+    _asks("heartbeat", "Heartbeat", "beat a; beat a behind=1", MEMBER, INSTANCE, BEHIND),
+    _asks(
+        "leave", "LeaveGroup", "leave a; leave a b/i",
+        Field("members", together(TEXT, TEXT.or_null()).listed(), "references and instances"),
+    ),
+    _asks(
+        "commit", "OffsetCommit", "commit a 5", MEMBER, INSTANCE, BEHIND,
+        Field("offsets", together(TEXT, INTEGER, INTEGER).listed(), "topic, partition, offset"),
+    ),
+    _asks("fetch", "OffsetFetch, of all offsets", "fetch"),
+    _asks("describe-group", "DescribeGroups", "describe"),
+    _asks("list-groups", "ListGroups", "list"),
+    _asks("delete-group", "DeleteGroups", "delete"),
+    Verb("elapse", (TIME,), "time passes", (Field("ms", INTEGER, "milliseconds"),), "elapse 3000"),
+    Verb("fail-write", (BROKER,), "the next append comes to nothing", (Field("error", ERROR, "of the log"),),
+         "fail NOT_ENOUGH_REPLICAS"),
+    Verb("unload", (BROKER,), "the partition of the group moves to another broker", shorthand="unload"),
+    Verb("load", (BROKER,), "this broker takes it over", shorthand="load"),
+    Verb("loaded", (BROKER,), "and has read the log", shorthand="loaded; move is all three"),
+)  # fmt: skip
+
+FIRE = Verb("fire", ("coordinator",), "a timer runs out", (
+    Field("timer", Kind("object", lambda value: isinstance(value, dict)), "kind, and member id of a session"),
+))  # fmt: skip
+STORE = Verb("store", ("coordinator",), "the oldest append is committed, or comes to nothing", (
+    Field("error", ERROR.or_null(), "null: it is committed"),
+))  # fmt: skip
+DOES = Verb("does", CLIENTS, "a client asks for something, or is started again", (
+    Field("verb", Kind(f"one of {', '.join((*VERBS, 'restart'))}", (*VERBS, "restart").__contains__), "what"),
+    Field("lost", FLAG, "it will never know the answer"),
+))  # fmt: skip
+
+
+def _conversation(edition: Edition) -> Conversation:
+    found = coordinator(edition)
+    assert found is not None, "asked only in editions in which it is played"
+    newest = {verb: max(found.rules.versions[asked], default=0) for verb, (asked, _) in REQUESTS.items()}
+    return Conversation("coordinator", Service(found), event_of, partial(spoken, newest=newest))
+
+
+def _world(edition: Edition, scope: Scope) -> World:
+    made = DraftCoordinator(CONFIG) if edition == KIP_429 else Coordinator(Rules.of(edition.release), CONFIG)
+    return Clients(made, ClientScope(**scope), laws(made))
+
+
+def _unlike(edition: Edition) -> Scope:
+    """Where there are no static members."""
+    found = coordinator(edition)
+    return {} if found is None or has_static(found) else {"static": 0, "dynamic": 2}
+
+
+GROUP = Playable(
+    name="group",
+    about="the coordinator of a classic group",
+    editions=lambda edition: None if coordinator(edition) else "apache, apache@RELEASE and kip-429",
+    world=_world,
+    verbs=EVENTS,
+    moves=(DOES, FIRE, STORE),
+    conversation=_conversation,
+    dials={
+        "static": Dial(2, "clients with an instance id", (0, 1, 2, 3)),
+        "dynamic": Dial(1, "clients without one", (0, 1, 2, 3)),
+        "crashes": Dial(1, "restarts of clients, which forget what they were told", (0, 1, 2)),
+        "losses": Dial(0, "answers that are lost", (0, 1, 2)),
+        "failures": Dial(0, "appends that come to nothing; where there are some, appends take their time", (0, 1, 2)),
+        "twins": Dial(0, "1: the first two static clients have one instance id", (0, 1)),
+    },
+    unlike=_unlike,
+)

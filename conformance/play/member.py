@@ -1,0 +1,227 @@
+"""A consumer of a classic group: played as its user and coordinator meet it, explored with all that they may say."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from kipcheck.conformance.apis.member import COORDINATOR, TIME, TOLD, USER, event_of, rules_of, step_of
+from kipcheck.conformance.apis.member_shorthand import shorthand, spoken
+from kipcheck.conformance.core.case import Step, step
+from kipcheck.conformance.core.edition import Edition
+from kipcheck.conformance.machines.product import Did, Law, StepLaw
+from kipcheck.conformance.models.assignment import COOPERATIVE as COOPERATIVE_STICKY, RANGE, Topic
+from kipcheck.conformance.models.group.messages import Beat, Committed, Error, Fired, Joined, Left, Synced
+from kipcheck.conformance.models.member.client import Client, Told
+from kipcheck.conformance.models.member.consumer import CONSUMER, Consumer
+from kipcheck.conformance.models.member.messages import CommitOffsets, Event, Poll, Subscribe
+from kipcheck.conformance.models.member.rules import ASSIGNORS, Config, Rules
+from kipcheck.conformance.models.member.state import Asked, Phase, State
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Partitions
+from kipcheck.conformance.models.mixed_group import INCOMPATIBLE
+from kipcheck.conformance.play.declare import (
+    INTEGER,
+    TEXT,
+    Conversation,
+    Dial,
+    Field,
+    Kind,
+    Playable,
+    Scope,
+    Verb,
+    World,
+    together,
+)
+from kipcheck.conformance.play.single_machine import Alone
+
+ME, OTHER = "m1", "n1"
+TOPICS: Final = (("t",), ("t", "u"))
+SHARES: Final[tuple[Partitions, ...]] = ((), (("t", 0),), (("t", 0), ("t", 1)))
+JOIN_ERRORS: Final = (Error.UNKNOWN_MEMBER_ID, Error.NOT_COORDINATOR, Error.GROUP_MAX_SIZE_REACHED)
+SYNC_ERRORS: Final = (
+    Error.REBALANCE_IN_PROGRESS,
+    Error.ILLEGAL_GENERATION,
+    Error.UNKNOWN_MEMBER_ID,
+    Error.NOT_COORDINATOR,
+)
+BEAT_ERRORS: Final = (Error.NONE, *SYNC_ERRORS)
+OBJECT: Final = Kind("object", lambda value: isinstance(value, dict))
+BLOB: Final = Kind("object, or no text", lambda value: isinstance(value, dict) or value == "")
+
+
+@dataclass(frozen=True)
+class Around:
+    """What may come to a consumer in a small group: other members have what it has not."""
+
+    consumer: Consumer
+    rounds: int
+
+    def within(self, state: State) -> bool:
+        return max(state.identity.generation, state.given_in, state.incompatible) <= self.rounds
+
+    def events(self, state: State) -> Iterator[Event]:
+        if state.phase is Phase.CLOSED:
+            return
+        yield from (each for each in self.consumer.enabled(state) if not isinstance(each, CommitOffsets))
+        yield from (Subscribe(topics) for topics in TOPICS if topics != state.topics)
+        if state.asked is Asked.JOIN:
+            yield from self.joined(state)
+        if state.asked is Asked.SYNC:
+            yield from (Synced(0, Error.NONE, assignment=Assigned(each)) for each in SHARES)
+            yield from (Synced(0, each) for each in SYNC_ERRORS)
+            if self.consumer.rules.draft:
+                yield Synced(0, Error.NONE, assignment=Assigned(error=INCOMPATIBLE))
+        if state.beat_as is not None:
+            yield from (Beat(0, each) for each in BEAT_ERRORS)
+        if state.commit_as is not None:
+            yield from (Committed(0, each) for each in BEAT_ERRORS)
+        if state.leaving:
+            yield Left(0, Error.NONE)
+
+    def joined(self, state: State) -> Iterator[Event]:
+        member, generation = state.identity.member or ME, max(state.identity.generation, state.given_in, 0) + 1
+        protocol = self.consumer.config.assignors[0].name
+        typed = CONSUMER if self.consumer.rules.join >= 7 else None
+        yield Joined(0, Error.NONE, generation, typed, protocol, OTHER, member)
+        yield from (Joined(0, each) for each in JOIN_ERRORS)
+        if not state.identity.member and self.consumer.rules.join >= 4:
+            yield Joined(0, Error.MEMBER_ID_REQUIRED, member=ME)
+
+
+@dataclass(frozen=True)
+class Laws:
+    consumer: Consumer
+
+    @cached_property
+    def all(self) -> tuple[Law[State] | StepLaw[State, Event, Event], ...]:
+        return (
+            Law(
+                "member/gives-up-first",
+                ("grp-60",),
+                "An eager member owns nothing while it joins.",
+                lambda index, state: (state.phase, state.owned),
+                self._eager,
+            ),
+            Law(
+                "member/lost-when-out",
+                ("grp-63",),
+                "Whoever joins and is out of the group owns nothing.",
+                lambda index, state: (state.asked, state.asked_as, state.owned),
+                self._out,
+            ),
+            StepLaw(
+                "member/owns-what-it-was-given",
+                ("grp-61",),
+                "What a member owns grows in a poll alone, by what it was assigned.",
+                _grown,
+            ),
+        )
+
+    def _eager(self, views: tuple[tuple[Phase, Partitions]]) -> str | None:
+        ((phase, owned),) = views
+        joins = phase in (Phase.PREPARING, Phase.COMPLETING)
+        return f"it owns {len(owned)} while it joins" if self.consumer.protocol == EAGER and joins and owned else None
+
+    def _out(self, views: tuple[tuple[Asked, tuple[str, int, str | None], Partitions]]) -> str | None:
+        ((asked, (member, generation, _), owned),) = views
+        out = asked is Asked.JOIN and (generation < 0 or not member)
+        return (
+            f"it is out, and joins with {len(owned)}" if out and owned and self.consumer.rules.prepares_again else None
+        )
+
+
+def _grown(index: int, before: State, event: Event, did: Did[State, Event]) -> str | None:
+    grown = {*did.part.owned} - {*before.owned}
+    assigned = before.result.partitions if isinstance(before.result, Assigned) else ()
+    if not grown or (isinstance(event, Poll) and grown <= {*assigned}):
+        return None
+    return f"it owns {sorted(grown)} besides, and was assigned {list(assigned)}"
+
+
+def _step(event: Event) -> Step:
+    match event:
+        case Fired(timer):
+            return step(TIME, "fired", timer=timer.kind)
+        case Joined() | Synced() | Beat() | Left() | Committed():
+            return step_of(Told(event))
+    return step_of(event)  # type: ignore[arg-type]
+
+
+def _says(steps: Iterable[Step]) -> str:
+    return "; ".join(f"{each['timer']} runs out" if each.verb == "fired" else shorthand([each]) for each in steps)
+
+
+def _rules(edition: Edition) -> Rules:
+    found = rules_of(edition)
+    assert found is not None, "asked only in editions in which it is played"
+    return found
+
+
+def _world(edition: Edition, scope: Scope) -> World:
+    rules, protocol = _rules(edition), scope["protocol"]
+    if protocol == COOPERATIVE and not rules.incremental:
+        raise LookupError(f"no consumer of {edition} is cooperative; protocol={EAGER} is")
+    assignor = COOPERATIVE_STICKY if protocol == COOPERATIVE and not rules.draft else RANGE
+    config = Config(
+        rules,
+        (ASSIGNORS[assignor],),
+        rebalance_protocol=protocol,
+        topics=(Topic("t", 2), Topic("u", 1)),
+    )
+    return alone(Consumer(config), scope["rounds"])
+
+
+def alone(consumer: Consumer, rounds: int) -> Alone:
+    """The world of a consumer, with the laws that it keeps, up to so many generations."""
+    around = Around(consumer, rounds)
+    return Alone("consumer", consumer, around.within, around.events, _step, _says, Laws(consumer).all)
+
+
+PARTITIONS: Final = together(TEXT, INTEGER).listed()
+TOPICS_KNOWN: Final = Field("topics", PARTITIONS, "name and number of partitions", needed=False)
+MEMBER = Playable(
+    name="member",
+    about="a consumer that is a member of a classic group",
+    editions=lambda edition: None if rules_of(edition) else "apache, apache@RELEASE from 0.10.1.0 on and kip-429",
+    world=_world,
+    verbs=(
+        Verb("member-open", (USER,), "a process begins with a new consumer", (
+            Field("assignors", TEXT.listed(), "the preferred one first; range", needed=False),
+            TOPICS_KNOWN,
+            Field("instance", TEXT.or_null(), "group instance id", needed=False),
+            Field("rack", TEXT.or_null(), "where it is", needed=False),
+            Field("protocol", TEXT.or_null(), "rebalance.protocol, in kip-429 alone", needed=False),
+        ), "open range; open cooperative-sticky as=i knows=t:3; open range protocol=cooperative"),
+        Verb("member-subscribe", (USER,), "subscribes", (Field("topics", TEXT.listed(), "some"),), "subscribe t,u"),
+        Verb("member-unsubscribe", (USER,), "unsubscribes", shorthand="unsubscribe"),
+        Verb("member-poll", (USER,), "polls, and waits for nothing", shorthand="poll"),
+        Verb("member-commit", (USER,), "commits offsets", (
+            Field("offsets", together(TEXT, INTEGER, INTEGER).listed(), "topic, partition, offset"),
+        ), "commit t:0=5"),
+        Verb("member-close", (USER,), "closes the consumer", shorthand="close"),
+        Verb(TOLD, (COORDINATOR,), "answers the request of that kind that is under way", (
+            Field("answer", TEXT, "joined, synced, beat, left or committed"),
+            Field("error", TEXT, "its name; NONE", needed=False),
+            Field("generation", INTEGER, "of a join", needed=False),
+            Field("protocol_type", TEXT.or_null(), "of a join or a sync", needed=False),
+            Field("protocol", TEXT.or_null(), "of a join or a sync", needed=False),
+            Field("leader", TEXT, "of a join", needed=False),
+            Field("member", TEXT, "of a join", needed=False),
+            Field("members", together(TEXT, TEXT.or_null(), OBJECT).listed(), "id, instance, metadata", needed=False),
+            Field("skip_assignment", Kind("true or false", lambda value: isinstance(value, bool)), "of a join",
+                  needed=False),
+            Field("assignment", BLOB, "of a sync", needed=False),
+        ), "joined 1 leader=m1 members=m1,n1; synced t:0; beat ILLEGAL_GENERATION"),
+        Verb("member-metadata", (COORDINATOR,), "tells of topics", (Field("topics", PARTITIONS, "name and number"),),
+             "metadata t:3"),
+        Verb("member-disconnected", (COORDINATOR,), "cannot be reached: what is under way is lost",
+             shorthand="disconnected"),
+        Verb("member-elapse", (TIME,), "time passes", (Field("ms", INTEGER, "milliseconds"),), "elapse 3000"),
+    ),
+    conversation=lambda edition: Conversation("consumer", Client(_rules(edition)), event_of, spoken),
+    dials={
+        "rounds": Dial(1, "generations", (1, 2, 3)),
+        "protocol": Dial(COOPERATIVE, "the rebalance protocol", (COOPERATIVE, EAGER)),
+    },
+    unlike=lambda edition: {} if _rules(edition).incremental else {"protocol": EAGER},
+)  # fmt: skip

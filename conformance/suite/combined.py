@@ -1,0 +1,58 @@
+"""All items together: one ledger and one set of reports, as a run of the gate leaves them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ITEMS = "items"
+"""The folder below ``--kipcheck-out`` with a run for each item."""
+
+
+def out_of(config: pytest.Config) -> Path:
+    out: Path = config.getoption("--kipcheck-out")
+    return out if out.is_absolute() else config.invocation_params.dir / out
+
+
+def forget(config: pytest.Config) -> None:
+    """The items of an earlier session. Errors: ``pytest.UsageError`` where files are that kipcheck did not write."""
+    from kipcheck.conformance.core.output_folder import FLAKY, LINK, OF_A_RUN, UNLISTED, OutputFolder, Unusable
+
+    out = out_of(config)
+    items = out / ITEMS
+    try:
+        OutputFolder(out).check(*OF_A_RUN, FLAKY)
+        if items.is_symlink():
+            raise Unusable.by(items, LINK)
+        for each in sorted(items.iterdir()) if items.is_dir() else ():
+            if each.is_symlink() or not each.is_dir():
+                raise Unusable.by(each, LINK if each.is_symlink() else UNLISTED)
+            OutputFolder(each).remove_all()
+    except (Unusable, OSError) as wrong:
+        raise pytest.UsageError(str(wrong).replace("--out", "--kipcheck-out")) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    exit_code: int
+    line: str
+
+
+def gathered(config: pytest.Config) -> Told | None:
+    """One ledger and one report of all items that were held; None where none was."""
+    from kipcheck import reports
+    from kipcheck.conformance.core import exits
+    from kipcheck.conformance.core.ledger import NAME
+    from kipcheck.conformance.core.output_folder import Unusable
+    from kipcheck.conformance.engine.merge import Unlike, merge
+
+    out = out_of(config)
+    folders = sorted(path.parent for path in (out / ITEMS).glob(f"*/{NAME}"))
+    if not folders:
+        return None
+    try:
+        found = merge(folders, out)
+        reports.write(found.ledger)
+    except (Unlike, Unusable, OSError) as wrong:
+        return Told(exits.OURS, f"no report: {wrong}")
+    return Told(found.exit_code, f"{exits.MEANINGS[found.exit_code]}; reports in {out}")

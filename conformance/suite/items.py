@@ -1,0 +1,168 @@
+"""Items: each is a run of the gate of its own, with targets that are kept at work from one to the next."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from kipcheck import reports
+from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.foreign import harmless_line
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.engine import run as engine_run
+from kipcheck.conformance.engine.selection import NOTHING, Misused, Options, Selection
+from kipcheck.conformance.engine.worker import Worker
+from kipcheck.conformance.suite.combined import ITEMS, out_of
+from kipcheck.conformance.suite.plugin import LISTS, KipcheckWarning
+from kipcheck.conformance.targets.protocol import Broken, Session, Target, Unavailable
+from kipcheck.conformance.targets.registry import target as target_of
+
+
+@dataclass(frozen=True)
+class Item:
+    """A check on a subject with a target."""
+
+    kept: "Kept" = field(repr=False)
+    target: str
+    check: str
+    subject: str
+    missing: str = ""
+    """Why there is nothing to hold: the target is not here."""
+
+    @property
+    def id(self) -> str:
+        return "-".join(filter(None, (self.target, self.check, self.subject)))
+
+    def hold(self) -> None:
+        """Fails with what a run tells of it; a breach of a SHOULD is a warning; skipped where nothing was judged."""
+        __tracebackhide__ = True
+        if self.missing:
+            (pytest.fail if self.kept.alone else pytest.skip)(self.missing)
+        outcome = self.kept.run(self)
+        if outcome.ledger is None:
+            pytest.fail(harmless_line(outcome.why), pytrace=False)
+        if outcome.exit_code:
+            pytest.fail(f"{harmless_line(outcome.why)}\n{reports.render(outcome.ledger)}".strip(), pytrace=False)
+        ledger = read(outcome.ledger)
+        if outcome.warnings:
+            warnings.warn(KipcheckWarning(reports.render(outcome.ledger)), stacklevel=2)
+        came = {result for counts in ledger.cases.values() for result in counts}
+        if came <= {"SKIP"}:
+            skips = [harmless_line(line["why"]) for line in ledger.lines.get("skip", ())]
+            pytest.skip("; ".join(skips) or f"{self.target} does not support what {self.check} asks of {self.subject}")
+
+
+class Kept:
+    """The targets that the options name, at work as long as pytest is, and what is asked of them."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        lists = {name: tuple(config.getoption(f"--kipcheck-{name}") or config.getini(f"kipcheck_{name}"))
+                 for name in LISTS}  # fmt: skip
+        if not lists["target"]:
+            raise pytest.UsageError(
+                "nothing to test is named: --kipcheck-target kafka-python, or kipcheck_target in the ini file"
+            )
+        self.options = Options(
+            targets=lists["target"],
+            edition=str(config.getoption("--kipcheck-edition") or config.getini("kipcheck_edition")),
+            checks=lists["check"] or ("*",),
+            messages=lists["message"] or ("*",),
+            seed=config.getoption("--kipcheck-seed"),
+            cases=config.getoption("--kipcheck-cases"),
+            workers=1,
+            out=out_of(config),
+            known=lists["known"],
+        )
+        if self.options.cases is not None and self.options.cases < 1:
+            raise pytest.UsageError(f"--kipcheck-cases {self.options.cases}: a number from 1 on is wanted")
+        self._targets: dict[str, _Lasting] = {}
+        self._items: list[Item] | None = None
+
+    @property
+    def alone(self) -> bool:
+        return len(self.names()) == 1
+
+    def names(self) -> list[str]:
+        return [*dict.fromkeys(self.options.targets)]
+
+    def find(self, name: str) -> Target:
+        """Errors: LookupError, ``Unavailable``."""
+        if name not in self._targets:
+            self._targets[name] = _Lasting(target_of(name))
+        return self._targets[name]
+
+    def items(self) -> list[Item]:
+        """Errors: ``pytest.UsageError``."""
+        if self._items is None:
+            try:
+                selection = Selection.of(self.options)
+                self._items = [item for name in self.names() for item in self._of(name, selection)]
+            except Misused as why:
+                raise pytest.UsageError(str(why)) from None
+            if not self._items:
+                raise pytest.UsageError(NOTHING)
+        return self._items
+
+    def _of(self, name: str, selection: Selection) -> Iterator[Item]:
+        try:
+            info = Worker(name, self.find(name)).info(str(selection.edition), selection.checks[0].role)
+        except LookupError as unknown:
+            raise pytest.UsageError(str(unknown)) from None
+        except (Unavailable, Broken) as gone:
+            yield Item(self, name, "", "", harmless_line(gone))
+            return
+        for check in selection.checks:
+            if check.role in info.roles:
+                units = selection.units(name, info, check)
+                yield from (Item(self, name, check.id, each) for each in dict.fromkeys(unit.subject for unit in units))
+
+    def run(self, item: Item) -> engine_run.Outcome:
+        asked = replace(
+            self.options, targets=(item.target,), checks=(item.check,), messages=(item.subject,),
+            out=self.options.out / ITEMS / _file_name(item.id),
+        )  # fmt: skip
+        lasting = self._targets[item.target]
+        lasting.begin()
+        outcome = engine_run.hold(asked, self.find)
+        if outcome.exit_code in (exits.BROKEN, exits.UNSTABLE, exits.OURS):
+            lasting.close()  # the next item may find it well again
+        return outcome
+
+    def close(self) -> None:
+        for each in self._targets.values():
+            each.close()
+
+
+class _Lasting:
+    """A target whose sessions outlive who opened them: an item that opens one twice gets a fresh one, though."""
+
+    def __init__(self, target: Target) -> None:
+        self.name = target.name
+        self._target = target
+        self._open: dict[tuple[str, Role], tuple[AbstractContextManager[Session], Session]] = {}
+        self._seen: set[tuple[str, Role]] = set()
+
+    def begin(self) -> None:
+        self._seen.clear()
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        key = edition, role
+        if key in self._seen and key in self._open:
+            self._open.pop(key)[0].__exit__(None, None, None)
+        self._seen.add(key)
+        if key not in self._open:
+            manager = self._target.open(edition, role)
+            self._open[key] = manager, manager.__enter__()
+        yield self._open[key][1]
+
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1][0].__exit__(None, None, None)
+
+
+def _file_name(id: str) -> str:
+    return "".join(each if each.isalnum() or each in "-_.@" else "_" for each in id)

@@ -1,0 +1,40 @@
+"""What ``targets.toml`` says of a target."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from kipcheck.conformance.targets.session import Limits
+from kipcheck.conformance.targets.transport.pipe import half_of_memory
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    adapter: str = ""
+    """Of kind python: module:class."""
+    kind: str = "python"
+    roles: tuple[str, ...] = ("codec",)
+    """What its newest release plays, so that it can be listed without a start."""
+    default: str = ""
+    """The release that is taken where none is named, of kinds whose releases are not installed beside kipcheck."""
+    distribution: str | None = None
+    memory_mib: int = 1024
+    before: Mapping[str, str] = field(default_factory=dict)
+    """Major release -> the adapter of what came before it."""
+    steady: bool = True
+    """Does it do the same each time? Not where threads, or the order of hash tables, have a say."""
+
+    def memory(self, limits: Limits | None) -> int:
+        """Bytes of address space."""
+        usual = self.memory_mib << 20
+        if limits is None or limits.memory_times <= 1:
+            return usual
+        return max(usual, min(int(usual * limits.memory_times), half_of_memory()))
+
+
+@cache
+def roll() -> Mapping[str, Entry]:
+    listed = tomllib.loads((files("kipcheck.conformance.targets") / "targets.toml").read_text("utf-8"))
+    return {name: Entry(**entry) for name, entry in listed.items()}

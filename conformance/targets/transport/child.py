@@ -1,0 +1,146 @@
+"""An adapter of ours behind the testee protocol: ``python -m kipcheck.conformance.targets.transport.child NAME``."""
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import IO, Any, Final, Protocol
+
+from kipcheck.conformance.targets.protocol import VERSION, Adapter, Claims, Unavailable
+from kipcheck.conformance.targets.registry import adapter
+from kipcheck.conformance.targets.transport.framing import LENGTH, MOST, Framing, Unreadable, packed, understood
+from kipcheck.conformance.targets.transport.supervised import DUMP, Supervised
+
+SHARE: Final = 3
+"""An operation that takes more than this part of what its batch may take hangs: so the batch is answered in time."""
+
+
+class AtWork(Protocol):
+    """Who answers operations: each within so much processor time, and wall time, 0 and None for as long as it takes."""
+
+    def results(
+        self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None = None
+    ) -> list[dict[str, Any]]: ...
+
+
+class Here:
+    """In this very process, for a debugger."""
+
+    def __init__(self, player: Adapter) -> None:
+        self._player = player
+
+    def results(
+        self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None = None
+    ) -> list[dict[str, Any]]:
+        return [_result(self._player, op, budget) for op in operations]
+
+
+def serve(player: Adapter, at_work: AtWork, heard: IO[bytes], said: IO[bytes]) -> None:
+    """Until ``bye`` or the end of what is heard."""
+    framing = Framing.LINES
+    while text := _next(heard, framing):
+        try:
+            message = understood(text)
+            reply = _reply(player, at_work, message)
+        except (Unreadable, KeyError, TypeError) as wrong:
+            message, reply = {}, {"type": "unsupported", "message": f"{type(wrong).__name__}: {wrong}"}
+        said.write(packed(reply, framing))
+        said.flush()
+        if message.get("type") == "bye":
+            return
+        if reply.get("ok") and "framing" in message:
+            framing = Framing(message["framing"])
+
+
+def _next(heard: IO[bytes], framing: Framing) -> bytes:
+    """A message; nothing at the end."""
+    if framing is Framing.LINES:
+        return heard.readline(MOST + 1)
+    length = int.from_bytes(heard.read(LENGTH), "big")
+    return heard.read(length) if 0 < length <= MOST else b""
+
+
+def _reply(player: Adapter, at_work: AtWork, message: Mapping[str, Any]) -> dict[str, Any]:
+    match message["type"]:
+        case "hello":
+            return {
+                "type": "hello", "protocol": VERSION, "name": player.name, "version": player.version,
+                "language": "python", "issues": player.issues, **_told(player.claims()),
+                "framing": [each.value for each in FRAMING], "dump_signal": DUMP.name,
+            }  # fmt: skip
+        case "configure":
+            if message["role"] not in {each.value for each in player.claims().roles}:
+                return {"type": "configure", "unsupported": f"{player.name} does not play the role {message['role']}"}
+            why = player.configure(message["edition"])
+            return {"type": "configure", "ok": True} if why is None else {"type": "configure", "unsupported": why}
+        case "batch":
+            cases, budget = message["cases"], message.get("cpu_ms", 0) / 1000
+            seconds = message.get("deadline_ms", 0) / 1000 / SHARE or None
+            found = at_work.results(cases, budget, seconds)
+            results = [{"n": case["n"], **result} for case, result in zip(cases, found, strict=True)]
+            return {"type": "results", "id": message["id"], "results": results}
+        case "bye":
+            return {"type": "bye"}
+    return {"type": "unsupported", "message": f"no message is called {message['type']!r}"}
+
+
+FRAMING: Final = (Framing.LINES, Framing.FRAMES)
+"""What is offered, in the order of preference: to find the end of a line costs nothing beside reading its JSON."""
+
+
+def _told(claims: Claims) -> dict[str, Any]:
+    return {
+        "roles": sorted(each.value for each in claims.roles),
+        "capabilities": {name: list(span) for name, span in claims.messages.items()},
+        "missing": {name: list(versions) for name, versions in claims.missing.items()},
+        "assignors": list(claims.assignors), "machines": list(claims.machines), "limits": dict(claims.limits),
+    }  # fmt: skip
+
+
+def _result(player: Adapter, op: Mapping[str, Any], budget: float) -> dict[str, Any]:
+    # Past its budget of processor time the case ends this process: code that spins cannot be asked to stop.
+    signal.setitimer(signal.ITIMER_PROF, budget)
+    try:
+        return player.answer({key: value for key, value in op.items() if key != "n"})
+    except Exception as unexpected:  # noqa: BLE001 - whatever an adapter raises is an answer here
+        return {"status": "internal", "class": type(unexpected).__name__, "message": str(unexpected)[:500]}
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def supervised(player: Adapter) -> Supervised:
+    """The player in a process of its own, which tells where it is when it is stopped for the time it took."""
+    at_work = Supervised(lambda op, budget: _result(player, op, budget))
+    here = os.getpid()
+
+    def tell(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == here:
+            os.write(2, at_work.dump())
+
+    signal.signal(DUMP, tell)
+    for number in (DUMP, signal.SIGPROF):
+        faulthandler.register(number, file=2, all_threads=True, chain=True)
+    return at_work
+
+
+def run(name: str) -> int:
+    """On stdin and stdout. Errors: LookupError where no adapter is called so."""
+    os.environ["RUST_BACKTRACE"] = "0"  # takes longer than all else about a death, and hides its cause
+    # What the target prints must not mix with what we say.
+    said = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        player = adapter(name)
+    except Unavailable as why:
+        said.write(json.dumps({"type": "hello", "unavailable": str(why)}).encode() + b"\n")
+        said.flush()
+        return 0
+    serve(player, supervised(player), sys.stdin.buffer, said)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1]))

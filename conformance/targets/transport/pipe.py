@@ -1,0 +1,183 @@
+"""A child process that speaks the testee protocol over its stdin and stdout."""
+
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kipcheck.conformance.targets.transport import process_tree
+from kipcheck.conformance.targets.transport.channel import Ended, Ends, Life
+from kipcheck.conformance.targets.transport.framing import Framing
+
+__all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "half_of_memory", "own_python"]
+
+DUMPS: Final = ("SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGABRT")
+"""Signals that a testee may ask for at a time-out, so that it tells where it hangs."""
+DUMP_SECONDS: Final = 2.0
+"""What such a dump may take."""
+DUMP_PAUSE: Final = 0.3
+"""A dump is over when nothing came for so long."""
+DUMP_BYTES: Final = 64 << 10
+"""So much of it is kept, for what hangs may stand first in it."""
+GRACE: Final = 5.0
+"""Seconds to answer bye; to end after it; to end after SIGTERM."""
+LINGER = 2.0
+"""Seconds between the end of its stdout and its own, so that it is known how it ended."""
+
+
+def half_of_memory() -> int:
+    """Of the machine, in bytes: no limit shall be beyond that, whatever it is a multiple of."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How the child is started."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] | None = None
+    """None: as ours."""
+    cwd: str | None = None
+    memory: int | None = None
+    """Bytes of address space, None for no limit (a JVM reserves far more than it uses)."""
+
+
+class Pipe(Life):
+    """One life of the child. Errors: OSError where it cannot be started at all."""
+
+    def __init__(self, command: Command) -> None:
+        self._memory, self._parent = command.memory, os.getpid()
+        self._process = subprocess.Popen(
+            command.argv, env=command.env and dict(command.env), cwd=command.cwd, bufsize=0, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=self._confine,  # noqa: PLW1509 - no threads here: workers are processes
+        )  # fmt: skip
+        self._guard = process_tree.Guard(self._process.pid)
+        streams = self._process.stdin, self._process.stdout, self._process.stderr
+        ends = Ends(*(each.fileno() for each in streams if each is not None))
+        for fd in (ends.hears, ends.speaks, ends.noise):
+            assert fd is not None
+            os.set_blocking(fd, False)
+        self._ends = ends
+        super().__init__(self, ends)
+        self._killed = False
+
+    def _confine(self) -> None:
+        process_tree.die_with(self._parent)
+        for number in (signal.SIGINT, signal.SIGTERM):  # a program keeps what its parent ignored, handlers it does not
+            signal.signal(number, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for each in (resource.RLIMIT_AS, resource.RLIMIT_CPU):  # soft ones are of the process that starts it, and ours
+            hard = resource.getrlimit(each)[1]
+            resource.setrlimit(each, (hard, hard))
+        if self._memory is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (self._memory, self._memory))
+
+    @property
+    def pid(self) -> int:
+        """Of the child, and of the process group that it began."""
+        return self._process.pid
+
+    def gone(self) -> bool:
+        return self._process.poll() is not None
+
+    def end(self, cause: str, detail: str) -> tuple[str, str]:
+        if cause == "timeout" and self.dump_signal is not None:
+            self._dump(signal.Signals[self.dump_signal])
+        if cause == "crashed":
+            code = self._left(LINGER)
+            if code is None:
+                detail = "closed its stdout and lived on"
+            elif code == -signal.SIGPROF:
+                cause, detail = "timeout", "more processor time than a case may take"
+            else:
+                detail = f"{way_out(code)} {detail}".rstrip()
+        self.kill()
+        return cause, detail
+
+    def _dump(self, number: signal.Signals) -> None:
+        """Some runtimes write theirs to stdout (a JVM does), where nothing else is of use any more."""
+        self.talk.kept += DUMP_BYTES
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
+        until, size = time.monotonic() + DUMP_SECONDS, 0
+        with selectors.DefaultSelector() as wait:
+            for fd in (self._ends.speaks, self._ends.noise):
+                wait.register(fd, selectors.EVENT_READ)  # type: ignore[arg-type]
+            while wait.get_map() and size < DUMP_BYTES and time.monotonic() < until:
+                ready = wait.select(DUMP_PAUSE)
+                if not ready:
+                    return
+                for key, _ in ready:
+                    data = os.read(key.fd, 1 << 14)
+                    self.talk.note(data)
+                    size += len(data)
+                    if not data:
+                        wait.unregister(key.fd)
+
+    def _left(self, seconds: float) -> int | None:
+        """Its exit code, or minus the signal; None where it lives on for so long."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def close(self, last: Mapping[str, Any], seconds: float = GRACE) -> str:
+        """Say goodbye, and leave. What was needed to end it."""
+        try:
+            self.exchange(last, seconds)
+        except Ended as death:
+            return str(death)
+        return self.leave(seconds)
+
+    def leave(self, seconds: float = GRACE) -> str:
+        """Close its stdin, ask it to end, then end it: each with ``seconds`` in between. Which of it was needed."""
+        if self._killed:
+            return ""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        found = ""
+        if self._left(seconds) is None:
+            found = f"SIGTERM was needed: it did not end within {seconds:g} s of the end of its stdin"
+            self._process.terminate()
+            if self._left(seconds) is None:
+                found = f"SIGKILL was needed: it did not end within {seconds:g} s of SIGTERM"
+        self.talk.over = True
+        self.kill()
+        return found
+
+    def kill(self) -> None:
+        """At once, with whatever it started."""
+        if self._killed:
+            return
+        self._killed = self.talk.over = True
+        process_tree.kill_group(self._process.pid)  # its own session: whatever it started goes with it
+        self._process.wait()
+        self._guard.dismiss()
+        with suppress(OSError):
+            self.talk.hush()
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+def way_out(code: int) -> str:
+    """How a process ended: an exit code, or minus a signal."""
+    if code >= 0:
+        return f"left with exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:  # a signal for real time has no name
+        return f"killed by signal {-code}"
+
+
+def own_python(module: str, *arguments: str) -> Sequence[str]:
+    """The command that runs one of our modules in a child, whatever the working directory holds."""
+    return (sys.executable, "-P", "-m", module, *arguments)

@@ -1,0 +1,148 @@
+"""An adapter at work in a process forked from this one, so that its death costs a fork and nothing else.
+
+What has to be imported is imported once, before. Each result is told as soon as it is there, so a death belongs to the
+operation that was under way, and the others are held with the next process.
+"""
+
+import json
+import os
+import resource
+import select
+import signal
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any, Final, NoReturn
+
+from kipcheck.conformance.targets.transport import process_tree
+
+Answer = Callable[[Mapping[str, Any], float], dict[str, Any]]
+"""An operation and its budget of processor time, in seconds, to its result."""
+
+EVIDENCE = 8 << 10
+"""What is kept of the end of what it wrote, in bytes."""
+NOISE = 64 << 20
+"""What it may write before writing fails."""
+DUMP: Final = signal.SIGUSR1
+"""Makes it tell where it hangs, if it has a handler for it; without one it is its end, which is due anyway."""
+DUMP_SECONDS: Final = 1.0
+
+
+class Supervised:
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._noise = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as this process
+        self._process: int | None = None
+        self._read = b""
+
+    def results(
+        self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None = None
+    ) -> list[dict[str, Any]]:
+        """One for each, in their order; a death is a result too.
+
+        Each may take ``budget`` of processor time and ``seconds`` of wall time.
+        """
+        results: list[dict[str, Any]] = []
+        while len(results) < len(operations):
+            if self._process is None:
+                self._begin()
+            hung = self._hold(operations[len(results) :], budget, seconds, results)
+            if len(results) < len(operations):
+                results.append(self._death(f"no answer within {seconds:g} s" if hung else ""))
+        return results
+
+    def dump(self) -> bytes:
+        """Where it hangs, as far as it can tell that, and what it wrote before."""
+        if self._process is None:
+            return b""
+        os.kill(self._process, DUMP)
+        size, until = -1, time.monotonic() + DUMP_SECONDS
+        while size != (size := os.fstat(self._noise.fileno()).st_size) and time.monotonic() < until:
+            time.sleep(0.1)
+        return self._evidence()
+
+    def _begin(self) -> None:
+        self._noise.seek(0)  # the place where it writes is shared with the process that was
+        self._noise.truncate(0)
+        asked, ask = os.pipe()
+        tell, told = os.pipe()
+        here = os.getpid()
+        self._process = os.fork()
+        if self._process == 0:
+            process_tree.die_with(here)  # an operation that sleeps would not notice the end of what it reads
+            os.close(ask)
+            os.close(tell)
+            self._serve(os.fdopen(asked, "rb"), os.fdopen(told, "wb"))
+        os.close(asked)
+        os.close(told)
+        self._ask, self._told, self._read = os.fdopen(ask, "wb"), tell, b""
+
+    def _hold(
+        self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None,
+        results: list[dict[str, Any]],
+    ) -> bool:  # fmt: skip
+        """As far as it comes. Does it hang?"""
+        try:
+            self._ask.write(json.dumps([budget, operations]).encode() + b"\n")
+            self._ask.flush()
+        except BrokenPipeError:
+            return False
+        for _ in operations:
+            begun = time.monotonic()
+            while b"\n" not in self._read:
+                if not select.select([self._told], [], [], seconds and max(0, begun + seconds - time.monotonic()))[0]:
+                    return True
+                if not (data := os.read(self._told, 1 << 20)):
+                    return False
+                self._read += data
+            line, _, self._read = self._read.partition(b"\n")
+            results.append(json.loads(line))
+        return False
+
+    def _death(self, hung: str) -> dict[str, Any]:
+        assert self._process is not None
+        if hung:
+            self.dump()
+            os.kill(self._process, signal.SIGKILL)
+        _, status = os.waitpid(self._process, 0)
+        self._process = None
+        os.close(self._told)
+        with suppress(BrokenPipeError):  # what was not sent
+            self._ask.close()
+        cause, why = ("timeout", hung) if hung else death(os.waitstatus_to_exitcode(status))
+        evidence = self._evidence().decode("utf-8", "replace")
+        return {"status": "died", "cause": cause, "message": why, "evidence": evidence}
+
+    def _evidence(self) -> bytes:
+        size = os.fstat(self._noise.fileno()).st_size
+        return os.pread(self._noise.fileno(), EVIDENCE, max(0, size - EVIDENCE))
+
+    def _serve(self, asked: IO[bytes], told: IO[bytes]) -> NoReturn:
+        code = 1
+        try:
+            os.dup2(self._noise.fileno(), 1)
+            os.dup2(self._noise.fileno(), 2)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (NOISE, NOISE))
+            for line in asked:
+                budget, operations = json.loads(line)
+                for each in operations:
+                    told.write(json.dumps(self._answer(each, budget), separators=(",", ":")).encode() + b"\n")
+                    told.flush()
+            code = 0
+        except SystemExit as left:
+            code = left.code if isinstance(left.code, int) else 1
+        except BaseException:  # noqa: BLE001 - panics of native code are no Exception
+            os.write(2, traceback.format_exc().encode("utf-8", "replace"))
+        finally:
+            os._exit(code)
+
+
+def death(code: int) -> tuple[str, str]:
+    """Cause and detail, of an exit code or a negative signal."""
+    if code == -signal.SIGPROF:
+        return "timeout", "more processor time than a case may take"
+    if code < 0:
+        return "crashed", f"killed by {signal.Signals(-code).name}"
+    return "crashed", f"left with exit code {code}"

@@ -1,0 +1,107 @@
+"""``tcp:HOST:PORT``: a testee that somebody started himself, in a debugger perhaps, and that listens on this machine.
+
+Nothing here has a deadline, and cases come one by one, so that a breakpoint shows the case it belongs to. One
+connection at a time: where another role is to be played, or the session begins again, the one before it is closed.
+"""
+
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
+from typing import Any, Final
+
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.targets.protocol import Session, Target
+from kipcheck.conformance.targets.session import Conversation, Limits
+from kipcheck.conformance.targets.transport.channel import Ended, Ends, Life
+
+CONNECT_SECONDS: Final = 5.0
+PATIENT: Final = Limits(start_s=None, batch_s=None, cpu_s=0, together=1)
+LOCAL: Final = ("localhost", "::1")
+
+_LIVE: Final[dict[tuple[str, int], "Connection"]] = {}
+"""The connection to each address, if there is one: who wants another closes it."""
+
+
+def target(name: str, rest: str, limits: Limits | None) -> Target:
+    """Errors: LookupError where this is no address on this machine."""
+    host, colon, port = rest.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise LookupError(f"{name!r} is no address: tcp:127.0.0.1:9000 would be one")
+    if not _is_here(host):
+        raise LookupError(f"{name!r}: only what listens on this machine is connected to, 127.0.0.1 or localhost")
+    return Listening(name, (host, int(port)))
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """None: what listens is known to whoever started it."""
+    return iter(())
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host in LOCAL or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Listening:
+    """A testee behind an address."""
+
+    def __init__(self, name: str, address: tuple[str, int]) -> None:
+        self.name = name
+        self._address = address
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        session = Conversation(self.name, self.begin, PATIENT, edition, role)
+        try:
+            yield session
+        finally:
+            session.close()
+
+    def begin(self) -> "Connection":
+        """A new connection. Errors: OSError."""
+        before = _LIVE.pop(self._address, None)
+        if before is not None:
+            before.close({"type": "bye"}, CONNECT_SECONDS)
+        found = _LIVE[self._address] = Connection(self._address)
+        return found
+
+
+class Connection(Life):
+    """One life of such a testee, or what it takes for one. Errors: OSError where nobody listens."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._socket = socket.create_connection(address, CONNECT_SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setblocking(False)
+        self._hears = os.dup(self._socket.fileno())  # one to read and one to write, for a selector
+        super().__init__(self, Ends(self._hears, self._socket.fileno()))
+        self._closed = False
+
+    def gone(self) -> bool:
+        return False  # that is seen when it closes the connection
+
+    def end(self, cause: str, detail: str) -> tuple[str, str]:
+        self.kill()
+        return cause, f"closed the connection {detail}".rstrip() if cause == "crashed" else detail
+
+    def close(self, last: Mapping[str, Any], seconds: float) -> str:
+        """Say goodbye; what listens may live on."""
+        found = ""
+        if not self.over:
+            with suppress(Ended):
+                found = "" if self.exchange(last, seconds).get("type") == "bye" else "it did not answer bye with bye"
+        self.kill()
+        return found
+
+    def kill(self) -> None:
+        """Only the connection, for the process is not ours."""
+        if self._closed:
+            return
+        self._closed = self.talk.over = True
+        os.close(self._hears)
+        self._socket.close()

@@ -1,0 +1,215 @@
+"""Campaigns on clusters, and what goes down there: each drill takes a minute or more (``nox -s nightly -- faults``)."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.campaign.executors.local import inline
+from kipcheck.conformance.campaign.executors.preflight import Unready
+from kipcheck.conformance.campaign.process.child_outcome import went_down
+from kipcheck.conformance.campaign.report import row_files
+from kipcheck.conformance.campaign.rows import Count, Found, Row
+from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.tests.campaign.executors.test_spark import BRIEF, ROOT, SOURCES, digests, held, ready, shard
+from kipcheck.conformance.tests.support.spark_cluster import connect, standalone
+from kipcheck.conformance.tests.support.spark_drills import Answer, Brief, Kill
+
+pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.usefixtures("ready")]
+__all__ = ["ready"]
+
+
+def test_whatever_a_target_does_is_the_same_row_on_spark() -> None:
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    brief = Brief(wall_s=20, case_cpu_s=0.5)
+    kinds = ("hang", "segfault", "exit", "raise", "allocate", "garbage", "parent")
+    shards = [shard(at, f"drill:{kind}@3", cases=10) for at, kind in enumerate(kinds)]
+    with inline(brief) as local:
+        expected = held(local, shards)
+    with spark("local[2]", None, 0, Answer(brief)) as executor:
+        rows = held(executor, shards)
+    assert digests(rows) == digests(expected)
+    assert {row.status for row in rows.values()} == {"timeout", "crashed", "memory", "garbled"}
+    assert all(row.attempt == 0 for row in rows.values() if row.status == "crashed")
+
+
+def test_an_executor_that_is_killed_each_time_costs_no_other_shard() -> None:
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    poison, *others = [shard(number) for number in range(5)]
+    with spark("local-cluster[2,1,1024]", None, 0, Answer(BRIEF, (Kill(0, "executor"),))) as executor:
+        rows = held(executor, [poison, *others])
+    with inline(BRIEF) as local:
+        expected = {**held(local, others), poison.key: went_down(poison, "infra", "")}
+    assert digests(rows) == digests(expected)
+
+
+def test_a_shard_that_was_run_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark begins what is slow a second time, and only on another host."""
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    settings = {"": "true", ".interval": "200ms", ".multiplier": "1.2", ".quantile": "0.3", ".minTaskRuntime": "500ms"}
+    (conf / "spark-defaults.conf").write_text("".join(f"spark.speculation{k} {v}\n" for k, v in settings.items()))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(conf))
+    shards = [shard(number) for number in range(6)]
+    with (
+        standalone(tmp_path, ("127.0.0.1", "127.0.0.2")) as url,
+        spark(url, None, 0, Answer(BRIEF, slow=2)) as executor,
+    ):
+        rows = held(executor, shards)
+    with inline(BRIEF) as local:
+        assert digests(rows) == digests(held(local, shards))
+    assert rows[shards[2].key].attempt == 1
+
+
+def test_spark_connect_in_front_of_a_cluster(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    worker, poison = shard(3, f"drill:worker@5,once={tmp_path / 'worker'}"), shard(4)
+    shards = [shard(0), shard(1), shard(2), worker, poison]
+    answer = Answer(BRIEF, (Kill(4, "worker"),))
+    with standalone(tmp_path) as master, connect(tmp_path, master) as url, spark(None, url, 0, answer) as executor:
+        assert executor.slots == 2
+        rows = held(executor, shards)
+        seen: list[int] = []
+        again = list(executor.run(shards[:3], b"", lambda progress: seen.append(progress.done)))
+    with inline(BRIEF) as local:
+        expected = {**held(local, shards[:4]), poison.key: went_down(poison, "infra", "")}
+    assert digests(rows) == digests(expected)
+    assert [row.digest for row in again] == [rows[each.key].digest for each in shards[:3]]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
+    from kipcheck.conformance.campaign.executors.spark import spark
+
+    package = tmp_path / "other" / "kipcheck"
+    shutil.copytree(SOURCES / "kipcheck", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "reports" / "words.py").open("a").write("# another\n")
+    there = {"PYTHONPATH": str(tmp_path / "other")}
+    told = r"not like this machine: the code of kipcheck \w+ instead of \w+$"
+    with standalone(tmp_path, ("127.0.0.1",), there) as url, pytest.raises(Unready, match=told), spark(url, None, 0):
+        pass
+
+
+def test_a_cluster_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kipcheck.conformance.campaign.executors import spark
+
+    monkeypatch.setattr(spark, "STARTED_S", 5.0)
+    with (
+        standalone(tmp_path, ()) as url,
+        pytest.raises(Unready, match="has begun nothing for 5 s"),
+        spark.spark(url, None, 0),
+    ):
+        pass
+
+
+def test_a_driver_that_is_killed_is_followed_by_one_that_comes_to_the_same(tmp_path: Path) -> None:
+    asked = ["--target", "reference", "--check", "wire/round-trip", "--cases", "3000", "--rounds", "3", "--seed", "5"]
+    with standalone(tmp_path) as url:
+        driver = campaign(*asked, "--master", url, "--out", str(tmp_path / "killed"))
+        until = time.monotonic() + 600
+        while not list((tmp_path / "killed").glob("ledger/round=0/wave-0.parquet")):
+            assert driver.poll() is None, driver.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        driver.kill()
+        driver.communicate()
+        resumed = campaign("--resume", str(tmp_path / "killed"), "--master", url)
+        assert (resumed.communicate()[0], resumed.returncode)[1] == 0
+    plain = campaign(*asked, "--executor", "inline", "--out", str(tmp_path / "plain"))
+    assert (plain.communicate()[0], plain.returncode)[1] == 0
+    assert manifest(tmp_path / "killed")["hash"] == manifest(tmp_path / "plain")["hash"]
+
+
+def campaign(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kipcheck", "campaign", *arguments]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return found
+
+
+def test_spark_sql_counts_each_shard_once_and_tells_what_came_of_a_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a ledger made by hand, in both forms that there are."""
+    first, second = found("cut", at=40, cases=10), found("late", at=10, cases=1)
+    begun = row(0, 0, cases=100, coverage=(1, 2), found=(first,), counts=(count("PASS", 90), count("FAIL", 10)))
+    again = replace(begun, cases=99, started="2026-01-02").sealed()
+    rows = [
+        [begun, row(0, 1, cases=100, coverage=(2, 3), found=(found("cut", at=5, cases=3),))],
+        [again, row(0, 2, status="lost", detail="no outcome of its own")],
+        [
+            row(1, 0, cases=50, coverage=(3, 4), found=(second,), attempt=1),
+            row(1, 1, status="crashed", detail="killed\nby SIGSEGV"),
+            row(1, 2, stage="reduce", found=(first, replace(first, line="{}"))),
+        ],
+    ]
+    row_files.write(tmp_path, 0, 0, rows[0])
+    row_files.write(tmp_path, 1, 0, rows[2])
+    monkeypatch.setattr(row_files, "_arrow", lambda: (None, "it is put away"))
+    assert row_files.write(tmp_path, 0, 1, rows[1]).suffix == ".jsonl"
+
+    assert run(["report", str(tmp_path), "--spark", "--form", "json", "--master", "local[1]"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    told = json.loads(printed.out)
+    assert {name: [[*each.values()] for each in answer] for name, answer in told.items()} == {
+        "coverage_growth": [["c", "t", 1, 3, 200, 3.0, 3, 3, 15.0], ["c", "t", 2, 2, 50, 2.0, 1, 4, 20.0]],
+        "verdicts": [["c", "t", "1", "wire/prefixes", 100, 90, 10, 0, 0, 0, 0]],
+        "time_to_find": [
+            ["c", "t", "wire/prefixes", "wire/refuses", "M", "cut", 1, 0, 40, 0.4, 13, 2],
+            ["c", "t", "wire/prefixes", "wire/refuses", "M", "late", 2, 0, 210, 3.2, 1, 1],
+        ],
+        "flakiness": [
+            ["c", "t", "a failure did not come again alone", "wire/prefixes wire/refuses M cut", 1],
+            ["c", "t", "a shard ended as crashed", "killed", 1],
+            ["c", "t", "a shard ended as lost", "no outcome of its own", 1],
+            ["c", "t", "a shard was begun again", "", 1],
+        ],
+        "clashes": [["c", 1, 0, "t", sorted([begun.digest, again.digest]), ["h"]]],
+    }
+    assert run(["report", str(tmp_path), "--spark"]) == 0
+    text = capsys.readouterr().out
+    assert "coverage_growth: How much there still was to see" in text
+    assert re.search(r"^ +2 +2 +50 +2\.0 +1 +4 +20\.0$", text, re.MULTILINE)
+    assert " ".join(sorted([begun.digest, again.digest])) in text
+
+    (tmp_path / "ledger" / "round=1" / "wave-0.parquet").write_bytes(b"PAR1 and no more")
+    assert run(["report", str(tmp_path), "--spark"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(rf"kipcheck: the ledger in {tmp_path} cannot be asked: .*wave-0\.parquet.*\n", said.err)
+
+
+def count(result: str, cases: int) -> Count:
+    return Count("wire/prefixes", "M", 1, "", result, cases)
+
+
+def found(shape: str, at: int, cases: int) -> Found:
+    return Found(
+        "wire/prefixes", "wire/refuses", "apache", "M", (shape,), "why", "id", "{}", ("M", 1), "{}", 0, 0, "kind",
+        cases, at,
+    )  # fmt: skip
+
+
+def row(round_: int, number: int, **rest: Any) -> Row:
+    told = {"stage": "hold", "status": "done", "host": "h", "cpu_ms": 1000, "started": "2026-01-01", **rest}
+    stage, status = told.pop("stage"), told.pop("status")
+    return Row("c", round_, number, stage, "t", "1", "mixed", 0, 100, "", status, **told).sealed()

@@ -1,0 +1,218 @@
+"""What is new, known, fixed or flaky, beside nothing and beside an earlier campaign or run."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.campaign.report.triage import Unread, triage
+from kipcheck.conformance.cli.main import run
+from kipcheck.conformance.tests.support.ledgers import (
+    FAILURE,
+    FLAKY,
+    FOOTER,
+    REASON,
+    SEEN,
+    TALLY,
+    TARGETS,
+    campaign,
+    campaigned,
+    met,
+    verdicts,
+    write,
+)
+
+Line = dict[str, Any]
+PLACES = [("HeartbeatResponse", version) for version in range(5)] + [("SyncGroupResponse", 0)]
+"""All in which ``FAILURE`` was seen."""
+
+
+def held(result: str = "PASS", places: list[tuple[str, int]] = PLACES, **about: Any) -> list[tuple[str, Line]]:
+    """Tallies that say that the failure was looked for there."""
+    counted = {"results": {result: 9}, "by": {"wire/decodes": {result: 9}}}
+    return [("tally", {**TALLY, "subject": name, "version": number, **counted, **about}) for name, number in places]
+
+
+def told(folder: Path, *lines: tuple[str, Line], **more: Any) -> Path:
+    """A campaign with these lines; each failure with its file."""
+    write(folder, ("target", TARGETS[0]), *lines, header=campaigned(), **more)
+    for kind, line in lines:
+        if kind in ("failure", "flaky"):
+            below = folder / "failures" / ("flaky" if kind == "flaky" else "")
+            below.mkdir(parents=True, exist_ok=True)
+            (below / f"{line['id']}.json").write_text("{}")
+    return folder
+
+
+def stands(folder: Path, against: Path | None = None) -> list[tuple[str, str]]:
+    return [(each.status, each.id) for each in triage(folder, against).failures]
+
+
+def test_alone_it_is_new_unless_a_list_names_it_or_it_comes_and_goes(tmp_path: Path) -> None:
+    found = triage(told(tmp_path, *campaign()))
+    assert [(each.status, each.id) for each in found.failures] == [
+        ("new", FAILURE["id"]),
+        ("flaky", FLAKY["id"]),
+        ("known", SEEN["id"]),
+    ]
+    assert found.complete
+    assert [each.case for each in found.failures] == [
+        tmp_path / "failures" / f"{FAILURE['id']}.json",
+        tmp_path / "failures" / "flaky" / f"{FLAKY['id']}.json",
+        tmp_path / "failures" / f"{SEEN['id']}.json",
+    ]
+
+
+def test_a_run_is_read_like_a_campaign(tmp_path: Path) -> None:
+    lines = [*verdicts("FAIL", 12), ("failure", FAILURE), ("failure", {**SEEN, "known": REASON})]
+    write(tmp_path, *lines)
+    assert stands(tmp_path) == [("new", FAILURE["id"]), ("known", SEEN["id"])]
+
+
+def test_what_was_there_before_is_known(tmp_path: Path) -> None:
+    before = told(tmp_path / "before", ("failure", met(FAILURE)))
+    now = told(tmp_path / "now", ("failure", met(FAILURE)), ("failure", met(SEEN)))
+    assert stands(now, before) == [("new", SEEN["id"]), ("known", FAILURE["id"])]
+
+
+def test_what_was_not_shrunk_is_known_by_as_much_as_it_tells(tmp_path: Path) -> None:
+    whole = met({**FAILURE, "shape": ["misread", "int16"]})
+    part = met({**FAILURE, "id": "777777777777", "shrunk": False})
+    other = met({**FAILURE, "id": "888888888888", "shrunk": False, "shape": ["died"]})
+    before = told(tmp_path / "before", ("failure", whole))
+    now = told(tmp_path / "now", ("failure", part), ("failure", other))
+    assert stands(now, before) == [("new", "888888888888"), ("known", "777777777777")]
+    assert stands(before, now) == [("known", FAILURE["id"])]
+
+
+@pytest.mark.parametrize(
+    ("lines", "fixed", "unseen"),
+    [
+        (held(), True, 0),
+        (held(places=PLACES[1:]), False, 1),
+        ([*held(places=PLACES[1:]), *held("FAIL", PLACES[:1])], False, 1),
+        (held("UNKNOWN"), False, 1),
+        (held(check="wire/damage"), False, 1),
+        (held(target="another"), False, 1),
+        (held(by={"survives": {"PASS": 9}}), False, 1),
+        ([], False, 1),
+    ],
+    ids=[
+        "passed",
+        "a place left out",
+        "one fails",
+        "undecided",
+        "other check",
+        "other target",
+        "not judged",
+        "nothing",
+    ],
+)
+def test_fixed_is_what_was_there_and_was_looked_for_everywhere(
+    tmp_path: Path, lines: list[tuple[str, Line]], fixed: bool, unseen: int
+) -> None:
+    before = told(tmp_path / "before", ("failure", met(FAILURE)))
+    found = triage(told(tmp_path / "now", *lines), before)
+    assert [(each.status, each.case) for each in found.failures] == (
+        [("fixed", before / "failures" / f"{FAILURE['id']}.json")] if fixed else []
+    )
+    assert found.unseen == unseen
+
+
+def test_what_fails_here_and_went_there_comes_and_goes(tmp_path: Path) -> None:
+    went = {**FLAKY, "id": FAILURE["id"]}
+    before = told(tmp_path / "before", ("flaky", went))
+    now = told(tmp_path / "now", ("failure", met(FAILURE)))
+    assert stands(now, before) == [("flaky", FAILURE["id"])]
+    both = told(tmp_path / "both", ("failure", met(FAILURE)), ("flaky", went))
+    assert stands(both) == [("flaky", FAILURE["id"])]
+    assert stands(before, now) == [("flaky", FAILURE["id"])]  # and not fixed
+
+
+# ---- the command
+
+
+def outcome(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = run(["triage", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_its_json_is_what_scripts_expect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told(tmp_path, *campaign())
+    code, out, err = outcome(capsys, tmp_path, "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert list(found) == ["failures", "complete"]
+    assert found["complete"] is True
+    assert found["failures"][0] == {
+        "id": FAILURE["id"], "target": "somebody", "check": "wire/two-readings", "requirements": ["grp-05"],
+        "status": "new", "count": 12, "case": str(tmp_path / "failures" / f"{FAILURE['id']}.json"),
+    }  # fmt: skip
+    assert found["failures"][1]["requirements"] == ["429-07"]
+    assert Counter(each["status"] for each in found["failures"]) == {"new": 1, "flaky": 1, "known": 1}
+
+
+def test_a_failure_without_a_case_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, ("failure", FAILURE))
+    assert json.loads(outcome(capsys, tmp_path, "--json")[1])["failures"][0]["case"] is None
+
+
+def test_people_are_told_how_to_see_each_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = told(tmp_path / "a folder", ("failure", met({**FAILURE, "why": "two\nlines \x1b[31m"})))
+    assert outcome(capsys, folder)[1].splitlines() == [
+        f"new   {FAILURE['id']}  somebody  wire/two-readings  (MUST grp-05)",
+        "      two lines \\x1b[31m",
+        f"      12 cases; kipcheck replay '{folder}/failures/{FAILURE['id']}.json'",
+        "1 new, 0 flaky, 0 known, 0 fixed; complete",
+    ]
+
+
+def test_what_was_not_looked_for_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = told(tmp_path / "before", ("failure", met(FAILURE)))
+    now = told(tmp_path / "now")
+    assert outcome(capsys, now, "--against", before)[1] == (
+        "0 new, 0 flaky, 0 known, 0 fixed; 1 of those before were not looked for in all their places; complete\n"
+    )
+
+
+CUT_SHORT = {**FOOTER, "complete": False, "stopped_by": "interrupted", "exit": 6, "exits": [6]}
+
+
+@pytest.mark.parametrize(
+    ("failures", "footer", "code"),
+    [
+        ([], FOOTER, 0),
+        ([FAILURE], FOOTER, 0),
+        ([FAILURE, SEEN], FOOTER, 1),
+        ([FAILURE, {**SEEN, "grade": "SHOULD"}], FOOTER, 1),
+        ([FAILURE, {**SEEN, "grade": "INFO"}], FOOTER, 0),
+        ([FAILURE, SEEN], CUT_SHORT, 1),
+        ([FAILURE], CUT_SHORT, 6),
+        ([FAILURE], None, 6),
+    ],
+)
+def test_beside_another_the_code_says_whether_something_is_new(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], failures: list[Line], footer: Line | None, code: int
+) -> None:
+    before = told(tmp_path / "before", ("failure", met(FAILURE)))
+    now = told(tmp_path / "now", *(("failure", met(each)) for each in failures), footer=footer)
+    assert outcome(capsys, now, "--against", before)[0] == code
+    assert outcome(capsys, now)[0] == 0
+
+
+def test_where_there_is_no_ledger_it_says_what_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = outcome(capsys, tmp_path / "nothing")
+    assert (code, out) == (2, "")
+    assert "holds no ledger.jsonl: a folder is wanted that kipcheck run wrote with --out, or kipcheck campaign" in err
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "manifest.json").write_text("{}")
+    assert f"kipcheck campaign --resume {tmp_path}/begun goes on with it" in outcome(capsys, tmp_path / "begun")[2]
+    told(tmp_path)
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "ledger.jsonl").write_text("nonsense\n")
+    assert outcome(capsys, tmp_path, "--against", tmp_path / "damaged")[0] == 2
+    with pytest.raises(Unread, match="is no ledger"):
+        triage(tmp_path / "damaged")

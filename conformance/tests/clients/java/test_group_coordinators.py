@@ -1,0 +1,251 @@
+"""The released group coordinator beside ours: drawn conversations go alike, and what its adapter says of itself."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.apis import consumer_group as consumer_groups
+from kipcheck.conformance.apis.group import answer_of, event_of
+from kipcheck.conformance.apis.group_shorthand import shorthand, spoken
+from kipcheck.conformance.core.case import Case, Role, Step, steps_from
+from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
+from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.models.consumer_group import ConsumerGroup
+from kipcheck.conformance.models.group.coordinator import Coordinator
+from kipcheck.conformance.models.group.messages import Error, Reply
+from kipcheck.conformance.models.group.rules import Rules
+from kipcheck.conformance.models.group.service import Event, Served, Service
+from kipcheck.conformance.models.group.state import Member, State
+from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.protocol import BATCH, Session
+from kipcheck.conformance.tests.support.releases import COORDINATORS
+from kipcheck.strategies.group_conversations import group_conversations
+
+UNHEARD = {Error.UNSUPPORTED_VERSION.name, Error.INCONSISTENT_GROUP_PROTOCOL.name}
+"""What a broker says, or does, before it asks its coordinator."""
+
+
+UNWRITTEN = {Error.NOT_COORDINATOR.name, Error.COORDINATOR_NOT_AVAILABLE.name, Error.UNKNOWN_SERVER_ERROR.name}
+
+
+class Choosing(Coordinator):
+    """Where Kafka takes any, each in turn: ``script`` says which is taken, ``offered`` how many there were."""
+
+    script: tuple[int, ...] = ()
+
+    def __init__(self, rules: Rules) -> None:
+        super().__init__(rules)
+        self.offered: list[int] = []
+
+    def _taken(self, count: int) -> int:
+        at = len(self.offered)
+        self.offered.append(count)
+        return self.script[at] if at < len(self.script) else 0
+
+    def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
+        return candidates[self._taken(len(candidates))]
+
+    def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
+        return sorted(candidates)[self._taken(len(candidates))]
+
+
+Ours = Served[State]
+
+
+class Allowed:
+    """All states in which a coordinator of a release may be after what was seen of it."""
+
+    def __init__(self, release: str) -> None:
+        self._choosing = Choosing(Rules.of(release))
+        self._service = Service(self._choosing)
+        self._states: list[Ours] = [self._service.initial()]
+
+    def after(self, event: Event, seen: Observation) -> list[list[dict[str, Any]]]:
+        """What else it might have answered; nothing where it answered as it may."""
+        others, states = [], dict[Ours, None]()
+        for state in self._states:
+            for after, replies in self._ways(state, event):
+                owed = settled(answer_of(replies)["answers"])
+                if agrees(seen, owed):
+                    states[after] = None
+                others.append(owed)
+        self._states = [*states]
+        return [] if states else others
+
+    def _ways(self, state: Ours, event: Event) -> Iterator[Transition[Ours, Reply]]:
+        scripts: list[tuple[int, ...]] = [()]
+        while scripts:
+            script = self._choosing.script = scripts.pop()
+            self._choosing.offered = []
+            yield self._service.step(state, event)
+            for at, count in enumerate(self._choosing.offered[len(script) :], len(script)):
+                scripts += [(*script, *[0] * (at - len(script)), other) for other in range(1, count)]
+
+
+def agrees(seen: Observation, owed: Sequence[Mapping[str, Any]]) -> bool:
+    if isinstance(seen, Unsupported):
+        return {each["error"] for each in owed} <= UNHEARD
+    return isinstance(seen, Replied) and settled(seen["answers"]) == owed
+
+
+def settled(answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Without what has no order. What is listed twice after a failed append is told in docs/findings."""
+    plain = []
+    for each in answers:
+        answer: dict[str, Any] = {**each}
+        for name in ("members", "groups", "offsets") if each["answer"] != "left" else ():
+            rows = answer.get(name, ())
+            answer[name] = sorted({str([*row]) for row in rows} if name != "members" else [str([*row]) for row in rows])
+        plain.append(answer)
+    return sorted(plain, key=lambda each: int(each["to"]))
+
+
+def conversations(release: str, count: int) -> list[tuple[Step, ...]]:
+    talk = group_conversations(f"apache@{release}")
+    drawn = []
+    for number in range(count):
+        random = Random(f"{release} {number}")
+        steps = talk.draw(random, talk.swarm(random))
+        drawn.append(steps_from([{"actor": each.actor, "verb": each.verb, "body": {**each.body}} for each in steps]))
+    return drawn
+
+
+def held(session: Session, release: str, talks: Sequence[Sequence[Step]]) -> list[tuple[Observation, ...]]:
+    cases = [Case("group", f"apache@{release}", Role.COORDINATOR, tuple(each)) for each in talks]
+    batches = (cases[at : at + BATCH] for at in range(0, len(cases), BATCH))
+    return [answers for batch in batches for answers in session.hold(batch)]
+
+
+def founded_in_vain(talk: Sequence[Step], seen: Observation) -> bool:
+    """The first record of a group was not written. In Kafka the timers of what is no group run on, and some 30 s later
+    may end, or hold up, a round of the group of that name that came after: from there on nothing is compared."""
+    failing = talk[-1].verb == "join" and any(each.verb == "fail-write" for each in talk)
+    answers = seen["answers"] if failing and isinstance(seen, Replied) else ()
+    return any(each["error"] in UNWRITTEN for each in answers)
+
+
+def parted(session: Session, release: str, count: int) -> list[str]:
+    """Conversations that the two hold otherwise, up to the step where they part, and what was seen and owed there."""
+    talks = conversations(release, count)
+    found = []
+    for talk, seen in zip(talks, held(session, release, talks), strict=True):
+        allowed = Allowed(release)
+        for at, (step, observation) in enumerate(zip(talk, seen, strict=True)):
+            if owed := allowed.after(event_of(step), observation):
+                found.append(f"{shorthand(talk[: at + 1])}\n  seen {observation}\n  owed {owed}")
+                break
+            if founded_in_vain(talk[: at + 1], observation):
+                break
+    return found
+
+
+@pytest.fixture(scope="module")
+def newest() -> Iterator[Session]:
+    with registry.target(f"java:kafka-group-coordinator:{NEWEST}").open("apache", Role.COORDINATOR) as session:
+        yield session
+
+
+@pytest.mark.jars
+@pytest.mark.default
+def test_conversations_go_as_with_the_newest_released_coordinator(newest: Session) -> None:
+    assert not parted(newest, NEWEST, 100)
+
+
+@pytest.mark.all_jars
+@pytest.mark.parametrize("release", COORDINATORS)
+def test_conversations_go_as_with_the_released_coordinator(release: str) -> None:
+    with registry.target(f"java:kafka-group-coordinator:{release}").open(
+        f"apache@{release}", Role.COORDINATOR
+    ) as session:
+        assert not parted(session, release, 1000)
+
+
+# -- what stands between it and the protocol
+
+
+def said(session: Session, text: str) -> list[Any]:
+    """Of each step the answers as (step that asked, error), or the limit that it ran into."""
+    (answers,) = held(session, NEWEST, [spoken(text)])
+    return [
+        each.limit if isinstance(each, Unsupported)
+        else [(answer["to"], answer["error"]) for answer in each["answers"]] if isinstance(each, Replied)
+        else each
+        for each in answers
+    ]  # fmt: skip
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        # an answer stands with the step that led to it
+        ("join a v3; elapse 2999; elapse 1; sync a a=x", [[], [], [(0, "NONE")], [(3, "NONE")]]),
+        ("join a v3; unload; beat a", [[], [(0, "NOT_COORDINATOR")], [(2, "NOT_COORDINATOR")]]),
+        # what is written is there after a move, and what was not is not
+        ("commit a id= 5 behind=none; move; delete", [[(0, "NONE")], [], [], [], [(4, "NONE")]]),
+        (
+            "fail NOT_ENOUGH_REPLICAS; commit a id= 5 behind=none; move; delete",
+            [[], [(1, "COORDINATOR_NOT_AVAILABLE")], [], [], [], [(5, "GROUP_ID_NOT_FOUND")]],
+        ),
+        (
+            "unload; load; describe; loaded; describe",
+            [[], [], [(2, "COORDINATOR_LOAD_IN_PROGRESS")], [], [(4, "NONE")]],
+        ),
+        # what it cannot be told
+        ("sync a v5; beat a", ["broker", [(1, "UNKNOWN_MEMBER_ID")]]),
+        ("delete v9; leave a a/i v2; beat a as i v2", ["versions", "fields", "fields"]),
+    ],
+)
+def test_what_is_asked_and_when_it_is_answered(newest: Session, text: str, answers: list[Any]) -> None:
+    assert said(newest, text) == answers
+
+
+@pytest.mark.jars
+def test_a_conversation_goes_the_same_way_each_time(newest: Session) -> None:
+    """Also where the order of a hash map decides: who leads after the leader has left."""
+    text = "join a v3; join b v3; join c v3; join d v3; elapse 6000; leave a; rejoin b; rejoin c; rejoin d"
+    (first, *others) = held(newest, NEWEST, [spoken(text)] * 5)
+    leader = first[-1]["answers"][-1]["leader"] if isinstance(first[-1], Replied) else ""
+    assert leader in ("b.1", "c.1", "d.1")
+    assert others == [first] * 4
+
+
+@pytest.mark.jars
+@pytest.mark.default
+def test_it_says_what_it_plays(newest: Session) -> None:
+    assert newest.info.roles == {Role.CODEC, Role.COORDINATOR}
+    assert newest.info.claims.machines == ("group", "consumer-group")
+    assert {"broker", "versions", "fields"} <= {*newest.info.claims.limits}
+
+
+# -- KIP-848
+
+SINCE_4_3 = 1
+"""So much higher than ours all epochs are, as the first one is 2."""
+
+
+@pytest.mark.jars
+@pytest.mark.parametrize(
+    "text",
+    [
+        "join a on t none; join b on t,u none; beat a told; beat b; beat a-1 told; beat b-1; leave a; beat b",
+        "join a on t none; pass 45000; beat a; join b on u none; beat b",
+        "join a on t none; leave a; beat a; join a on t,u none; beat a on u told; beat a; beat z",
+    ],
+)
+def test_a_consumer_group_goes_as_ours_where_nobody_has_a_choice(newest: Session, text: str) -> None:
+    steps = consumer_groups.spoken(text)
+    (seen,) = newest.hold([Case("consumer-group", "apache", Role.COORDINATOR, steps)])
+    ours = ConsumerGroup()
+    state = ours.initial()
+    for step, observation in zip(steps, seen, strict=True):
+        state, actions = ours.step(state, consumer_groups.event_of(step))
+        owed = consumer_groups.answer_of(actions)
+        if owed.get("epoch", 0) > 0:
+            owed["epoch"] += SINCE_4_3
+        told = observation.error if isinstance(observation, Refused) else dict(getattr(observation, "payload", ()))
+        wanted = owed.get("class", {key: owed[key] for key in ("epoch", "assignment") if key in owed})
+        assert told == wanted, consumer_groups.shorthand([step])

@@ -1,0 +1,85 @@
+"""What the gate demands of others, released jars keep: a verdict that real Kafka would fail is a false alarm."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.codec import Subject
+from kipcheck.conformance.clients.java.programs import JavaCodec, Order
+from kipcheck.conformance.core.case import Case, Step
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.invariants.tags import decode_tagged
+from kipcheck.conformance.invariants.versions import WRITTEN_BY_HAND, is_from_another_version
+from kipcheck.conformance.invariants.wire import decode_plain, is_beyond_reading, is_forgiven
+from kipcheck.conformance.tests.support.releases import CLIENTS
+from kipcheck.conformance.wire.schema import messages, spec
+
+pytestmark = pytest.mark.jars
+
+RELEASES = CLIENTS
+SPOKEN = [each for each in messages(APACHE) if each.endswith(("Request", "Response")) and each != "RequestHeader"]
+
+
+def demanded(case: Case, step: Step) -> tuple[str, tuple[str, ...]] | None:
+    """Of which releases what is known, where the gate says anything about the step."""
+    if is_beyond_reading(case, step):
+        return "rejected", RELEASES
+    if decode_plain(case, step) or decode_tagged(case, step):
+        return "accepted", RELEASES
+    if is_forgiven(case, step):
+        return "accepted", (NEWEST,)
+    return None
+
+
+def orders(message: str) -> Iterator[tuple[str, Order]]:
+    for layout in spec(APACHE, message):
+        subject = Subject("apache", layout)
+        for check in ("wire/prefixes", "wire/damage", "wire/unknown-tags", "wire/two-readings"):
+            for sample in CHECKS[check].samples(subject, 7, 4):
+                for step in sample.case.steps:
+                    wanted = demanded(sample.case, step) if step.verb == "decode" else None
+                    for release in wanted[1] if wanted else ():
+                        assert wanted is not None
+                        yield wanted[0], Order("decode", message, layout.version, hex=step["hex"], release=release)
+
+
+@pytest.mark.parametrize("message", SPOKEN)
+def test_released_jars_do_what_is_demanded(message: str, judge: JavaCodec) -> None:
+    asked = list(orders(message))
+    seen: Counter[str] = Counter()
+    for (wanted, order), answer in zip(asked, judge.ask(order for _, order in asked), strict=True):
+        if answer.status == "unsupported":
+            continue  # a release without this version
+        seen[wanted] += 1
+        told = f"{order.release} {order.message} v{order.version} {order.hex}: {answer.status} {answer.thrown or ''}"
+        assert (answer.status == "accepted") == (wanted == "accepted"), told
+    assert min(seen["accepted"], seen["rejected"]) > 20, seen
+
+
+ABSENT = CHECKS["wire/absent-fields"]
+LACKING = list(dict.fromkeys(each.name for each in ABSENT.family.subjects("apache") if ABSENT.about(each)))
+
+
+@pytest.mark.parametrize("message", LACKING)
+def test_released_jars_refuse_what_a_version_lacks_and_leave_out_what_may_be_ignored(
+    message: str, judge: JavaCodec
+) -> None:
+    asked = []
+    for layout in spec(APACHE, message):
+        if ABSENT.about(Subject("apache", layout)):
+            for sample in ABSENT.samples(Subject("apache", layout), 7):
+                step = sample.case.steps[1]
+                wanted = "rejected" if is_from_another_version(sample.case, step) else "accepted"
+                asked += [
+                    (wanted, Order("encode", message, layout.version, value=step["value"], release=release))
+                    for release in RELEASES
+                    if message not in WRITTEN_BY_HAND
+                ]
+    for (wanted, order), answer in zip(asked, judge.ask(order for _, order in asked), strict=True):
+        if answer.status == "unsupported" or "has no field" in answer.message:
+            continue  # a release without this version, or without the field in any of its versions
+        told = f"{order.release} {order.message} v{order.version} {order.value}: {answer.status} {answer.thrown or ''}"
+        assert answer.status == wanted, told

@@ -1,0 +1,163 @@
+"""A doctor finds what is wrong with a testee, names it, says how it is mended, and finds nothing with healthy ones."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kipcheck.conformance.cli.main import run as kipcheck
+from kipcheck.conformance.engine.doctor.probes import EXAMINATIONS
+from kipcheck.conformance.engine.doctor.report import Line, examine
+from kipcheck.conformance.targets.registry import target
+from kipcheck.conformance.targets.testee import Testee
+from kipcheck.conformance.targets.transport.pipe import Command
+from kipcheck.conformance.tests.support import broken_testees
+from kipcheck.conformance.tests.support.broken_testees import TESTEES, WellBred
+
+
+def seen(name: str, where: Path, seconds: float = 20) -> dict[str, Line]:
+    env = {**os.environ, "BROKEN_TESTEE_FLAG": str(where / "flag")}
+    command = Command((sys.executable, "-I", "-S", broken_testees.__file__, name), env)
+    return {line.id: line for line in examine(Testee(name, command), seconds)}
+
+
+def wrong(lines: dict[str, Line]) -> dict[str, str]:
+    return {id: line.found for id, line in lines.items() if line.state == "wrong"}
+
+
+@pytest.mark.parametrize("name", ["well-bred", "well-bred-frames", "answers-any-edition"])
+def test_what_keeps_the_protocol_is_in_good_health(name: str, tmp_path: Path) -> None:
+    lines = seen(name, tmp_path)
+    assert wrong(lines) == ({"unknown-edition": "it says that it will play that"} if "any" in name else {})
+    assert list(lines) == [each.id for each in EXAMINATIONS]
+    assert lines["frames"].state == ("ok" if "frames" in name else "skipped")
+    assert lines["speed"].state == "told"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "reference",
+        *(pytest.param(each, marks=pytest.mark.integration) for each in ("kafka-python", "miniature/forgets-the-sign")),
+    ],
+)
+def test_our_own_testees_are_in_good_health(name: str) -> None:
+    assert wrong({line.id: line for line in examine(target(name), 60)}) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "id", "found"),
+    [
+        ("crashes-at-once", "starts", "left with exit code 1 (no library)"),
+        ("hangs-at-hello", "hello", "no answer within"),
+        ("greets-people", "starts", "it spoke unasked: b'Welcome!"),
+        ("speaks-before-it-is-asked", "starts", "it spoke unasked"),
+        ("runs-away", "starts", "left with exit code 0"),
+        ("says-hello-twice", "unknown-role", "hello"),  # unasked, or in the place of another answer
+        ("speaks-another-version", "hello", "hello.protocol: 2, where 1 is spoken"),
+        ("leaves-out-its-version", "hello", "hello.version: is missing"),
+        ("plays-the-wizard", "hello", "hello.roles[1]: 'wizard' is none of"),
+        ("claims-upside-down", "hello", "begins above its end"),
+        ("claims-past-the-end", "capabilities", "HeartbeatResponse 7-9: there are 0-4"),
+        ("misspells", "capabilities", "HeartBeatResponse: is HeartbeatResponse meant?"),
+        ("plays-any-role", "unknown-role", "it says that it will play that"),
+        ("says-neither-yes-nor-no", "configure", "configure: neither ok"),
+        ("stumbles-over-nothing", "empty-batch", "left with exit code 1"),
+        ("omits-the-last", "full-batch", "results.results: 63 of 64"),
+        ("claims-what-it-does-not-do", "claims", "encode HeartbeatResponse v1 is claimed, and unsupported: v1?"),
+        ("counts-its-cases", "repeated", "and then"),
+        ("stumbles-over-the-unknown", "unknown-operation", "left with exit code 1"),
+        ("takes-anything", "unknown-operation", "is answered with {'status': 'accepted'"),
+        ("stumbles-over-types", "unknown-type", "left with exit code 1"),
+        ("echoes-types", "unknown-type", "answered with {'type': 'sing'"),
+        ("stumbles-over-holes", "incomplete-case", "left with exit code 1"),
+        ("stumbles-over-novelty", "unknown-keys", "answered with {'status': 'internal'"),
+        ("reads-little", "big-batch", "left with exit code 1"),
+        ("speaks-ascii", "unicode", "is not in"),
+        ("is-very-loud", "noise", "bytes till now"),
+        ("ignores-bye", "bye", "no answer within"),
+        ("ignores-the-end", "bye", "SIGKILL was needed"),
+        ("changes-with-each-life", "second-life", "it says hello in another way"),
+        ("ignores-frames", "frames", "or is it a line"),
+        ("outlives-its-stdin", "end-of-stdin", "SIGTERM was needed"),
+    ],
+)
+def test_what_is_wrong_is_found_and_a_remedy_named(
+    name: str, id: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kipcheck.conformance.engine.doctor.probes.GRACE", 0.3)
+    hangs = name in ("hangs-at-hello", "ignores-bye")
+    lines = seen(name, tmp_path, 1.0 if hangs else 20)
+    assert found in wrong(lines).get(id, ""), lines
+    assert lines[id].fix
+    first = next(line for line in lines.values() if line.state == "wrong")
+    assert first.id == id or not issubclass(TESTEES[name], WellBred), "something else was blamed before"
+
+
+def test_every_examination_can_fail() -> None:
+    """But for the one that judges nothing, and those that need a machine, a schema or a name to be seen to."""
+    seen_to = {row[1] for row in _rows()} | {"unknown-edition", "speed", "afresh", "schema", "identity", "roles"}
+    assert seen_to | {"unknown-message"} >= {each.id for each in EXAMINATIONS}
+
+
+def _rows() -> Iterator[tuple[str, str, str]]:
+    (mark,) = test_what_is_wrong_is_found_and_a_remedy_named.pytestmark  # type: ignore[attr-defined]
+    yield from mark.args[1]
+
+
+@contextmanager
+def script(name: str) -> Iterator[str]:
+    yield f"cmd:{sys.executable} -I -S {broken_testees.__file__} {name}"
+
+
+def test_the_command_says_what_is_wrong_and_gives_3(capsys: pytest.CaptureFixture[str]) -> None:
+    with script("plays-any-role") as ill, script("well-bred") as well:
+        assert kipcheck(["doctor", "--target", ill]) == 3
+        text = capsys.readouterr().out
+        assert "wrong   a role that nobody has heard of: it says that it will play that\n" in text
+        assert 'how to mend it: answer {"type": "configure", "unsupported": "why"}\n' in text
+        assert text.endswith(f"2 of {len(EXAMINATIONS)} wrong\n")
+        assert kipcheck(["doctor", "--target", well, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+    assert (told["target"], told["healthy"]) == (well, True)
+    assert [each["id"] for each in told["examinations"]] == [each.id for each in EXAMINATIONS]
+    assert {each["state"] for each in told["examinations"]} == {"ok", "told", "skipped"}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "says"),
+    [("nobody", 2, "no target is called"), ("cmd:", 2, "names no command"), ("cmd:'", 2, "is no command line"),
+     ("java:nothing:1", 2, "no target is called")],
+)  # fmt: skip
+def test_what_is_no_testee_is_wrong_usage(name: str, code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert kipcheck(["doctor", "--target", name]) == code
+    assert says in capsys.readouterr().err
+
+
+def test_a_program_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert kipcheck(["doctor", "--target", "cmd:/no/such/program"]) == 3
+    assert "No such file" in capsys.readouterr().out
+
+
+def test_a_doctor_sees_whoever_listens(tmp_path: Path) -> None:
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "kipcheck", "testee", "reference", "--listen", "0"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert serving.stdout is not None
+        address = serving.stdout.readline().partition(" is ")[2].partition(";")[0]
+        lines = {line.id: line for line in examine(target(address), 20)}
+    finally:
+        serving.terminate()
+        serving.communicate()
+    assert wrong(lines) == {}
+    assert lines["end-of-stdin"].state == "skipped"
+
+
+def test_every_testee_of_these_tests_is_there() -> None:
+    assert {row[0] for row in _rows()} <= TESTEES.keys()

@@ -1,0 +1,121 @@
+"""The lint of metadata: nothing is wrong with what there is, and each thing that can be is found."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from kipcheck.conformance.cli.main import run as command
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.remedy import Remedy
+from kipcheck.conformance.core.tags import Tags, Vocabulary
+from kipcheck.conformance.engine import lint
+from kipcheck.conformance.engine.lint import Subjects, here, numbers, troubles
+
+FIRST = here().checks[0]
+INVARIANT = next(each for each in here().invariants if each.id == FIRST.invariants[0])
+TAGS = here().tags
+
+
+def with_tags(of: Subjects, id: str, tags: Tags) -> Subjects:
+    return replace(of, tags=Vocabulary(of.tags.classes, of.tags.effects, {**of.tags.invariants, id: tags}))
+
+
+def test_what_there_is_is_in_order() -> None:
+    assert list(troubles(here())) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (lambda of: replace(of, checks=(*of.checks, FIRST)), "2 times named"),
+        (lambda of: replace(of, invariants=(*of.invariants, INVARIANT)), "2 times named"),
+        (lambda of: replace(of, checks=(replace(FIRST, id="Wire Trip"), *of.checks[1:])), "Wire Trip: no id"),
+        (lambda of: replace(of, checks=(replace(FIRST, sentence=""), *of.checks[1:])), "its sentence"),
+        (lambda of: replace(of, checks=(replace(FIRST, invariants=()), *of.checks[1:])), "held to nothing"),
+        (
+            lambda of: replace(of, checks=(replace(FIRST, invariants=("wire/sings",)), *of.checks[1:])),
+            "there is no invariant 'wire/sings'",
+        ),
+        (
+            lambda of: replace(of, checks=(replace(FIRST, invariants=(INVARIANT.id,) * 2), *of.checks[1:])),
+            "2 times named, by wire",
+        ),
+        (
+            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, id="wire/unheld"))),
+            "wire/unheld: no check holds its cases to it",
+        ),
+        (
+            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, role=Role.BROKER))),
+            "binds another role than",
+        ),
+        (
+            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, id="Odd Id"))),
+            "Odd Id: no id of an invariant",
+        ),
+        (
+            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, requirements=("grp-99",)))),
+            "there is no requirement 'grp-99'",
+        ),
+        (
+            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, requirements=(), besides={}))),
+            "it covers no requirement",
+        ),
+        (
+            lambda of: replace(of, invariants=(*of.invariants, replace(INVARIANT, besides={("kip-0", "X"): ()}))),
+            "there is no edition 'kip-0'",
+        ),
+        (
+            lambda of: replace(of, remedies={k: v for k, v in of.remedies.items() if k != "grp-05"}),
+            "grp-05: nobody says how it is mended",
+        ),
+        (lambda of: replace(of, remedies={**of.remedies, "x-1": Remedy("y")}), "x-1: a remedy for no requirement"),
+        (
+            lambda of: replace(of, requirements={**of.requirements, "grp5": of.requirements["grp-05"]}),
+            "grp5: no id of a requirement",
+        ),
+        (
+            lambda of: replace(
+                of, requirements={**of.requirements, "grp-05": replace(of.requirements["grp-05"], role="cook")}
+            ),
+            "there is no role 'cook'",
+        ),
+        (lambda of: with_tags(of, "wire/sings", TAGS.invariants["survives"]), "tags for an invariant that"),
+        (lambda of: with_tags(of, "survives", Tags("mood", ("crash",), ())), "'mood' is no class of mistakes"),
+        (lambda of: with_tags(of, "survives", Tags("bounds", ("rain",), ())), "'rain' is no effect"),
+        (lambda of: with_tags(of, "survives", Tags("bounds", (), ())), "nobody says what comes of it"),
+        (lambda of: with_tags(of, "survives", Tags("bounds", ("crash",), ("KAFKA-0",))), "'KAFKA-0' is no link"),
+        (
+            lambda of: replace(of, tags=Vocabulary(TAGS.classes, {**TAGS.effects, "rain": ""}, TAGS.invariants)),
+            "rain: a tag that nothing has",
+        ),
+        (lambda of: replace(of, tags=Vocabulary(TAGS.classes, TAGS.effects, {})), "survives: it has no tags"),
+    ],
+)
+def test_what_is_wrong_is_found(change: Callable[[Subjects], Subjects], wanted: str) -> None:
+    found = list(troubles(change(here())))
+    assert any(wanted in each for each in found), found
+
+
+def test_how_much_is_covered_is_told_by_role_and_grade() -> None:
+    counted = {(role, grade): (covered, there) for role, grade, covered, there in numbers(here())}
+    covered, there = counted["codec", "MUST"]
+    assert 0 < covered <= there
+    assert sum(there for _, there in counted.values()) == len(here().requirements)
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command(["checks", "--lint"]) == 0
+    assert "codec         MUST" in capsys.readouterr().out
+    odd = replace(here(), remedies={})
+    monkeypatch.setattr(lint, "here", lambda: odd)
+    assert command(["checks", "--lint"]) == 1
+    assert "grp-05: nobody says how it is mended" in capsys.readouterr().err
+
+
+def test_tags_are_shown_with_the_checks_and_remedies_with_a_requirement(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["checks", "--json"]) == 0
+    assert '"tags": {"class": "bounds", "effects": ["wrong-data"], "links": ["CWE-130"]}' in capsys.readouterr().out
+    assert command(["requirements", "grp-05"]) == 0
+    shown = capsys.readouterr().out
+    assert "In plain words: Reading undoes writing" in shown and "How to mend a breach: Compare every length" in shown

@@ -1,0 +1,248 @@
+"""Mutants: adapters with one planted defect. Each is found by its check, and its least case breaks its invariant.
+
+Every mutant is tested here, in three ways: found at seed 0 (one of each invariant in the default tier, the others in
+integration); its least case breaks its invariant, no step can be left out, and the reference passes it (default tier);
+shrunk to that least case (tier ``mutants``).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+
+from kipcheck.conformance.apis import (
+    consumer_group,
+    features,
+    group_shorthand,
+    member_shorthand,
+    streams,
+    upgrade_script,
+)
+from kipcheck.conformance.apis.assignment import shorthand as assignment_shorthand
+from kipcheck.conformance.apis.consumer_target import Belonging
+from kipcheck.conformance.apis.coordinator_target import Coordinating, DraftCoordinating
+from kipcheck.conformance.apis.reference import Afresh, InProcess, Reference
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import Died, History
+from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.engine.mutation_test import subject_of
+from kipcheck.conformance.engine.worker import Finding, Unit, Worker, shrunk
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.mutants import VICES, Vice
+from kipcheck.conformance.targets.protocol import Adapter
+from kipcheck.conformance.targets.registry import target
+from kipcheck.conformance.targets.testee import Limits
+from kipcheck.conformance.tests.support.groups import case as group_of_leader
+
+QUICK: Final = Limits(cpu_s=0.3, batch_s=20)
+"""For mutants that end their process: no sound codec needs as long."""
+NOT_BY_ITS_CHECK: Final[Mapping[str, str]] = {
+    "walks-for-ever": "hangs by the number of its steps, which only a deadline ends",
+    "sleeps-through-the-deadline": "the default number of cases of its check has none that shows it",
+    "begins-anew": "the default number of cases of its check has none that shows it",
+    "tells-errors-in-its-own-version": "does what releases do: an invariant of grade INFO shows it",
+}
+"""Mutants that their own check does not find at seed 0, and why: their least case has to do here."""
+AS_RELEASED: Final = {"echoes-by-instance", "tells-errors-in-its-own-version"}
+"""Released Kafka does the same, so the reference breaks the invariant too: its grade is INFO."""
+GROUP_SHRUNK: Final = {"leaps-over", "takes-twins"}
+"""Of ``group/*``: shrinking takes seconds for each, and ``kipcheck vices --check 'group/*'`` shrinks the others."""
+
+
+def reference_coordinator(edition: str) -> Adapter:
+    return DraftCoordinating() if edition == "kip-429" else Coordinating()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """How the least cases of one kind of check are read and played."""
+
+    parse: Callable[[str], tuple[Step, ...]]
+    shorthand: Callable[[Sequence[Step]], str]
+    reference: Callable[[str], Adapter] = field(default=lambda edition: Reference())
+    another_shape: bool = False
+    """May a case with a step less break the invariant in another shape?"""
+
+
+CONVERSATIONS: Final[Mapping[str, Conversations]] = {
+    "bounce": Conversations(upgrade_script.spoken, upgrade_script.shorthand, another_shape=True),
+    "consumer-group": Conversations(consumer_group.spoken, consumer_group.shorthand),
+    "features": Conversations(features.spoken, features.shorthand),
+    "group": Conversations(group_shorthand.spoken, group_shorthand.shorthand, reference_coordinator),
+    "member": Conversations(member_shorthand.spoken, member_shorthand.shorthand, lambda edition: Belonging()),
+    "streams": Conversations(streams.spoken, streams.shorthand, another_shape=True),
+}
+"""By the first part of the ids of checks."""
+
+
+def kind_of(vice: Vice) -> str:
+    return vice.check.partition("/")[0]
+
+
+def of_kind(*kinds: str) -> list[str]:
+    return [name for name, vice in VICES.items() if kind_of(vice) in kinds]
+
+
+def made(name: str) -> Any:
+    vice = VICES[name]
+    in_a_child = vice.deadly or vice.remembers
+    return target(f"miniature/{name}", QUICK) if in_a_child else Afresh(f"miniature/{name}", vice.made)
+
+
+def unit_of(name: str, values: int | None = None) -> Unit:
+    vice, subject = VICES[name], subject_of(VICES[name])
+    return Unit(name, subject.edition, vice.check, vice.subject, vice.version, 0, 1 if vice.deadly else values)
+
+
+def invariant_of(vice: Vice) -> Invariant:
+    return next(each for each in all_invariants(CHECKS[vice.check].role) if each.id == vice.invariant)
+
+
+# ---- the list
+
+
+def test_each_check_and_each_invariant_has_a_mutant() -> None:
+    assert {vice.check for vice in VICES.values()} == set(CHECKS)
+    for role in {check.role for check in CHECKS.values()}:
+        missing = {each.id for each in all_invariants(role)} - {vice.invariant for vice in VICES.values()}
+        assert not missing, f"no mutant breaks {missing}"
+
+
+def test_each_invariant_is_checked() -> None:
+    asked = {id for check in CHECKS.values() for id in check.invariants}
+    of_roles = {each.id for role in {check.role for check in CHECKS.values()} for each in all_invariants(role)}
+    assert of_roles - asked == {"keeps-its-claims"}, "which holds for every check"
+
+
+def test_each_mutant_is_made_for_an_invariant_and_a_subject_of_its_check() -> None:
+    for name, vice in VICES.items():
+        check = CHECKS[vice.check]
+        assert vice.invariant in (*check.invariants, "survives", "keeps-its-claims"), name
+        assert check.about(subject_of(vice)), name
+        assert vice.sentence.endswith("."), name
+
+
+# ---- found
+
+
+FOUND: Final = [name for name in VICES if name not in NOT_BY_ITS_CHECK]
+FIRST: Final = {VICES[name].invariant: name for name in reversed(FOUND)}
+"""Invariant -> the mutant that the default tier finds by drawing; integration finds the others."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in FIRST.values() else pytest.mark.integration) for name in FOUND],
+)
+def test_a_mutant_is_found_by_its_check(name: str) -> None:
+    with Worker(name, made(name)) as worker:
+        assert worker.first(unit_of(name), invariant_of(VICES[name])) is not None
+
+
+def test_a_leader_that_never_ends_is_stopped_at_its_deadline() -> None:
+    least = VICES["walks-for-ever"].least
+    assert isinstance(least, str)
+    with target("miniature/walks-for-ever", QUICK).open("apache", Role.LEADER) as session:
+        ((answer,),) = session.hold([group_of_leader(least)])
+    assert isinstance(answer, Died) and answer.cause == "timeout"
+
+
+# ---- the least case
+
+
+def played(adapter: Adapter, vice: Vice, *conversations: Sequence[Step]) -> list[History]:
+    edition, role = subject_of(vice).edition, CHECKS[vice.check].role
+    cases = [Case(vice.check, edition, role, tuple(steps)) for steps in conversations]
+    with InProcess(adapter).open(edition, role) as session:
+        return [*converse(cases, session)]
+
+
+@pytest.mark.parametrize("name", [each for each in of_kind(*CONVERSATIONS) if isinstance(VICES[each].least, str)])
+def test_the_least_case_of_a_mutant_is_least_and_the_reference_passes_it(name: str) -> None:
+    vice = VICES[name]
+    assert isinstance(vice.least, str)
+    about, invariant = CONVERSATIONS[kind_of(vice)], invariant_of(vice)
+    steps = about.parse(vice.least)
+    fewer = [steps[:n] + steps[n + 1 :] for n in range(len(steps))] if len(steps) > 1 else []
+    whole, *parts = played(vice.made(), vice, steps, *fewer)
+    shapes = [each.shape for each in invariant.search(whole)]
+    assert shapes and all(shapes), "it shows nothing, or a failure without a shape, which has no id"
+    for left_out, each in enumerate(parts):
+        found = [violation.shape for violation in invariant.search(each)]
+        assert shapes[0] not in found if about.another_shape else not found, f"step {left_out} can be left out"
+    ours = [each for each in all_invariants(CHECKS[vice.check].role) if each.id.startswith(f"{kind_of(vice)}/")]
+    (sound,) = played(about.reference(subject_of(vice).edition), vice, steps)
+    broken = {each.invariant for each in judge(sound, ours) if each.result is Result.FAIL}
+    assert broken == ({vice.invariant} if name in AS_RELEASED else set())
+    assert name not in AS_RELEASED or invariant.grade is Grade.INFO
+
+
+@pytest.mark.parametrize("name", [each for each in of_kind("streams") if not isinstance(VICES[each].least, str)])
+def test_a_mutant_that_needs_a_deployment_is_found_in_the_first_cases(name: str) -> None:
+    vice, check = VICES[name], CHECKS[VICES[name].check]
+    samples = check.samples(subject_of(vice), 0, len(check.first))
+    histories = played(vice.made(), vice, *(each.case.steps for each in samples))
+    assert any(any(invariant_of(vice).search(each)) for each in histories)
+
+
+# ---- shrunk: found with all values of its check, and shrunk to the case that its declaration names
+
+
+def found_and_shrunk(name: str, values: int | None = None) -> tuple[list[Finding], Finding]:
+    vice = VICES[name]
+    with Worker(name, made(name)) as worker:
+        findings = worker.hold(unit_of(name, values)).findings
+        least = shrunk(worker, next(each for each in findings if each.invariant == vice.invariant))
+    assert least is not None, "run alone the case does not fail"
+    return findings, least
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize("name", of_kind("wire", "nodes"))
+def test_a_codec_breaks_its_own_invariant_alone_and_is_shrunk(name: str) -> None:
+    vice = VICES[name]
+    findings, least = found_and_shrunk(name)
+    assert {each.invariant for each in findings} == {vice.invariant}
+    if vice.least is not ...:
+        guilty = least.case.steps[least.violation.at[-1]]
+        assert (guilty.body["hex"] if "hex" in guilty.body else guilty.body["value"]) == vice.least
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize("name", [each for each in of_kind("assign") if not VICES[each].deadly])
+def test_a_leader_is_shrunk(name: str) -> None:
+    vice = VICES[name]
+    _, least = found_and_shrunk(name, values=80)
+    assert assignment_shorthand(least.case.steps) == vice.least
+    adapter = Reference()
+    assert adapter.configure(least.case.edition) is None
+    (sound,) = played(adapter, vice, least.case.steps)
+    laws = [each for each in all_invariants(Role.LEADER) if each.role is Role.LEADER]
+    drafted = subject_of(vice).edition == "kip-429"
+    ours = [each for each in laws if each.id.startswith("mixed/") == drafted]
+    assert not [each.invariant for each in judge(sound, ours) if each.violations]
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize("name", of_kind("consumer-group"))
+def test_a_coordinator_of_consumer_groups_is_shrunk(name: str) -> None:
+    vice = VICES[name]
+    with Worker(name, made(name)) as worker:
+        found = worker.first(unit_of(name), invariant_of(vice))
+        assert found is not None
+        least = shrunk(worker, found)
+    assert least is not None
+    assert consumer_group.shorthand(least.case.steps) == vice.least
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize("name", [*of_kind("features"), *sorted(GROUP_SHRUNK)])
+def test_a_controller_or_coordinator_is_shrunk_to_as_few_steps(name: str) -> None:
+    vice = VICES[name]
+    assert isinstance(vice.least, str)
+    about = CONVERSATIONS[kind_of(vice)]
+    _, least = found_and_shrunk(name, values=12 if name in GROUP_SHRUNK else None)
+    assert len(least.case.steps) == len(about.parse(vice.least)), about.shorthand(least.case.steps)

@@ -1,0 +1,93 @@
+"""The suite's own mutation test: what is planted is caught, and a survivor is told."""
+
+import json
+
+import pytest
+
+from kipcheck.conformance.apis.reference import Reference
+from kipcheck.conformance.cli import main
+from kipcheck.conformance.engine import mutation_test
+from kipcheck.conformance.engine.mutation_test import Caught, hold, hold_all, selected
+from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.mutants.declare import Vice
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "steps"),
+    [
+        ("forgets-the-sign", ("wire/two-readings", "wire/vectors"), 1),
+        ("forgets-on-the-way", ("wire/round-trip",), 1),
+        ("forgets-gate", ("features/gating",), 3),
+        pytest.param(  # in a child, which goes down
+            "leaves-quietly", ("wire/vectors", "wire/damage"), 1, marks=pytest.mark.integration
+        ),
+    ],
+)
+def test_what_caught_it_is_told(name: str, by: tuple[str, ...], steps: int) -> None:
+    found = hold(name)
+    assert (found.caught_by, found.least_steps) == (by, steps)
+    assert found.cases is not None
+    assert 0 < found.cases <= 300
+    assert 0 < found.cpu_s < 60
+
+
+def test_until_it_is_found_is_counted_in_its_own_check() -> None:
+    own = hold("forgets-the-sign", ("wire/two-readings",))
+    assert own.cases == hold("forgets-the-sign").cases
+    other = hold("forgets-the-sign", ("wire/vectors",))
+    assert other.caught_by == ("wire/vectors",)
+
+
+def test_the_number_of_workers_changes_nothing() -> None:
+    globs = ["features/brokers", "nodes/round-trip"]
+    names = selected(globs)
+    assert len(names) > 5
+    alone, shared = (
+        [(each.id, each.caught_by, each.cases, each.least_steps) for each in hold_all(names, globs, workers=n)]
+        for n in (1, 2)
+    )
+    assert alone == shared
+    assert [id for id, *_ in alone] == names
+
+
+@pytest.fixture
+def harmless(monkeypatch: pytest.MonkeyPatch) -> str:
+    vice = VICES["forgets-the-sign"]
+    made = Vice(Reference, "Does no harm.", vice.check, vice.invariant, vice.subject, vice.version, ...)
+    monkeypatch.setitem(VICES, "harmless", made)
+    monkeypatch.setattr(mutation_test, "selected", lambda globs: ["harmless", "forgets-the-sign"])
+    return "harmless"
+
+
+def test_a_survivor_is_told_and_fails(harmless: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["vices", "--check", "wire/two-readings", "--workers", "1"]) == 1
+    told = capsys.readouterr()
+    assert "harmless" in told.out
+    assert "NOTHING" in told.out
+    assert "1 of 2 planted defects are caught" in told.out
+    assert told.err == "kipcheck: not caught: harmless\n"
+
+
+def test_as_json(harmless: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["vices", "--check", "wire/two-readings", "--workers", "1", "--json"]) == 1
+    survivor, caught = json.loads(capsys.readouterr().out)["vices"]
+    assert survivor == {
+        "id": harmless, "caught_by": [], "cases": None, "cpu_s": survivor["cpu_s"], "least_steps": None
+    }  # fmt: skip
+    assert caught == {
+        "id": "forgets-the-sign", "caught_by": ["wire/two-readings"], "cases": 5, "cpu_s": caught["cpu_s"],
+        "least_steps": 1,
+    }  # fmt: skip
+    assert Caught("a", (), None, 0.5, None).plain.keys() == caught.keys()
+
+
+def test_nothing_meant_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["vices", "--check", "wire/fantasy"]) == 2
+    assert "no check is called 'wire/fantasy'; there are wire/round-trip" in capsys.readouterr().err
+
+
+def test_only_the_defects_planted_for_a_check_are_held_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["vices", "--check", "features/brokers", "--json", "--workers", "1"]) == 0
+    rows = json.loads(capsys.readouterr().out)["vices"]
+    assert {each["id"] for each in rows} == {name for name, vice in VICES.items() if vice.check == "features/brokers"}
+    assert all(each["caught_by"] == ["features/brokers"] for each in rows)

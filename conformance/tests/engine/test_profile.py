@@ -1,0 +1,157 @@
+"""Profiles: what a target must claim."""
+
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.core.case import Role
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.engine import run as engine_run
+from kipcheck.conformance.engine.profile import Wrong, load, shipped
+from kipcheck.conformance.engine.run import Options, Outcome, run
+from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.protocol import Claims
+from kipcheck.conformance.wire.schema import messages, spec
+
+WANTED = """
+sentence = "a client for a test"
+roles = ["codec", "leader"]
+assignors = ["range", "sticky"]
+machines = ["features"]
+[messages]
+HeartbeatRequest = "0-4"
+JoinGroupRequest = "0, 2-3"
+"""
+
+
+class Little(Reference):
+    def claims(self) -> Claims:
+        return Claims({"HeartbeatRequest": (0, 2), "JoinGroupRequest": (0, 9)}, {"JoinGroupRequest": (2,)}, ("range",))
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    wanted = tmp_path / "wanted.toml"
+    wanted.write_text(WANTED)
+    return Options(
+        targets=("reference",), messages=("HeartbeatRequest",), checks=("wire/two-readings",), workers=1,
+        profiles=(str(wanted),), out=tmp_path / "out",
+    )  # fmt: skip
+
+
+def held(monkeypatch: pytest.MonkeyPatch, options: Options, target: Any) -> tuple[Outcome, Ledger]:
+    monkeypatch.setattr(engine_run, "target_of", lambda name: InProcess(target))
+    outcome = run(options)
+    assert outcome.ledger is not None
+    return outcome, read(outcome.ledger)
+
+
+def test_who_claims_all_of_it_conforms(monkeypatch: pytest.MonkeyPatch, options: Options) -> None:
+    outcome, ledger = held(monkeypatch, options, Reference())
+    assert (outcome.exit_code, ledger.failures) == (0, ())
+
+
+def test_what_is_not_claimed_is_a_failure_each(monkeypatch: pytest.MonkeyPatch, options: Options) -> None:
+    outcome, ledger = held(monkeypatch, options, Little())
+    assert (outcome.exit_code, outcome.failures) == (1, 4)
+    assert {each["subject"]: (each["where"], each["observed"]) for each in ledger.failures} == {
+        "sticky": ({"sticky": ""}, "claimed: range"),
+        "features": ({"features": ""}, "claimed: none"),
+        "HeartbeatRequest": ({"HeartbeatRequest": "3-4"}, "claimed: v0-2"),
+        "JoinGroupRequest": ({"JoinGroupRequest": "2"}, "claimed: v0-1, 3-9"),
+    }
+    assert {each["check"] for each in ledger.failures} == {"profile"}
+    assert len({each["id"] for each in ledger.failures}) == 4
+    assert all(str(options.profiles[0]) in each["reproduce"] for each in ledger.failures)
+    assert ledger.failures[0]["sentence"] == "A target of the profile wanted claims sticky: a client for a test"
+
+
+def test_what_a_profile_wants_may_be_known_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch, options: Options, tmp_path: Path
+) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text("""
+[[deviation]]
+target = "reference"
+checks = ["profile"]
+invariant = "profile/wanted"
+versions = "all"
+shape = ["not claimed", "*"]
+reason = "It is small on purpose, and will stay so."
+link = "https://github.com/little/client/issues/1"
+[deviation.where]
+sticky = ""
+features = ""
+HeartbeatRequest = "3-4"
+JoinGroupRequest = "2"
+""")
+    outcome, _ = held(monkeypatch, replace(options, known=(str(known),)), Little())
+    assert (outcome.exit_code, outcome.known) == (0, 4)
+    outcome, ledger = held(monkeypatch, replace(options, known=(str(known),)), Reference())
+    assert (outcome.exit_code, ledger.lines["stale"][0]["kind"]) == (5, "passes")
+    outcome, ledger = held(monkeypatch, replace(options, known=(str(known),), profiles=()), Reference())
+    assert (outcome.exit_code, ledger.lines.get("stale")) == (0, None)
+
+
+def test_a_profile_may_make_a_failure_of_a_warning(monkeypatch: pytest.MonkeyPatch, options: Options) -> None:
+    strict = Path(options.profiles[0]).with_name("strict.toml")
+    strict.write_text('sentence = "whoever passes messages on"\nmust = ["grp-06"]\n')
+    vice = next(each for each in VICES.values() if each.invariant == "wire/keeps-unknown-tags")
+    tags = replace(options, checks=("wire/unknown-tags",), messages=("HeartbeatRequest",), profiles=())
+    outcome, ledger = held(monkeypatch, tags, vice.made())
+    assert (outcome.exit_code, outcome.failures, outcome.warnings) == (0, 0, 1)
+    outcome, ledger = held(monkeypatch, replace(tags, profiles=(str(strict),)), vice.made())
+    assert (outcome.exit_code, outcome.failures, outcome.warnings) == (1, 1, 0)
+    assert (ledger.failures[0]["grade"], ledger.failures[0]["raised_by"]) == ("MUST", "strict")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("sentence", "sentences", "'sentences' is no key of a profile: there are sentence, roles"),
+        ('sentence = "a client for a test"', "", "needs a sentence"),
+        ('"codec", "leader"', '"codec", "cook"', "'cook' is no role: there are codec, member, "),
+        ('roles = ["codec", "leader"]', 'roles = "codec"', "roles is a list of texts, not 'codec'"),
+        ('"0-4"', '"0+"', "messages.HeartbeatRequest: versions are named to the last"),
+        ('"0-4"', '"4-0"', "messages.HeartbeatRequest: '4-0' ends before it begins"),
+        ('"0-4"', "4", "messages is a table of texts"),
+        ('machines = ["features"]', 'must = ["grp-05"]', "'grp-05' is no requirement of grade SHOULD"),
+        ("[messages]", "[messages", "no TOML"),
+    ],
+)
+def test_what_is_wrong_in_a_profile_is_told(options: Options, old: str, new: str, why: str) -> None:
+    path = Path(options.profiles[0])
+    path.write_text(WANTED.replace(old, new))
+    with pytest.raises(Wrong, match=r"^profile ") as wrong:
+        load(str(path))
+    assert why in str(wrong.value)
+    outcome = run(options)
+    assert outcome.exit_code == 2 and why in outcome.why
+
+
+def test_a_profile_that_is_not_there_or_asks_for_nothing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Wrong, match="there are consumer-client, feature-tool, or a file"):
+        load("consumer-cliemt")
+    (tmp_path / "empty.toml").write_text('sentence = "nobody"\n')
+    with pytest.raises(Wrong, match="it asks for nothing"):
+        load(str(tmp_path / "empty.toml"))
+
+
+def test_the_profiles_that_come_with_kipcheck_ask_for_what_there_is() -> None:
+    assert shipped() == ["consumer-client", "feature-tool"]
+    there = set(messages(edition("apache")))
+    for name in shipped():
+        profile = load(name)
+        assert profile.name == name and set(profile.roles) <= set(Role) and set(profile.must) <= requirements().keys()
+        assert profile.messages.keys() <= there
+        for message, versions in profile.messages.items():
+            spoken = spec(edition("apache"), message).versions
+            assert spoken.high is not None and spoken.low <= min(versions) and max(versions) <= spoken.high
+    folder = files("kipcheck.conformance") / "profiles"
+    assert sorted(each.name for each in folder.iterdir()) == [f"{name}.toml" for name in shipped()]

@@ -1,0 +1,407 @@
+"""What a run does with targets, options and accidents: exit codes, ledger, distinct failures, replay."""
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kipcheck import reports
+from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.codec import Subject
+from kipcheck.conformance.core import exits
+from kipcheck.conformance.core.case import Case
+from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.core.requirement import requirements
+from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.engine import run as engine_run
+from kipcheck.conformance.engine.replay import replay
+from kipcheck.conformance.engine.run import Options, Outcome, run
+from kipcheck.conformance.engine.worker import Unit, UnitResult, Worker
+from kipcheck.conformance.invariants import two_decoders
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.invariants.wire import is_beyond_reading
+from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets import registry, testee
+from kipcheck.conformance.targets.protocol import Target, Unavailable
+from kipcheck.conformance.targets.transport.pipe import Command
+from kipcheck.conformance.tests.support.releases import PYTHON_CLIENTS
+from kipcheck.conformance.wire import Layout, layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.strategies.damage import USUAL, Outcome as Bearing, damages
+
+HEARTBEAT = Options(targets=("reference",), messages=("HeartbeatRe*",), checks=("wire/[!pv]*",), cases=8, workers=1)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Options:
+    return replace(HEARTBEAT, out=tmp_path / "out")
+
+
+def held(options: Options) -> tuple[Outcome, Ledger]:
+    outcome = run(options)
+    assert outcome.ledger is not None
+    return outcome, read(outcome.ledger)
+
+
+def vicious(monkeypatch: pytest.MonkeyPatch, **others: Target | Exception) -> None:
+    """Miniatures without a process of their own, and whatever else a test brings, as targets by name."""
+    known = registry.target
+
+    def target_of(name: str) -> Target:
+        short = name.removeprefix("miniature/")
+        if short in others:
+            found = others[short]
+            if isinstance(found, Exception):
+                raise found
+            return found
+        return InProcess(VICES[short].made()) if short in VICES else known(name)
+
+    monkeypatch.setattr(engine_run, "target_of", target_of)
+
+
+def test_the_reference_is_conformant_and_the_ledger_is_whole(small: Options) -> None:
+    outcome, ledger = held(small)
+    assert (outcome.exit_code, outcome.failures, outcome.warnings) == (0, 0, 0)
+    assert ledger.complete
+    assert {line["result"] for line in ledger.verdicts()} == {"PASS"}
+    assert ledger.footer is not None
+    counted = sum(count for check in ledger.footer["counts"]["reference"].values() for count in check.values())
+    assert counted == sum(1 for _ in ledger.verdicts()) > 100
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"targets": ("nobody",)}, "no target is called 'nobody'"),
+        ({"targets": ()}, "no target is selected"),
+        ({"edition": "kip-1"}, "no edition 'kip-1'"),
+        ({"checks": ("wire/fantasy",)}, "no check is called 'wire/fantasy'; there are wire/round-trip"),
+        ({"checks": ()}, "no check is selected"),
+        ({"messages": ("NoSuch*",)}, "nothing is selected"),
+    ],
+)
+def test_nothing_to_run_is_wrong_usage_and_writes_nothing(small: Options, change: dict[str, Any], why: str) -> None:
+    outcome = run(replace(small, **change))
+    assert (outcome.exit_code, outcome.ledger) == (2, None)
+    assert why in outcome.why
+    assert not small.out.exists()
+
+
+def test_a_must_fails_the_gate_and_a_should_warns(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    vicious(monkeypatch)
+    failed, _ = held(replace(small, targets=("miniature/refuses-unknown-tags",)))
+    warned, ledger = held(replace(small, targets=("miniature/drops-unknown-tags",)))
+    assert (failed.exit_code, failed.failures) == (1, 1)
+    assert (warned.exit_code, warned.failures, warned.warnings) == (0, 0, 1)
+    assert [line["grade"] for line in ledger.failures] == ["SHOULD"]
+
+
+def test_many_cases_of_one_defect_are_one_failure_with_a_count(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    vicious(monkeypatch)
+    named: dict[str, Any] = {
+        "targets": ("miniature/writes-little-endian",),
+        "messages": ("Heartbeat*", "SyncGroup*"),
+    }
+    options = replace(small, cases=4, **named)
+    outcome, ledger = held(options)
+    assert outcome.failures == 1
+    (failure,) = ledger.failures
+    assert failure["cases"] > 20
+    assert {"HeartbeatRequest", "SyncGroupRequest"} <= failure["where"].keys()
+    assert [step["verb"] for step in failure["steps"]] == ["encode"]
+    assert failure["steps"][0]["value"] == {"groupId": "", "generationId": 1, "memberId": ""}
+
+
+def test_a_failure_says_all_that_a_report_shows(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    vicious(monkeypatch)
+    _, ledger = held(replace(small, targets=("miniature/forgets-the-sign",)))
+    (failure,) = ledger.failures
+    assert failure["requirements"][0]["id"] == "grp-05"
+    assert failure["requirements"][0]["clause"] == requirements()["grp-05"].clause
+    assert (failure["expected"], failure["observed"], failure["path"]) == ("-1", "65535", "errorCode")
+    (exhibit,) = failure["exhibits"]
+    assert exhibit["kind"] == "bytes"
+    assert [(row["bytes"], row["path"]) for row in exhibit["rows"] if row["guilty"]] == [("ffff", "errorCode")]
+    filed = json.loads((small.out / "failures" / f"{failure['id']}.json").read_text())
+    assert Case.of(filed["case"]).id == failure["case_id"]
+    assert failure["reproduce"] == f"kipcheck replay {(small.out / 'failures').absolute() / failure['id']}.json"
+
+
+def lines(options: Options) -> list[dict[str, Any]]:
+    _, ledger = held(options)
+    return [*ledger.verdicts(), *({**each, "reproduce": ""} for each in ledger.failures)]
+
+
+def test_same_seed_same_verdicts_and_failures_whatever_the_workers(small: Options, tmp_path: Path) -> None:
+    checks = ("wire/round-trip", "wire/prefixes", "wire/damage", "assign/one-round")
+    messages = ("LeaveGroupRe*", "range", "sticky")
+    options = replace(small, targets=("kafka-python",), checks=checks, messages=messages, cases=1)
+    alone = lines(options)
+    assert alone == lines(replace(options, workers=2, out=tmp_path / "shared"))
+    other = lines(replace(options, seed=1, out=tmp_path / "other"))
+    assert {line["case"] for line in alone if "case" in line} != {line["case"] for line in other if "case" in line}
+
+
+def test_a_case_keeps_its_id_when_its_check_is_renamed() -> None:
+    subject = Subject("apache", layout("apache", "HeartbeatRequest", 0))
+    sample = next(CHECKS["wire/two-readings"].samples(subject, 0))
+    assert replace(sample.case, check="renamed").id == sample.case.id
+    assert replace(sample.case, edition="apache@3.9.2").id != sample.case.id
+
+
+def test_replay_tells_what_fails_again_from_what_is_gone(
+    small: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vicious(monkeypatch)
+    run(replace(small, targets=("miniature/forgets-the-sign",)))
+    (file,) = (small.out / "failures").iterdir()
+    monkeypatch.chdir(tmp_path)
+    assert replay(file).exit_code == 1
+    filed = json.loads(file.read_text())
+    file.write_text(json.dumps({**filed, "target": "reference"}))
+    assert replay(file).exit_code == 0
+    file.write_text(json.dumps({**filed, "invariant": "no/more"}))
+    assert replay(file).exit_code == 6
+    file.write_text("[]")
+    assert replay(file).exit_code == 2
+    assert replay(tmp_path / "nowhere.json").exit_code == 2
+
+
+def test_what_an_earlier_run_found_leaves_with_the_next(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    vicious(monkeypatch)
+    run(replace(small, targets=("miniature/forgets-the-sign",)))
+    assert list((small.out / "failures").iterdir())
+    run(small)
+    assert not (small.out / "failures").exists()
+
+
+def broken() -> Target:
+    return testee.Testee("broken", Command((sys.executable, "-c", "print('good morning')")))
+
+
+def mortal(vice: str, limits: testee.Limits | None = None) -> Target:
+    """Our codec behind the protocol in a few lines, so that nothing stands between a death and the gate."""
+    script = f"""if True:
+        import json, os, sys
+        from kipcheck.conformance.apis.reference import Reference
+        reference = Reference()
+        def answer(op):
+            {vice}
+            return reference.answer(op)
+        for line in sys.stdin:
+            said = json.loads(line)
+            reply = {{"type": said["type"], "protocol": 1}}
+            if said["type"] == "hello":
+                reply |= {{"protocol": 1, "name": "mortal", "version": "1", "language": "python", "roles": ["codec"],
+                           "capabilities": {{"HeartbeatResponse": [0, 4]}}}}
+            elif said["type"] == "configure":
+                reply["ok"] = True
+            elif said["type"] == "batch":
+                reply = {{"type": "results", "id": said["id"],
+                          "results": [{{"n": each["n"], **answer(each)}} for each in said["cases"]]}}
+            print(json.dumps(reply), flush=True)
+    """
+    return testee.Testee("mortal", Command((sys.executable, "-c", script)), limits)
+
+
+def test_a_target_that_does_not_start_is_3_and_the_others_are_still_held(
+    small: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vicious(monkeypatch, broken=broken())
+    outcome, ledger = held(replace(small, targets=("broken", "reference")))
+    assert outcome.exit_code == 3
+    # It greets at its start, which may be before it is asked for hello, or after.
+    assert re.search("not JSON|spoke unasked: b'good morning", ledger.troubles[0]["why"])
+    assert ledger.footer is not None
+    assert ledger.footer["counts"].keys() == {"reference"}
+
+
+def test_a_target_that_is_not_installed_is_skipped_and_alone_an_error(
+    small: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vicious(monkeypatch, absent=Unavailable("absent is not installed"))
+    beside, ledger = held(replace(small, targets=("absent", "reference")))
+    alone, _ = held(replace(small, targets=("absent",)))
+    assert (beside.exit_code, alone.exit_code) == (0, 3)
+    assert [each["why"] for each in ledger.skips if each["target"] == "absent"] == ["absent is not installed"]
+
+
+def test_a_death_that_does_not_come_again_makes_the_target_unstable(
+    small: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flag = str(tmp_path / "died")
+    vicious(monkeypatch, mortal=mortal(f"if not os.path.exists({flag!r}): open({flag!r}, 'w').close(); os.abort()"))
+    outcome, ledger = held(replace(small, targets=("mortal",)))
+    assert outcome.exit_code == 4
+    assert "one by one none of them did" in ledger.troubles[0]["why"]
+
+
+def test_a_target_that_goes_down_too_often_is_given_up_and_what_it_did_is_still_told(
+    small: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vicious(monkeypatch, mortal=mortal("if op['version'] == 4: os.abort()", testee.Limits(restarts=9)))
+    outcome, ledger = held(replace(small, targets=("mortal",), checks=("wire/two-readings",)))
+    assert outcome.exit_code == 1
+    assert "went down 10 times" in ledger.troubles[0]["why"]
+    assert [(line["invariant"], line["observed"]) for line in ledger.failures] == [
+        ("survives", "crashed: killed by SIGABRT")
+    ]
+
+
+def test_what_was_found_before_an_interruption_is_told(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    vicious(monkeypatch)
+    hold, called = Worker.hold, 0
+
+    def impatient(worker: Worker, unit: Unit) -> UnitResult:
+        nonlocal called
+        called += 1
+        if called > 30:
+            raise KeyboardInterrupt
+        return hold(worker, unit)
+
+    monkeypatch.setattr(Worker, "hold", impatient)
+    outcome, ledger = held(replace(small, targets=("miniature/forgets-the-sign",)))
+    assert (outcome.exit_code, outcome.why, ledger.complete) == (1, "interrupted", False)
+    assert [line["invariant"] for line in ledger.failures] == ["wire/decodes"]
+
+
+def test_what_the_budget_did_not_reach_is_undecided(small: Options) -> None:
+    outcome, ledger = held(replace(small, budget=0))
+    assert outcome.exit_code == 6
+    assert {line["result"] for line in ledger.verdicts()} == {"UNKNOWN"}
+
+
+def test_a_bug_of_ours_is_70_and_leaves_a_report(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    def misread(*arguments: Any, **more: Any) -> Any:
+        raise Refused("length", "planted", message="HeartbeatRequest", version=0)
+
+    monkeypatch.setattr("kipcheck.conformance.wire.constructs.read", misread)
+    two_decoders.read.cache_clear()
+    outcome, ledger = held(small)
+    two_decoders.read.cache_clear()
+    assert outcome.exit_code == 70
+    assert "the codec reads it, the construct reading" in outcome.why
+    assert not ledger.complete
+
+
+@pytest.mark.skipif(version("kafka-python") != PYTHON_CLIENTS["kafka-python"], reason="another release")
+def test_real_defects_of_a_real_client_are_found_by_checks_that_know_of_none(small: Options) -> None:
+    named = ("ApiVersionsResponse", "FindCoordinatorRequest")
+    options = replace(small, targets=("kafka-python",), checks=("*",), messages=named, cases=2)
+    outcome, ledger = held(options)
+    assert (outcome.exit_code, ledger.complete) == (1, True)
+    found = {(line["invariant"], *line["shape"][:3]) for line in ledger.failures}
+    assert {
+        ("survives", "died", "decode", "timeout"),  # an endless varint, in time quadratic to its length
+        ("wire/skips-unknown-tags", "tag refused", "AssertionError", ""),  # a tag in a struct in a tagged field
+        ("wire/refuses", "accepted", "length", "string"),  # a text that is cut off is taken as far as it goes
+        ("wire/refuses", "accepted", "varint"),
+        ("wire/decodes", "misread", "int32", "int"),  # any error is taken for an answer in v0
+        ("wire/keeps-unknown-tags", "lost", "unknown tag"),
+    } <= found
+
+
+class Lenient(Reference):
+    """Takes what Kafka's own readers take, which passes as well."""
+
+    name = "lenient"
+
+    def read(self, layout: Layout, data: bytes) -> dict[str, Any]:
+        return layout.decode(data, lenient=True)
+
+
+def test_where_targets_differ_is_told_also_where_all_pass(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    vicious(monkeypatch, lenient=InProcess(Lenient()))
+    named: dict[str, Any] = {"checks": ("wire/two-readings", "wire/damage"), "messages": ("HeartbeatRequest",)}
+    options = replace(small, targets=("reference", "lenient", "miniature/ignores-nullability"), **named)
+    outcome, ledger = held(options)
+    assert outcome.exit_code == 1
+    told = {(row["check"], *row["cells"].values()) for row in ledger.differences}
+    assert ("wire/two-readings", "PASS", "PASS", "FAIL") in told
+    assert ("wire/damage", "PASS refused", "PASS a", "PASS refused") in told
+    assert all(row["grade"] == "INFO" and row["cases"] > 0 for row in ledger.differences)
+    text = reports.render(ledger.path)
+    assert "where targets differ" in text
+    assert re.search(r"wire/two-readings +HeartbeatRequest v\S.* PASS +PASS +FAIL", text)
+    _, alone = held(replace(options, targets=("reference",)))
+    assert not alone.differences
+
+
+@pytest.mark.parametrize(
+    ("held_codes", "wins"),
+    [({1, 6}, 1), ({1, 3}, 3), ({4, 6}, 4), ({5, 4}, 5), ({2, 3}, 2), ({70, 2}, 70), (set(), 0)],
+)
+def test_where_several_exit_codes_hold_one_wins(held_codes: set[int], wins: int) -> None:
+    assert exits.first(held_codes) == wins
+
+
+def test_a_dry_run_lists_what_a_run_would_hold(small: Options) -> None:
+    outcome = run(replace(small, dry_run=True))
+    assert (outcome.exit_code, outcome.ledger) == (0, None)
+    assert not small.out.exists()
+    _, ledger = held(small)
+    listed: dict[str, int] = {}
+    for row in outcome.plan:
+        assert set(row["requirements"]) <= requirements().keys()
+        listed[row["check"]] = listed.get(row["check"], 0) + row["cases"]
+    assert ledger.footer is not None
+    assert listed == {
+        check: sum(counts.values()) for check, counts in ledger.footer["counts"]["reference"].items() if counts
+    }
+
+
+def test_every_check_names_invariants_and_every_invariant_names_requirements() -> None:
+    for check in CHECKS.values():
+        by_id = {each.id: each for each in all_invariants(check.role)}
+        for each in (by_id[id] for id in check.invariants):
+            assert each.statement.endswith(".")
+            named = {*each.requirements, *(id for ids in each.besides.values() for id in ids)}
+            assert named <= requirements().keys()
+            assert each.grade is not Grade.MUST or any(requirements()[id].grade is Grade.MUST for id in named)
+
+
+def cases_of(damages_: Iterable[Any], subject: Subject) -> Iterable[tuple[Any, Case]]:
+    for each in damages_:
+        yield each, Case("test", "apache", CHECKS["wire/damage"].role, (subject.decode(each.data),))
+
+
+@pytest.mark.parametrize(
+    "message", ["JoinGroupRequest", "ApiVersionsResponse", "OffsetFetchResponse", "AssignmentInfo"]
+)
+def test_the_judge_agrees_with_the_damage_on_what_must_be_refused(message: str) -> None:
+    """Neither looks at the other: one reads the bytes, the other knows what was done to them."""
+    asked = refused = 0
+    for number in (1, 3, 4):
+        subject = Subject("apache", layout("apache", message, number))
+        for sample in CHECKS["wire/damage"].samples(subject, 0, 6):
+            for damage, case in cases_of(damages(subject.layout, sample.value, random.Random(1), USUAL), subject):
+                judged = is_beyond_reading(case, case.steps[0])
+                assert not judged or damage.outcome is Bearing.REFUSE, (damage.kind, damage.path, damage.data.hex())
+                asked += damage.outcome is Bearing.REFUSE
+                refused += judged
+    # Where the damage lies in a known tag, or makes a null of a length, the judge asks for less.
+    assert refused > asked * 0.8 > 40, (refused, asked)
+
+
+def test_the_gate_runs_from_a_script_without_a_guard_and_with_workers(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "from pathlib import Path\nfrom kipcheck.conformance.engine.run import Options, run\n"
+        "print(run(Options(('reference',), messages=('HeartbeatResponse',), cases=1, workers=2,"
+        " out=Path('there'))).exit_code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr

@@ -1,0 +1,135 @@
+"""KIP-848: the machine by hand, what its coordinator owes, and that what is planted is found."""
+
+import pytest
+
+from kipcheck.conformance.apis.consumer_group import answer_of, event_of, shorthand, spoken, step_of
+from kipcheck.conformance.apis.machine_targets import players
+from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.checks.consumer_group import GROUPS
+from kipcheck.conformance.core.case import Case, Role
+from kipcheck.conformance.core.edition import APACHE
+from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op
+from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.models.consumer_group import Beat, ConsumerGroup, Pass, Says
+from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Adapter, operation
+from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
+from kipcheck.strategies.parse import belongs
+
+PLANTED = {name: vice for name, vice in VICES.items() if vice.check.startswith("consumer-group/")}
+OURS = [each for each in all_invariants(Role.COORDINATOR) if each.id.startswith("consumer-group/")]
+
+
+def held(adapter: Adapter, text: str) -> History:
+    case = Case("consumer-group/epochs", "apache", Role.COORDINATOR, spoken(text))
+    with InProcess(adapter).open("apache", Role.COORDINATOR) as session:
+        (history,) = converse([case], session)
+        return history
+
+
+def answers(text: str) -> list[str]:
+    player = players(APACHE)[CONSUMER_GROUP]
+    told = []
+    for each in spoken(text):
+        found = player.answer({"case": 0, **operation(each)})
+        given = found.get("assignment")
+        partitions = "-" if given is None else ",".join(f"{topic}{number}" for topic, number in given) or "nothing"
+        told.append(found.get("class") or f"{found.get('epoch', 'passed')} {partitions}")
+    return told
+
+
+FENCED, UNKNOWN, INVALID, NO_GROUP = (
+    "FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "INVALID_REQUEST", "GROUP_ID_NOT_FOUND",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("join a on t none", "1 t0,t1,t2"),
+        ("join a", INVALID),
+        ("join a on t", INVALID),
+        ("leave a", NO_GROUP),
+        ("join a on t none; leave b", UNKNOWN),
+        ("join a on t none; beat a", "1 -"),
+        ("join a on t none; beat a+1", FENCED),
+        ("join a on t none; leave a", "-1 -"),
+        ("join a on t none; leave a; join a on t none", "3 t0,t1,t2"),
+        # Two members: the old one is told to give up, says so, and only then the new one gets it.
+        ("join a on t none; join b on t none", "2 nothing"),
+        ("join a on t none; join b on t none; beat a", "1 t0,t1"),
+        ("join a on t none; join b on t none; beat a; beat b", "2 -"),
+        ("join a on t none; join b on t none; beat a; beat a told", "2 -"),
+        ("join a on t none; join b on t none; beat a; beat a before; beat b", "2 -"),
+        ("join a on t none; join b on t none; beat a; beat a told; beat b", "2 t2"),
+        # What is not given up in time is taken with the member, and so is what a silent one has.
+        ("join a on t none; join b on t none; beat a; pass 30000; beat a", UNKNOWN),
+        ("join a on t none; join b on t none; beat a; pass 30000; beat b; beat b", "3 -"),
+        ("join a on t none; pass 45000; beat a", UNKNOWN),
+        ("join a on t none; pass 30000; beat a; pass 30000; beat a", "1 -"),
+        # A repetition after an answer that did not come.
+        ("join a on t none; join b on u none; beat a; beat a-1 told", "2 -"),
+        ("join a on t none; beat a on t,u told; beat a-1 told", "2 -"),
+        ("join a on t none; beat a on t,u told; beat a-1", FENCED),
+        ("join a on t none; beat a on t,u told; beat a on u told; beat a on t told; beat a-2 told", FENCED),
+    ],
+)
+def test_the_machine_by_hand(text: str, last: str) -> None:
+    assert answers(text)[-1] == last
+
+
+def test_what_is_said_in_shorthand_is_said_back() -> None:
+    text = "join a on t,u none; beat a; beat a-1 told; beat b+2 on t before; leave a; pass 1000"
+    assert shorthand(spoken(text)) == text
+    for wrong in ("jump", "beat a everything"):
+        with pytest.raises(ValueError, match=r"is no event|is not what a member may own"):
+            spoken(wrong)
+
+
+def test_an_event_is_its_step() -> None:
+    for event in (Beat("a", Says.JOIN, 0, ("t", "u"), "none"), Beat("b", Says.STAY, 2, None, None), Pass(5)):
+        assert event_of(step_of(event)) == event
+    assert answer_of(()) == {"status": "accepted"}
+
+
+def test_whatever_is_drawn_is_declared_and_enabled_events_are_accepted() -> None:
+    machine, subject = ConsumerGroup(), GROUPS.subject("apache", CONSUMER_GROUP, None)
+    refused = total = 0
+    for number, sample in enumerate(CHECKS["consumer-group/epochs"].samples(subject, 0, 40)):
+        assert belongs(CONSUMER_GROUPS.declaration, sample.value), number
+        state = machine.initial()
+        for each in sample.case.steps:
+            for event in machine.enabled(state):
+                total += 1
+                refused += "Rejected" in repr(machine.step(state, event).actions)
+            state = machine.step(state, event_of(each)).state
+    assert not refused
+    assert total > 5_000
+
+
+def broken(history: History) -> set[str]:
+    return {each.invariant for each in judge(history, OURS) if each.result is Result.FAIL}
+
+
+def test_each_invariant_has_a_vice_and_a_check() -> None:
+    ids = {each.id for each in OURS}
+    assert ids == {vice.invariant for vice in PLANTED.values()}
+    assert ids == {id for check in CHECKS.values() if check.family is GROUPS for id in check.invariants}
+
+
+@pytest.mark.parametrize("gone", [Lost("gone"), Died("crashed")])
+def test_a_lost_answer_condemns_nobody(gone: Observation) -> None:
+    history = held(Reference(), "join a on t none; join b on t none; beat a; beat a told; beat b")
+    for lost in range(len(history.ops)):
+        ops = tuple(Op(op.index, op.step, gone if op.index == lost else op.observation) for op in history.ops)
+        results = {each.result for each in judge(History(history.case, "somebody", ops), OURS)}
+        assert Result.FAIL not in results
+        assert Result.UNKNOWN in results
+
+
+def test_releases_before_it_was_released_have_none_of_it() -> None:
+    assert [each.edition for each in GROUPS.subjects("apache@4.0.0")] == ["apache@4.0.0"]
+    assert not [*GROUPS.subjects("apache@3.9.2"), *GROUPS.subjects("kip-584")]

@@ -1,0 +1,228 @@
+"""A run leaves its reports whatever becomes of it, and says what goes on while it lasts."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kipcheck import reports
+from kipcheck.conformance.core.ledger import Writer, lines, read
+from kipcheck.conformance.core.output_folder import LIST
+from kipcheck.conformance.engine import run as engine_run
+from kipcheck.conformance.engine.progress import Progress
+from kipcheck.conformance.engine.run import Options, run
+from kipcheck.reports import text as as_text
+
+EVERY = {"ledger.jsonl", *reports.FILES.values()}
+SMALL = ("--target", "reference", "--message", "HeartbeatRe*", "--check", "wire/repeat", "--cases", "2")
+LONG = ("--target", "reference", "--message", "HeartbeatRe*", "--cases", "60", "--workers", "1")
+"""Its first check is done at once, and the others are not."""
+
+
+def kipcheck(*arguments: object, **more: Any) -> "subprocess.Popen[str]":
+    words = [sys.executable, "-m", "kipcheck", *map(str, arguments)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def held(*arguments: object) -> tuple[int, str, str]:
+    with kipcheck(*arguments) as child:
+        told, said = child.communicate(timeout=120)
+    return child.returncode, told, said
+
+
+def names(folder: Path) -> set[str]:
+    return {each.name for each in folder.iterdir()} - {"failures", LIST}
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({}, 0),
+        ({"targets": ("cmd:false",)}, 3),
+        ({"targets": ("miniature/refuses-unknown-tags",), "checks": ("wire/unknown-tags",)}, 1),
+    ],
+)
+def test_all_reports_are_there_whatever_came_of_the_run(tmp_path: Path, asked: dict[str, Any], code: int) -> None:
+    options = Options(("reference",), messages=("HeartbeatRe*",), checks=("wire/repeat",), cases=2, workers=1)
+    outcome = run(replace(options, out=tmp_path, **asked))
+    assert outcome.exit_code == code, outcome
+    assert names(tmp_path) == EVERY
+    assert json.loads((tmp_path / "results.json").read_text("utf-8"))["footer"]["exit"] == code
+    assert f"exit {code}" in outcome.text
+
+
+def test_a_report_that_cannot_be_made_is_a_bug_of_ours_and_the_ledger_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def breaks(found: object) -> str:
+        raise ZeroDivisionError("in the report")
+
+    monkeypatch.setattr(as_text, "render", breaks)
+    options = Options(
+        targets=("reference",), messages=("HeartbeatRe*",), checks=("wire/repeat",), cases=1, out=tmp_path
+    )
+    outcome = run(options)
+    assert (outcome.exit_code, outcome.why) == (70, "no report: ZeroDivisionError: in the report")
+    assert read(tmp_path / "ledger.jsonl").complete
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_what_an_earlier_run_left_is_gone_when_a_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(("reference",), messages=("HeartbeatRe*",), checks=("wire/repeat",), cases=1, out=tmp_path)
+    run(options)
+    assert names(tmp_path) == EVERY
+    seen: list[set[str]] = []
+
+    def writer(*arguments: Any) -> Writer:
+        seen.append(names(tmp_path))
+        return Writer(*arguments)
+
+    monkeypatch.setattr(engine_run, "Writer", writer)
+    run(options)
+    assert seen == [{"ledger.jsonl"}]
+    assert names(tmp_path) == EVERY
+
+
+def begun(child: "subprocess.Popen[str]", ledger: Path) -> None:
+    """Waits until some verdicts are on the disk."""
+    end = time.monotonic() + 60
+    while child.poll() is None and time.monotonic() < end:
+        if ledger.is_file() and '"type":"check"' in ledger.read_text("utf-8"):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"the run did not begin: {child.communicate()}")
+
+
+def test_a_run_that_is_killed_is_reported_as_incomplete(tmp_path: Path) -> None:
+    with kipcheck("run", *LONG, "--out", tmp_path) as child:
+        begun(child, tmp_path / "ledger.jsonl")
+        child.kill()
+        child.communicate()
+    assert names(tmp_path) == {"ledger.jsonl"}
+    code, told, _ = held("report", tmp_path, "--form", "all")
+    assert code == 6
+    assert "INCOMPLETE: the ledger ends before its footer" in told
+    assert "wire/round-trip" in told
+    assert names(tmp_path) == EVERY
+
+
+def test_a_run_that_is_cancelled_leaves_its_reports(tmp_path: Path) -> None:
+    with kipcheck("run", *LONG, "--out", tmp_path) as child:
+        begun(child, tmp_path / "ledger.jsonl")
+        child.send_signal(signal.SIGINT)
+        told, said = child.communicate(timeout=60)
+    assert child.returncode == 6, (told, said)
+    assert "INCOMPLETE (interrupted)" in told
+    assert names(tmp_path) == EVERY
+
+
+# ---- events
+
+
+def test_events_are_the_ledger_without_its_verdicts(tmp_path: Path) -> None:
+    code, told, _ = held(
+        "run", *SMALL, "--part", "1/1", "--out", tmp_path / "out", "--events", tmp_path / "events.ndjson"
+    )
+    assert code == 0
+    events = list(lines(tmp_path / "events.ndjson"))
+    assert events == [line for line in lines(tmp_path / "out" / "ledger.jsonl") if line["type"] != "verdict"]
+    assert [each["type"] for each in events] == ["header", "target", "begin", "check", "footer"]
+    assert events[0]["part"] == [1, 1]
+    assert told.startswith("reference\n")
+
+
+def test_events_come_while_the_run_lasts_and_are_all_that_comes(tmp_path: Path) -> None:
+    with kipcheck("run", *LONG, "--out", tmp_path, "--events", "-") as child:
+        assert child.stdout is not None
+        types = [json.loads(child.stdout.readline())["type"] for _ in range(4)]
+        assert child.poll() is None
+        child.send_signal(signal.SIGTERM)
+        left, _ = child.communicate(timeout=60)
+    assert types == ["header", "target", "begin", "check"]
+    assert json.loads(left.splitlines()[-1])["type"] == "footer"  # and no report after it
+
+
+def test_where_events_cannot_go_nothing_is_run(tmp_path: Path) -> None:
+    code, told, said = held("run", *SMALL, "--out", tmp_path / "out", "--events", tmp_path / "no" / "such" / "file")
+    assert (code, told) == (2, "")
+    assert f"{tmp_path}/no/such/file cannot be written" in said
+
+
+# ---- progress
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    yield now
+
+
+def test_on_a_terminal_one_line_lives_and_leaves(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = io.StringIO()
+    shown = Progress(stream, live=True)
+    shown.begin("somebody 1.0", "wire/damage", 10)
+    shown.step(1, 50, 0)  # too soon
+    clock[0] += 2
+    shown.step(5, 1000, 3)
+    shown.end(2000, 3)
+    shown.say("looking for the least case of 1 kinds of failure, which takes its time")
+    shown.close()
+    shown.close()
+    states = stream.getvalue().split("\r\x1b[K")
+    assert states[1:] == [
+        "somebody 1.0  wire/damage            5/10  1,000 cases  500",
+        "looking for the least case of 1 kinds of failure, which tak",
+        "",
+    ]
+    assert "\n" not in stream.getvalue()
+
+
+def test_elsewhere_each_check_has_its_line_and_a_long_one_more(clock: list[float]) -> None:
+    stream = io.StringIO()
+    shown = Progress(stream, live=False)
+    shown.begin("somebody 1.0", "wire/damage", 10)
+    clock[0] += 1
+    shown.step(1, 50, 0)
+    clock[0] += 5
+    shown.step(5, 1000, 3)
+    shown.end(2000, 3)
+    shown.close()
+    assert stream.getvalue().splitlines() == [
+        "somebody 1.0  wire/damage            5 of 10 subjects",
+        "somebody 1.0  wire/damage              2000 cases     3 failed    6.0 s",
+    ]
+
+
+def test_a_reader_of_progress_that_went_away_stops_nothing() -> None:
+    stream = io.StringIO()
+    stream.close()
+    Progress(stream, live=False).say("nobody listens")
+
+
+def test_a_run_on_a_terminal_leaves_no_line_behind(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "TERM": "xterm"}
+    words = [sys.executable, "-m", "kipcheck", "run", *SMALL, "--out", str(tmp_path)]
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
+    os.close(theirs)
+    seen = b""
+    try:
+        while piece := os.read(ours, 4096):
+            seen += piece
+    except OSError:
+        pass  # the other end is closed
+    assert child.wait(60) == 0
+    os.close(ours)
+    assert b"\n" not in seen
+    assert seen == b"" or seen.endswith(b"\r\x1b[K")

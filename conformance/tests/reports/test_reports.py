@@ -1,0 +1,189 @@
+"""A report reads the ledger and nothing else: what the text says, and what holds for all forms."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kipcheck import reports
+from kipcheck.conformance.cli.reports import FORMS
+from kipcheck.conformance.core.ledger import read
+from kipcheck.conformance.core.output_folder import LIST, REPORTS, OutputFolder
+from kipcheck.conformance.tests.support.ledgers import (
+    FAILURE,
+    FOOTER,
+    HEADER,
+    REASON,
+    SEEN,
+    everything,
+    verdicts,
+    write,
+)
+
+FAILED = verdicts("FAIL", 12)
+
+
+def ledger(path: Path, *failures: dict[str, Any], footer: dict[str, Any] | None = FOOTER) -> Path:
+    return write(path, *FAILED, *(("failure", each) for each in failures), footer=footer)
+
+
+def test_a_block_shows_sentence_clause_bytes_count_and_command(tmp_path: Path) -> None:
+    text = reports.render(ledger(tmp_path, FAILURE))
+    assert text.splitlines()[:14] == [
+        "FAIL 0123456789ab  somebody 1.0  wire/two-readings  (MUST)",
+        "  broken    Legal bytes are read as what they are.",
+        "  grp-05    generated message classes: What is written is read back.",
+        "  what      errorCode comes out as 65535, not -1",
+        "  expected  -1",
+        "  observed  65535",
+        "  step 1    decode HeartbeatResponse v1: 00000000ffff",
+        "  bytes       at bytes    field          type  value",
+        "               0 00000000 throttleTimeMs int32 0",
+        "            >  4 ffff     errorCode      int16 -1",
+        "  seen      12 cases: HeartbeatResponse v0-4; SyncGroupResponse v0",
+        "  again     kipcheck replay /somewhere/0123456789ab.json",
+        "",
+        "somebody",
+    ]
+    assert text.endswith(f"exit 1, an unexpected failure; {tmp_path / 'ledger.jsonl'}\n")
+
+
+def test_an_assignment_is_a_table_and_a_conversation_a_list(tmp_path: Path) -> None:
+    lines = reports.render(ledger(tmp_path, SEEN)).splitlines()
+    assert lines[4:10] == [
+        "  table       member subscribes to owned generation got",
+        "              c1     t             t-0   3          t-0 t-1",
+        "            > c2     t             t-1   3          t-1",
+        "  events      1. operator -> controller: update level 3  <- accepted",
+        "              2. controller -> controller: epoch 4",
+        "            > 3. broker 1 -> controller: up, 1 to 2  <- registered",
+    ]
+    assert "  tags      ownership, KAFKA-1" in lines
+
+
+def test_the_text_of_a_requirement_stands_there_once_and_what_fails_comes_first(tmp_path: Path) -> None:
+    warning = {**FAILURE, "id": "555555555555", "grade": "SHOULD"}
+    text = reports.render(ledger(tmp_path, warning, FAILURE))
+    assert text.count("What is written is read back.") == 1
+    assert text.index("FAIL 0123456789ab") < text.index("WARN 555555555555")
+
+
+def test_what_is_known_stands_apart_in_a_line(tmp_path: Path) -> None:
+    text = reports.render(ledger(tmp_path, {**FAILURE, "known": REASON}, {**SEEN, "id": "666666666666"}))
+    assert "FAIL 0123456789ab" not in text
+    assert "0123456789ab  somebody  wire/two-readings: it is old https://issues.example/1" in text
+    assert "complete: 1 distinct failure, 0 warnings, 1 known deviation; exit 1" in text
+
+
+def test_without_failures_there_is_the_table_and_what_was_reached(tmp_path: Path) -> None:
+    path = write(tmp_path, *verdicts("PASS", 42), footer={**FOOTER, "exit": 0})
+    assert [line.split()[:2] for line in reports.render(path).splitlines()] == [
+        ["somebody"],
+        ["check", "PASS"],
+        ["wire/two-readings", "42"],
+        ["1", "of"],
+        ["complete:", "0"],
+    ]
+
+
+def test_coverage_counts_requirements_that_cases_came_to(tmp_path: Path) -> None:
+    cases = [*verdicts("PASS", 3), *verdicts("PASS", 1, version=2), *verdicts("PASS", 1, subject="SyncGroupResponse")]
+    text = reports.render(write(tmp_path, *cases))
+    assert "2 of 4 requirements reached, on 3 versions of 2 subjects" in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_ledger_that_was_cut_off_is_called_incomplete_in_every_form(tmp_path: Path, form: str) -> None:
+    path = ledger(tmp_path, FAILURE, footer=None)
+    path.write_text(path.read_text()[:-40])  # in the middle of a line
+    assert not read(path).failures
+    assert "INCOMPLETE" in reports.render(path, form)
+
+
+def test_cases_that_failed_before_the_run_was_cut_off_are_told(tmp_path: Path) -> None:
+    text = reports.render(write(tmp_path, *FAILED, footer=None))
+    assert "somebody: wire/two-readings: 12 cases failed and were not looked into before the run ended" in text
+    assert text.splitlines()[-1].startswith(
+        "INCOMPLETE: the ledger ends before its footer; the run was cut off: "
+        "0 distinct failures, 0 warnings, 12 failed cases not looked into; "
+    )
+    assert "another: all checks: not begun" in text
+    assert "not looked into" not in reports.render(write(tmp_path, *FAILED, ("failure", FAILURE), footer=None))
+
+
+def test_a_long_message_is_shown_around_its_guilty_bytes(tmp_path: Path) -> None:
+    rows = [
+        {"offset": n, "bytes": f"{n:02x}", "path": f"numbers[{n}]", "type": "int8", "value": str(n), "guilty": n == 50}
+        for n in range(100)
+    ]
+    text = reports.render(ledger(tmp_path, {**FAILURE, "exhibits": [{"kind": "bytes", "rows": rows}]}))
+    assert "(44 fields before)" in text
+    assert "(43 fields after)" in text
+    assert "numbers[50]" in text
+    assert "numbers[10]" not in text
+
+
+@pytest.mark.parametrize("text", ["", "{}\n", "not JSON\n", '{"type": "header", "format": 1}\n', "[1]\n", "\x00\xff\n"])
+def test_what_is_no_ledger_is_told_so(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "ledger.jsonl"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="is no ledger"):
+        reports.render(path)
+
+
+def test_an_unknown_form_names_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match="there are text, html, junit"):
+        reports.render(ledger(tmp_path), "stone")
+
+
+def test_the_command_offers_the_forms_there_are() -> None:
+    assert FORMS == reports.FORMS
+
+
+def test_lines_of_kinds_that_a_report_does_not_know_are_passed_over(tmp_path: Path) -> None:
+    path = write(tmp_path, *FAILED, ("weather", {"sky": "blue"}), ("failure", FAILURE))
+    assert reports.render(path) == reports.render(ledger(tmp_path, FAILURE))
+
+
+def test_all_files_are_written_and_what_an_earlier_run_left_can_be_taken_away(tmp_path: Path) -> None:
+    text = reports.write(write(tmp_path, *everything()))
+    assert text == reports.render(tmp_path / "ledger.jsonl")
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([LIST, "ledger.jsonl", *reports.FILES.values()])
+    for form, name in reports.FILES.items():
+        assert (tmp_path / name).read_text("utf-8") == reports.render(tmp_path / "ledger.jsonl", form)
+    (tmp_path / ".report.html.part").write_text("of a run that was killed here")
+    OutputFolder(tmp_path).remove(REPORTS)
+    assert sorted(os.listdir(tmp_path)) == [LIST, "ledger.jsonl"]
+
+
+def test_a_report_needs_no_more_than_core(tmp_path: Path) -> None:
+    script = f"""if True:
+        import sys
+        from pathlib import Path
+        from kipcheck import reports
+        reports.write(Path({str(write(tmp_path, *everything()))!r}))
+        print([name for name in sys.modules if name.startswith(("kipcheck.conformance.", "kipcheck.strategies"))])
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout.replace("'", '"'))
+    assert all(name.startswith("kipcheck.conformance.core") for name in loaded)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_ledger_of_a_run_that_never_began_is_rendered(tmp_path: Path, form: str) -> None:
+    header = {**HEADER, "invariants": {}, "requirements": {}}
+    footer = {**FOOTER, "complete": False, "stopped_by": "no check is called 'x'", "exit": 2, "meaning": "wrong usage"}
+    assert "no check is called" in reports.render(write(tmp_path, footer=footer, header=header), form)
+
+
+@pytest.mark.parametrize("form", ["text", "html", "markdown"])
+def test_what_was_not_reached_is_told_with_the_reason(tmp_path: Path, form: str) -> None:
+    about = {"target": "somebody", "check": "wire/two-readings", "subject": "HeartbeatResponse"}
+    why = "not reached within the budget"
+    late = [("verdict", {**about, "version": n, "case": None, "result": "UNKNOWN", "why": why}) for n in range(3)]
+    text = reports.render(write(tmp_path, *verdicts("PASS", 2), *late), form)
+    assert "wire/two-readings: 3 units of work undecided: not reached within the budget" in text

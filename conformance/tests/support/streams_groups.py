@@ -1,0 +1,165 @@
+"""Fleets of Streams members for tests: played by our machines, and what was seen of them changed afterwards."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.streams import Moment, moments, spoken, step_of, told
+from kipcheck.conformance.apis.streams_blobs import (
+    read_assignment,
+    read_subscription,
+    write_assignment,
+    write_subscription,
+)
+from kipcheck.conformance.apis.upgrade_target import fleet
+from kipcheck.conformance.checks.conversations import Subject
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.history import History, Op, Replied
+from kipcheck.conformance.core.verdict import Result, Verdict
+from kipcheck.conformance.engine.converse import converse, judge
+from kipcheck.conformance.invariants.registry import Invariant, all_invariants
+from kipcheck.conformance.models.streams.observed_events import Formed, Happening, Rests, Sent
+from kipcheck.conformance.models.streams.operations import Deploy
+
+OURS: Mapping[str, Invariant] = {
+    each.id: each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("streams/")
+}
+Change = Callable[[Moment], "Happening | tuple[Happening, ...]"]
+"""What is put in the place of a happening."""
+
+
+def case_of(where: str, steps: tuple[Step, ...]) -> Case:
+    return Case("streams/probing", where, Role.OPERATOR_TOOL, steps)
+
+
+@cache
+def played(where: str, text: str, deployed: Deploy | None = None) -> History:
+    begun = () if deployed is None else (step_of(deployed),)
+    with InProcess(Reference()).open(where, Role.OPERATOR_TOOL) as session:
+        (history,) = converse([case_of(where, (*begun, *spoken(text)))], session)
+    return history
+
+
+def broken(history: History) -> dict[str, Verdict]:
+    return {each.invariant: each for each in judge(history, OURS.values()) if each.result is Result.FAIL}
+
+
+def changed(history: History, change: Change) -> History:
+    """Each happening in its place, or what ``change`` puts there."""
+    seen: dict[int, list[Happening]] = {}
+    for each in moments(history):
+        found = change(each)
+        seen.setdefault(each.step, []).extend(found if isinstance(found, tuple) else (found,))
+    ops = tuple(_op(op, seen.get(op.index, [])) for op in history.ops)
+    return replace(history, ops=ops)
+
+
+def _op(op: Op, seen: list[Happening]) -> Op:
+    payload: dict[str, Any] = {"actions": [told(each) for each in seen]}
+    return replace(op, observation=Replied(tuple(payload.items())))
+
+
+class Counting:
+    """Says yes to one of the happenings that are meant: the first, unless ``nth`` says otherwise."""
+
+    def __init__(self, meant: Callable[[Happening], bool], nth: int = 0) -> None:
+        self.meant = meant
+        self.left = nth
+
+    def __call__(self, seen: Happening) -> bool:
+        if not self.meant(seen):
+            return False
+        self.left -= 1
+        return self.left == -1
+
+
+def of(kind: type[Happening], nth: int = 0, **fields: Any) -> Counting:
+    """The first of its kind, or a later one, with these fields."""
+    return Counting(
+        lambda seen: isinstance(seen, kind) and all(getattr(seen, name) == value for name, value in fields.items()), nth
+    )
+
+
+def instead(which: Counting, *others: Happening, **fields: Any) -> Change:
+    """With other fields, or others in its place."""
+
+    def change(moment: Moment) -> Happening | tuple[Happening, ...]:
+        if not which(moment.seen):
+            return moment.seen
+        return replace(moment.seen, **fields) if fields else others
+
+    return change
+
+
+def after(which: Counting, *more: Happening) -> Change:
+    return lambda moment: (moment.seen, *more) if which(moment.seen) else moment.seen
+
+
+def resent(generation: int, member: str, partitions: Any = None, **fields: Any) -> Change:
+    """An assignment with other user data."""
+    which = of(Sent, generation=generation, member=member)
+
+    def change(moment: Moment) -> Happening:
+        seen = moment.seen
+        if not which(seen):
+            return seen
+        assert isinstance(seen, Sent) and isinstance(seen.data, bytes)
+        data = write_assignment(replace(read_assignment(seen.data), **fields))
+        return replace(seen, data=data, partitions=seen.partitions if partitions is None else partitions)
+
+    return change
+
+
+def resaid(generation: int, member: str, cooperative: bool | None = None, **fields: Any) -> Change:
+    """A subscription with other user data."""
+    which = of(Formed, generation=generation)
+
+    def change(moment: Moment) -> Happening:
+        seen = moment.seen
+        if not which(seen):
+            return seen
+        assert isinstance(seen, Formed)
+        return replace(seen, members=tuple(map(other, seen.members)))
+
+    def other(each: Any) -> Any:
+        if each.member != member:
+            return each
+        data = write_subscription(replace(read_subscription(each.data), **fields))
+        return each._replace(data=data, cooperative=each.cooperative if cooperative is None else cooperative)
+
+    return change
+
+
+def at_rest(nth: int, member: str, **fields: Any) -> Change:
+    """Another state in the end; without fields, no such member."""
+    which = of(Rests, nth)
+
+    def others(members: Any) -> Iterator[Any]:
+        for each in members:
+            if each.member != member:
+                yield each
+            elif fields:
+                yield each._replace(**fields)
+
+    def change(moment: Moment) -> Happening:
+        seen = moment.seen
+        if not which(seen):
+            return seen
+        assert isinstance(seen, Rests)
+        return replace(seen, members=tuple(others(seen.members)))
+
+    return change
+
+
+def subject(where: str) -> Subject:
+    return Subject(where, "streams")
+
+
+def machine_of(where: str) -> Any:
+    """Of an edition that has one."""
+    player = fleet(edition(where))
+    assert player is not None
+    return player

@@ -1,0 +1,300 @@
+"""Whatever a testee does wrong, the run says what it was, every planned case has its verdict, and none is wrong."""
+
+import os
+import random
+import re
+import sys
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kipcheck.conformance.checks import CHECKS
+from kipcheck.conformance.core.case import Case, Role, step
+from kipcheck.conformance.core.history import Died, Lost, Observation, Replied
+from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.engine import run as engine_run, worker
+from kipcheck.conformance.engine.run import Options, Outcome
+from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.protocol import Broken, Unstable
+from kipcheck.conformance.targets.testee import Limits, Testee
+from kipcheck.conformance.targets.transport import pipe
+from kipcheck.conformance.targets.transport.pipe import Command
+from kipcheck.conformance.tests.support import broken_testees
+from kipcheck.conformance.tests.support.broken_testees import TESTEES, WellBred
+
+CHECK, MESSAGE, CASES = "wire/two-readings", "HeartbeatResponse", 8
+LIMITS = Limits(start_s=20, batch_s=20, restarts=40, grace_s=0.2)
+IMPATIENT = replace(LIMITS, batch_s=1.0)
+"""For those that hang."""
+
+
+class Row(NamedTuple):
+    """What has to come of a testee."""
+
+    exit: int
+    says: str = ""
+    """Somewhere in the troubles and failures of the ledger; a pattern."""
+    guilty: str = "FAIL"
+    """Results of the guilty case, which is held once."""
+    others: str = "PASS"
+    limits: Limits = LIMITS
+
+
+def starts_not(says: str, limits: Limits = LIMITS) -> Row:
+    return Row(3, says, "", "", limits)
+
+
+def garbles(says: str) -> Row:
+    return Row(3, says)
+
+
+def is_well() -> Row:
+    return Row(0, "", "PASS")
+
+
+def breaks_all(says: str) -> Row:
+    return Row(3, says, "UNKNOWN", "UNKNOWN")
+
+
+ROWS = {
+    "healthy": is_well(),
+    "healthy-frames": is_well(),
+    "answers-out-of-order": is_well(),
+    "knows-more-keys": is_well(),
+    "is-loud": is_well(),
+    "has-many-vices": is_well(),
+    "ignores-bye": is_well(),
+    "ignores-the-end": is_well(),
+    "told-of-its-limits": Row(0, "", "SKIP"),
+    # at the start
+    "crashes-at-once": starts_not("did not start: crashed: left with exit code 1\nno library"),
+    "hangs-at-hello": starts_not("did not start: timeout: no answer within 0.5 s", replace(LIMITS, start_s=0.5)),
+    "greets-people": starts_not("did not start: garbled: (not JSON|it spoke unasked): b'Welcome!"),
+    "runs-away": starts_not("did not start: crashed: left with exit code 0"),
+    "speaks-before-it-is-asked": starts_not("type: 'hello', where configure was to be answered"),
+    "says-hello-twice": starts_not("(it spoke unasked|type): .*'?hello"),
+    "speaks-another-version": starts_not("hello.protocol: 2, where 1 is spoken"),
+    "leaves-out-its-version": starts_not("hello.version: is missing"),
+    "plays-the-wizard": starts_not(r"hello.roles\[1\]: 'wizard' is none of codec, "),
+    "claims-upside-down": starts_not(r"hello.capabilities.HeartbeatResponse: \[4, 0\] begins above its end"),
+    "claims-in-words": starts_not("hello.capabilities.HeartbeatResponse: '0-4' is no list"),
+    "says-neither-yes-nor-no": starts_not("configure: neither ok, true, nor unsupported"),
+    # in one case
+    "crashes": Row(1, "crashed: killed by SIGSEGV"),
+    "leaves-in-the-middle": Row(1, "crashed: left with exit code 0; its stderr ends in: the last words"),
+    "leaves-a-grandchild": Row(1, "crashed: killed by SIGABRT"),
+    "closes-its-stdout": Row(1, "crashed: closed its stdout and lived on"),
+    "says-half": Row(1, "crashed: left with exit code 0 in the middle of a message"),
+    "frames-short": Row(1, "crashed: left with exit code 0 in the middle of a message"),
+    "hangs": Row(1, "timeout: no answer within 1 s", limits=IMPATIENT),
+    "hangs-and-tells": Row(1, "what it told of that is in the failure's file", limits=IMPATIENT),
+    "stops": Row(1, "timeout: no answer within 1 s", limits=IMPATIENT),
+    "drips": Row(1, "timeout: no answer within 1 s", limits=IMPATIENT),
+    "answers-with-half-a-character": Row(1, "a legal message was refused with \N{REPLACEMENT CHARACTER}"),
+    "answers-with-a-huge-number": Row(1, "errorCode comes out as 1000000"),
+    "prints": garbles("not JSON: b'debug: 1'"),
+    "floods": garbles("a line of more than 16 MiB"),
+    "floods-with-lines": garbles("not JSON: b'warning'"),
+    "answers-in-latin1": garbles("not UTF-8 at byte 12"),
+    "answers-with-nan": garbles("NaN is no number of JSON's"),
+    "answers-past-all-numbers": garbles("1e999 is past all numbers"),
+    "answers-deeply": garbles('not JSON: b\'{"a":'),
+    "answers-with-a-list": garbles(r"no object: b'\[\]'"),
+    "invents-a-status": garbles(r"results\[0\].status: 'splendid' is none of accepted, "),
+    "forgets-the-bytes": garbles(r"results\[0\].value: None is no object"),
+    "numbers-itself": garbles(r"results\[0\].n: 1099511627776 is no case of this batch"),
+    "numbers-with-truth": garbles(r"results\[0\].n: True is no case of this batch"),
+    "repeats": garbles(r"results\[1\].n: a second result of case"),
+    "omits": garbles("results.results: 0 of 1; none of case"),
+    "adds": garbles(r"results\[1\].n: \d+ is no case of this batch"),
+    "mistakes-the-batch": garbles(r"results.id: \d+, where batch \d+ was asked"),
+    "frames-too-little": garbles(r"not JSON: b'\{\"typ'"),
+    "frames-too-much": garbles("a frame of 16777217 bytes, where 16777216 are the most"),
+    "frames-below-zero": garbles("a frame of 4294967295 bytes, where 16777216 are the most"),
+    "frames-nothing": garbles(r"not JSON: b'' \(nothing\)"),
+    # in company, and from batch to batch
+    "crashes-in-company": Row(4, "8 cases together ended in crashed: .*; the least run of them that does is 3", "PASS"),
+    "hangs-in-company": Row(4, "8 cases together ended in timeout: .*; one by one none", "PASS", limits=IMPATIENT),
+    "crashes-once": Row(4, "one by one none of them did; nor did they again together", "PASS"),
+    "ends-after-each-batch": Row(0, "", "PASS"),
+    "ends-a-little-later": Row(0, "", "PASS"),
+    "speaks-a-little-later": Row(0, "", "PASS"),
+    "answers-twice": Row(0, "", "PASS"),
+    "answers-twice-once": Row(0, "", "PASS"),
+    "answers-the-batch-before": Row(0, "", "PASS"),
+    "mistakes-all-batches": breaks_all("ended at a batch without cases too: .*results.id: -1, where"),
+    "forgets-to-frame": breaks_all("ended at a batch without cases too: .*a frame of .*or is it a line"),
+    "crashes-always": Row(1, "went down 6 times", "UNKNOWN", "FAIL UNKNOWN", replace(LIMITS, restarts=5)),
+    "leaks": Row(4, "run alone the case does not fail", "PASS", "PASS FAIL"),
+    "changes-with-each-life": Row(3, "after it was started again: version was", "UNKNOWN", "UNKNOWN"),
+    "answers-otherwise-in-each-life": Row(4, "run alone the case does not fail"),
+    # lies
+    "claims-what-it-does-not-do": Row(1, "v1 is claimed, and answered as unsupported: v1\\?", "PASS FAIL", "PASS FAIL"),
+    "spares-itself": Row(1, "is claimed, and answered as unsupported: not today"),
+}
+
+
+def broken(name: str, where: Path, limits: Limits) -> Testee:
+    env = {**os.environ, "BROKEN_TESTEE_FLAG": str(where / "flag")}
+    return Testee(name, Command((sys.executable, "-I", "-S", broken_testees.__file__, name), env), limits)
+
+
+def run(name: str, where: Path, limits: Limits, **change: object) -> tuple[Outcome, Ledger]:
+    options = Options((name,), checks=(CHECK,), messages=(MESSAGE,), cases=CASES, workers=1, out=where / "out")
+    outcome = engine_run.hold(replace(options, **change), lambda _: broken(name, where, limits))  # type: ignore[arg-type]
+    assert outcome.ledger is not None
+    return outcome, read(outcome.ledger)
+
+
+@cache
+def planned(version: int) -> tuple[Case, ...]:
+    check = CHECKS[CHECK]
+    return tuple(each.case for each in check.samples(check.family.subject("apache", MESSAGE, version), 0, CASES))
+
+
+def is_guilty(case: Case) -> bool:
+    return str(case.steps[0]["hex"]).endswith("0001")
+
+
+def test_every_testee_has_its_row() -> None:
+    assert {name for name, made in TESTEES.items() if not issubclass(made, WellBred)} == ROWS.keys()
+    assert len([row for row in ROWS.values() if row.exit]) >= 50
+    assert [is_guilty(case) for case in planned(0)].count(True) == 1
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_is_wrong_is_told_and_every_verdict_is_there_and_right(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipe, "LINGER", 0.2)
+    monkeypatch.setattr(worker, "DEADLY_TRIES", 1)
+    row = ROWS[name]
+    outcome, ledger = run(name, tmp_path, row.limits)
+    assert outcome.exit_code == row.exit, (outcome.why, ledger.troubles, ledger.failures)
+    told = [each["why"] for each in ledger.troubles]
+    told += [f"{each['why']} / {each['observed']}" for each in ledger.failures]
+    assert bool(told) == bool(row.says)
+    assert re.search(row.says, "\n".join(told)), told
+    if not row.guilty:
+        assert not list(ledger.verdicts())
+        return
+    versions = range(TESTEES[name]().claims[1] + 1)
+    counted: Counter[str] = Counter()
+    found: dict[bool, set[str]] = {True: set(), False: set()}
+    guilty = {case.id for version in versions for case in planned(version) if is_guilty(case)}
+    for line in ledger.verdicts():
+        ids = [line["case"]] if line["case"] else [case.id for case in planned(line["version"])]
+        counted.update(ids)
+        for each in ids:
+            found[each in guilty].add(line["result"])
+    assert counted == Counter(case.id for version in versions for case in planned(version))
+    assert found == {True: set(row.guilty.split()), False: set(row.others.split())}
+    files = [file.read_text() for file in (tmp_path / "out" / "failures").glob("*.json")]
+    assert ["in guilty" in text for text in files] == [True] or name != "hangs-and-tells"
+
+
+def decode(*codes: int) -> Case:
+    hexes = (code.to_bytes(2, "big").hex() for code in codes)
+    steps = (step("codec", "decode", message=MESSAGE, version=0, hex=each) for each in hexes)
+    return Case("test", "apache", Role.CODEC, tuple(steps))
+
+
+def held(name: str, where: Path, batches: list[list[Case]]) -> tuple[list[Observation], list[str], list[str]]:
+    """Observations of the first steps, troubles and breaches."""
+    with broken(name, where, replace(LIMITS, restarts=200)).open("apache", Role.CODEC) as session:
+        observations = [answers[0] for cases in batches for answers in session.hold(cases)]
+        return observations, list(session.troubles), list(session.breaches)
+
+
+SEVERAL = [[decode(0), decode(2), decode(1), decode(3)], [decode(4), decode(5)], [decode(6)]]
+
+
+@pytest.mark.parametrize(
+    ("name", "trouble", "breach"),
+    [
+        # Whether its end is seen before the next batch is sent, or only after, is up to the machine.
+        ("ends-after-each-batch", r"(when nothing was asked, after batch \d|one by one none of them did)", ""),
+        ("ends-a-little-later", "(after others: crashed.*begun afresh it did not|when nothing was asked)", ""),
+        ("speaks-a-little-later", "", "(after others: garbled.*begun afresh it did not|what it was not asked)"),
+        ("answers-twice", "", "spoke of what it was not asked, after batch 1: "),
+        ("answers-twice-once", "", "spoke of what it was not asked, after batch 1: "),
+        ("answers-the-batch-before", "", r"not asked, after batch \d: .*results\[0\].n: 0 is no case of this batch"),
+    ],
+)
+def test_what_comes_late_is_laid_to_nobody_and_loses_nothing(
+    name: str, trouble: str, breach: str, tmp_path: Path
+) -> None:
+    observations, troubles, breaches = held(name, tmp_path, SEVERAL)
+    asked = [each for cases in SEVERAL for each in cases]
+    for observation, case in zip(observations, asked, strict=True):
+        assert isinstance(observation, Replied)
+        assert observation["value"]["errorCode"] == int(case.steps[0]["hex"], 16)
+    assert bool(troubles) == bool(trouble)
+    assert re.search(trouble, "\n".join(troubles))
+    assert bool(breaches) == bool(breach)
+    assert re.search(breach, "\n".join(breaches))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("seed", range(3))
+def test_many_vices_at_once_are_told_apart(seed: int, tmp_path: Path) -> None:
+    choose = random.Random(seed)
+    codes = [choose.choice((2, 3, 4, 5, 6, *range(10, 40))) for _ in range(60)]
+    observations, _, breaches = held("has-many-vices", tmp_path, [[decode(code) for code in codes]])
+    for code, observation in zip(codes, observations, strict=True):
+        if code in (2, 3, 5, 6):
+            assert isinstance(observation, Died)
+            assert (observation.cause == "garbled") == (code in (3, 5))
+        else:
+            assert isinstance(observation, Replied)
+            assert observation["value"] == {"errorCode": code}
+    assert len(breaches) == sum(code in (3, 5) for code in codes)
+
+
+def test_who_never_stops_to_speak_unasked_is_given_up(tmp_path: Path) -> None:
+    many = [[decode(code)] for code in range(2, 12)]
+    observations, _, breaches = held("answers-twice", tmp_path, many[:3])
+    assert len(breaches) == 2
+    assert all(isinstance(each, Replied) for each in observations)
+    with pytest.raises(Broken, match="spoke of what it was not asked"):
+        held("answers-twice", tmp_path, many)
+
+
+def test_a_step_in_the_middle_of_a_case_is_found(tmp_path: Path) -> None:
+    case = decode(2, 3, 1, 4)
+    with broken("crashes", tmp_path, LIMITS).open("apache", Role.CODEC) as session:
+        before, (answers, *_), after = (session.hold([each]) for each in (decode(5), case, decode(6)))
+    assert [type(each) for each in answers] == [Replied, Replied, Died, Lost]
+    assert all(isinstance(each[0][0], Replied) for each in (before, after))
+
+
+def test_a_budget_of_time_that_is_spent_in_waiting_ends_the_session(tmp_path: Path) -> None:
+    impatient = replace(LIMITS, batch_s=0.3, hung_s=0.5)
+    with broken("hangs", tmp_path, impatient).open("apache", Role.CODEC) as session:
+        observations = [each for (each,) in session.hold([decode(1), decode(2), decode(1), decode(2)])]
+        assert [type(each) for each in observations][-1] is Lost
+        with pytest.raises(Unstable, match=r"hung for \d s altogether"):
+            session.hold([decode(2)])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["prints", "crashes-in-company", "spares-itself"])
+def test_the_number_of_workers_changes_no_verdict(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "DEADLY_TRIES", 1)
+    command = f"cmd:{sys.executable} -I -S {broken_testees.__file__} {name}"
+    found = []
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        checks = (CHECK, "wire/round-trip")
+        outcome = engine_run.hold(
+            Options((command,), checks=checks, cases=CASES, workers=workers, out=out), registry.target
+        )
+        assert outcome.ledger is not None
+        ledger = read(outcome.ledger)
+        verdicts = Counter((line["check"], line["case"], line["result"]) for line in ledger.verdicts())
+        found.append((outcome.exit_code, verdicts, [line["shape"] for line in ledger.failures]))
+    assert found[0] == found[1]

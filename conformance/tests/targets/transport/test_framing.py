@@ -1,0 +1,98 @@
+"""Messages in a stream of bytes: found however it is cut, and refused as soon as they are sure to be too long."""
+
+import json
+import random
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from kipcheck.conformance.targets.transport.framing import MOST, Framing, Gathered, Unreadable, packed, understood
+
+MESSAGES: list[dict[str, Any]] = [
+    {"type": "hello"}, {"text": "grüße\n中文 \N{PARTY POPPER}"}, {"hex": "00" * 5000}, {}, {"n": -(1 << 63)},
+]  # fmt: skip
+
+
+def gathered(framing: Framing) -> Gathered:
+    found = Gathered()
+    found.framing = framing
+    return found
+
+
+@pytest.mark.parametrize("framing", Framing)
+def test_what_is_packed_is_found_again_however_it_comes(framing: Framing) -> None:
+    stream = b"".join(packed(each, framing) for each in MESSAGES)
+    choose = random.Random(0)
+    for most in (1, 3, 1000, len(stream)):
+        held, found, at = gathered(framing), [], 0
+        while at < len(stream):
+            step = choose.randint(1, most)
+            held.feed(stream[at : at + step])
+            at += step
+            while (message := held.take()) is not None:
+                found.append(message)
+        assert found == MESSAGES
+        assert held.waiting == b""
+
+
+def test_frames_are_led_by_their_length_as_kafka_s_own_are() -> None:
+    assert packed({"a": 1}, Framing.FRAMES) == b'\x00\x00\x00\x07{"a":1}'
+    assert packed({"a": 1}, Framing.LINES) == b'{"a":1}\n'
+
+
+def test_from_lines_to_frames_in_the_middle_of_what_came() -> None:
+    held = gathered(Framing.LINES)
+    held.feed(packed({"a": 1}, Framing.LINES) + packed({"b": 2}, Framing.FRAMES))
+    assert held.take() == {"a": 1}
+    held.framing = Framing.FRAMES
+    assert (held.take(), held.take()) == ({"b": 2}, None)
+
+
+def test_a_length_is_refused_before_what_it_promises_is_there() -> None:
+    tracemalloc.start()
+    try:
+        for length in (MOST + 1, 0x7FFFFFFF, 0xFFFFFFFF):
+            held = gathered(Framing.FRAMES)
+            held.feed(length.to_bytes(4, "big"))
+            with pytest.raises(Unreadable, match=f"a frame of {length} bytes"):
+                held.take()
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("framing", Framing)
+def test_the_longest_message_is_one_of_16_mib(framing: Framing) -> None:
+    longest = {"a": "x" * (MOST - len('{"a":""}'))}
+    held = gathered(framing)
+    held.feed(packed(longest, framing))
+    assert held.take() == longest
+    with pytest.raises(ValueError, match="16777217 bytes"):
+        packed({"a": longest["a"] + "x"}, framing)
+    too_long = b'{"a":"' + b"x" * MOST
+    held.feed((MOST + 1).to_bytes(4, "big") + too_long if framing is Framing.FRAMES else too_long)
+    with pytest.raises(Unreadable, match=r"16 MiB|a frame of 16777217"):
+        held.take()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"", "nothing"), (b" ", "nothing"), (b"hello", "not JSON"), (b"[]", "no object"), (b"1", "no object"),
+        (b'{"a":NaN}', "NaN is no number"), (b'{"a":-Infinity}', "is no number"), (b'{"a":1e999}', "past all numbers"),
+        (b'{"a":"\xff"}', "not UTF-8 at byte 6"), (b"\xff\xfe{\x00}\x00", "not UTF-8 at byte 0"),
+        (b'\xef\xbb\xbf{"a":1}', "not JSON"), (b'{"a":1}{"b":2}', "Extra data"), (b'{"a":' * 99999, "not JSON"),
+        (b'{"a":' + b"1" * 5000 + b"}", "not JSON"),
+    ],
+)  # fmt: skip
+def test_what_is_no_message_is_told(text: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        understood(text)
+
+
+def test_half_a_character_has_a_sign_in_its_place_and_a_whole_one_is_kept() -> None:
+    told = understood(b'{"\\ud800": ["a\\uDFFFb", {"c": "\\ud83c\\udf89"}], "d": "\\u00e9\\\\ud800"}')
+    assert told == {"\N{REPLACEMENT CHARACTER}": ["a\N{REPLACEMENT CHARACTER}b", {"c": "\N{PARTY POPPER}"}],
+                    "d": "\u00e9\\ud800"}  # fmt: skip
+    json.dumps(told, ensure_ascii=False).encode()

@@ -1,0 +1,183 @@
+"""Our readings, held against a vector: both of them strictly, and both leniently as each release reads."""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.targets.canonical_form import settled
+from kipcheck.conformance.wire import constructs, layout
+from kipcheck.conformance.wire.errors import Refused
+from kipcheck.conformance.wire.quirks import as_read
+from kipcheck.conformance.wire.schema import Layout
+from kipcheck.conformance.wire.znodes import ZNode
+from kipcheck.golden.outcomes import ACCEPTED, FUTURE, REWRITTEN, UNWRITABLE, takes
+from kipcheck.golden.vector_files import Vector, vectors
+from kipcheck.strategies.legal import FORGIVING
+
+Value = dict[str, Any]
+
+IN_SUBSTANCE = ("SubscriptionInfo", "AssignmentInfo", "StickyAssignorUserData", "CooperativeStickyAssignorUserData")
+"""Classes that keep sets and maps write these."""
+FLAT = releases("0.10.0.0-2.6.3")
+"""In these the consumer protocol too goes through such classes."""
+MODEST = releases("2.5.0+")
+"""These refuse a subscription that supports less than it speaks: a rule of values, not of layouts."""
+OWN_SECOND_INT = releases("2.0.0-2.2.1, 2.3.0")
+"""These write their own newest version as the second number, whatever they read."""
+FORGETS_V1 = releases("0.10.1.0-0.10.2.1, 0.11.0.0-0.11.0.2, 1.0.0-1.0.1, 1.1.0")
+"""In these an assignment of version 1, once read, is of version 2."""
+SECOND_INT = {"SubscriptionInfo": "latestSupportedVersion", "AssignmentInfo": "commonlySupportedVersion"}
+
+
+def strictly(vector: Vector) -> Iterator[str]:
+    """A value is what both read and write; without one, both refuse."""
+    at = vector.layout
+    if vector.refused and vector.value is not None and not _modest(vector, vector.value):
+        yield f"{vector.name}: it has a value, and every release refuses it"
+    for who, read, write in _readings(vector, at):
+        try:
+            value = read(vector.data)
+        except Refused as refused:
+            if vector.value is not None:
+                yield f"{vector.name}: {who} refuses it: {refused}"
+            continue
+        if vector.value is None:
+            yield f"{vector.name}: {who} accepts it"
+        elif at.codec.to_json(value) != vector.value:
+            yield f"{vector.name}: {who} reads {at.codec.to_json(value)}"
+        elif (written := write(at.codec.from_json(vector.value))) != vector.data:
+            yield f"{vector.name}: {who} writes {written.hex()}"
+
+
+def _readings(vector: Vector, at: Layout) -> Iterator[tuple[str, Callable[[bytes], Value], Callable[[Value], bytes]]]:
+    yield "the codec", at.decode, at.encode
+    if not isinstance(at, ZNode):
+        yield "the second reading", lambda data: constructs.read(at, data), lambda value: constructs.build(at, value)
+    elif vector.value is not None:
+        # Python's own reader knows no rules, and so says nothing of what has to be refused.
+        yield "the reader of JSON", lambda data: {**at.defaults(), **json.loads(data)}, at.encode
+
+
+def leniently(vector: Vector) -> Iterator[str]:
+    """``apache@RELEASE`` accepts what the release accepts, and makes the same of it."""
+    told: dict[tuple[object, ...], str] = {}
+    if vector.leading != vector.version:
+        return  # which layout reads it is not the layout's own to say
+    for release, outcome in vector.outcomes.items():
+        try:
+            at = _shared(f"apache@{release}", vector.message, vector.version)
+        except LookupError:
+            if takes(outcome):
+                yield f"{vector.name}: {release}: it says {outcome}, and speaks no such version to us"
+            continue
+        number = Release.parse(release)
+        key = (id(at), outcome, *(number in each for each in (FLAT, MODEST, OWN_SECOND_INT, FORGETS_V1)))
+        if key not in told:
+            told[key] = "; ".join(_as_the_release(vector, at, release, outcome))
+        if told[key]:
+            yield f"{vector.name}: {release}: {told[key]}"
+
+
+def _as_the_release(vector: Vector, at: Layout, release: str, outcome: str) -> Iterator[str]:
+    values = []
+    for read in (at.codec.decode_lenient, lambda data: constructs.read(at, data, lenient=True)):
+        try:
+            values.append(read(vector.data))
+        except Refused as refused:
+            if takes(outcome) and vector.message not in FORGIVING:
+                yield f"it says {outcome}, and a lenient reading of ours refuses: {refused}"
+            return
+    value, second = values
+    if value != second:
+        yield f"one lenient reading of ours reads {value}, and the other {second}"
+    if not takes(outcome):
+        if not (_modest(vector, value) and Release.parse(release) in MODEST):
+            yield f"it says {outcome}, and our lenient readings accept"
+        return
+    word, _, written = outcome.partition(" ")
+    if word == ACCEPTED:
+        written = vector.hex
+    elif word == REWRITTEN and not written:
+        written = _undamaged(vector).hex
+    elif word in (FUTURE, UNWRITABLE):
+        return
+    yield from _same(vector, at, release, value, bytes.fromhex(written))
+
+
+def _same(vector: Vector, at: Layout, release: str, value: Value, theirs: bytes) -> Iterator[str]:
+    """Is what we read what the release wrote of it?"""
+    flat = vector.message.startswith("ConsumerProtocol") and Release.parse(release) in FLAT
+    if flat or vector.message in IN_SUBSTANCE:
+        led = int.from_bytes(theirs[:4], "big", signed=True) if vector.message in SECOND_INT else vector.version
+        if led != vector.version:
+            yield from _forgotten(vector, at, release, value, theirs)
+            return
+        try:
+            again = at.decode(theirs, lenient=True)
+        except Refused as refused:
+            yield f"what it writes again, {theirs.hex()}, we refuse: {refused}"
+            return
+        second = SECOND_INT.get(vector.message)
+        if second in value and Release.parse(release) in OWN_SECOND_INT:
+            again, value = {**again, second: 0}, {**value, second: 0}
+        ours, meant = (_settled(vector.message, at.codec.to_json(each)) for each in (value, again))
+        if ours != meant:
+            yield f"it writes {theirs.hex()} again, which is not what our lenient readings read, {value}"
+        return
+    try:
+        ours_again = at.encode(value)
+    except Refused as refused:
+        yield f"it writes again what it read, and we do not: {refused}"
+        return
+    if ours_again != theirs:
+        yield f"it writes {theirs.hex()} again, and we {ours_again.hex()}"
+
+
+def _forgotten(vector: Vector, at: Layout, release: str, value: Value, theirs: bytes) -> Iterator[str]:
+    """Version 1 of an assignment is version 2 to some releases, once they have read it."""
+    if vector.message != "AssignmentInfo" or Release.parse(release) not in FORGETS_V1:
+        yield f"it writes another version again: {theirs.hex()}"
+        return
+    other = _shared(f"apache@{release}", vector.message, 2)
+    read = other.decode(theirs, lenient=True)
+    again = {name: each for name, each in read.items() if name in at.names} | {"version": 1}
+    if _settled(vector.message, at.codec.to_json(again)) != _settled(vector.message, at.codec.to_json(value)):
+        yield f"it writes {theirs.hex()} again, which is not what our lenient readings read, {value}"
+
+
+def _settled(message: str, value: Value) -> Any:
+    try:
+        return settled(message, value)
+    except KeyError:
+        return value  # a topic that the dictionary lacks
+
+
+def _modest(vector: Vector, value: Any) -> bool:
+    if vector.message != "SubscriptionInfo" or not value:
+        return False
+    return bool(value.get("latestSupportedVersion", 0) < vector.version)
+
+
+@cache
+def _small(edition: str, message: str, version: int, note: str) -> Vector:
+    return next(
+        each for each in vectors(message) if (each.edition, each.version, each.note) == (edition, version, note)
+    )
+
+
+def _undamaged(vector: Vector) -> Vector:
+    assert vector.of is not None, f"{vector.name} is damage of nothing"
+    return _small(vector.edition, vector.message, vector.version, vector.of)
+
+
+_readers: dict[tuple[Any, ...], Layout] = {}
+
+
+@cache
+def _shared(edition: str, message: str, version: int) -> Layout:
+    """The layout of a release; the same object where nothing in it is another, so that it is compiled once."""
+    found = layout(edition, message, version)
+    key = (found, as_read(found), found.limits, found.newest)
+    return _readers.setdefault(key, found)

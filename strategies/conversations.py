@@ -1,0 +1,33 @@
+"""Conversations with every machine that there is, by its name."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
+from kipcheck.strategies.events import Conversations
+from kipcheck.strategies.features import FEATURE_UPDATES
+from kipcheck.strategies.group_conversations import group_conversations
+from kipcheck.strategies.member_conversations import conversations as member_conversations
+from kipcheck.strategies.streams import fleets, mixed_fleets
+from kipcheck.strategies.upgrade import bounces
+
+TALKS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
+    "features": lambda edition: FEATURE_UPDATES,
+    "group": group_conversations,
+    "consumer-group": lambda edition: CONSUMER_GROUPS,
+    "member": member_conversations,
+    "bounce": bounces,
+    "streams": fleets,
+    "streams-mixed": mixed_fleets,
+}
+"""Machine -> edition -> conversations. Errors: LookupError or ValueError where an edition has no such machine."""
+
+
+def talk(machine: str, edition: str) -> Conversations[Any, Any]:
+    """Errors: LookupError for a machine that there is not, or not in that edition."""
+    if machine not in TALKS:
+        raise LookupError(f"no machine {machine!r}; there are {', '.join(TALKS)}")
+    try:
+        return TALKS[machine](edition)
+    except ValueError as wrong:
+        raise LookupError(str(wrong)) from None

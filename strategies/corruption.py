@@ -1,0 +1,331 @@
+"""The kinds of damage: for each, where in the bytes of a value it can be done, and what a reader may make of it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from kipcheck.strategies.byte_map import Marked, Place, Role, Section, default_payload, uvarint
+from kipcheck.strategies.messages import LAST_TAG
+from kipcheck.strategies.parse import Path
+
+FLOOD = 200_000
+"""Bytes: far more than any message here, and still nothing to a reader that is linear in time and memory."""
+EVERY_CUT = 256
+"""Up to so many bytes a message is cut at each of them."""
+MANY_TAGS = 10_001
+"""One more than some releases read (``kipcheck.conformance.wire.schema.Limits``)."""
+
+
+class Outcome(Enum):
+    REFUSE = "must refuse"
+    EITHER = "may refuse or accept, but neither crash, hang nor take much memory"
+    ACCEPT = "must accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """``removed`` bytes give way to ``patch``."""
+
+    offset: int
+    removed: int
+    patch: bytes
+
+    @property
+    def growth(self) -> int:
+        return len(self.patch) - self.removed
+
+
+@dataclass(frozen=True, slots=True)
+class Wound:
+    """A damage that is not inflicted yet: cheap, so that all of them can be listed."""
+
+    kind: str
+    outcome: Outcome
+    path: Path
+    edits: tuple[Edit, ...]
+    """In the order of their offsets."""
+    tags: tuple[tuple[int, bytes], ...] = ()
+    """Unknown tagged fields that the struct at ``path`` gains."""
+
+
+Find = Callable[[Marked], Iterator[Wound]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: str
+    sentence: str
+    outcome: Outcome
+    """The rule; where a reader may know less or more than the layout, a wound of this kind says ``EITHER``."""
+    find: Find
+    heavy: bool = False
+    """Makes hundreds of kilobytes."""
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def _kind(name: str, outcome: Outcome, sentence: str, *, heavy: bool = False) -> Callable[[Find], Find]:
+    def register(find: Find) -> Find:
+        KINDS[name] = Kind(name, sentence, outcome, find, heavy)
+        return find
+
+    return register
+
+
+def _at(kind: str, place: Place, patch: bytes, removed: int | None = None, outcome: Outcome | None = None) -> Wound:
+    """One edit at a place. What lies in a known tag need not be looked at by a reader that does not know the tag."""
+    outcome = outcome or (Outcome.EITHER if place.inside else KINDS[kind].outcome)
+    return Wound(kind, outcome, place.path, (Edit(place.offset, place.size if removed is None else removed, patch),))
+
+
+# Must refuse
+
+
+@_kind("prefix", Outcome.REFUSE, "The bytes end too early.")
+def _prefixes(marked: Marked) -> Iterator[Wound]:
+    size = len(marked.data)
+    for place in marked.places:
+        inside = range(place.offset, place.end)
+        around = {*inside[:2], *inside[-1:]}
+        for cut in inside if size <= EVERY_CUT else sorted(around):
+            yield Wound("prefix", Outcome.REFUSE, place.path, (Edit(cut, size - cut, b""),))
+
+
+@_kind("length", Outcome.REFUSE, "A length or count runs past the end of the bytes.")
+def _lengths(marked: Marked) -> Iterator[Wound]:
+    size = len(marked.data)
+    for place in _of(marked, Role.LENGTH, Role.COUNT):
+        left = size - place.end
+        # UTF-16 units take two bytes each, and so any count above what is left is above it in bytes as well.
+        for number in (left + 1, *_HUGE[place.form]):
+            if left < number <= _LARGEST[place.form]:
+                yield _at("length", place, _number(place.form, number, bias=1))
+        if place.form == "uvarint" and not place.nullable:
+            yield _at("length", place, b"\xff\xff\xff\xff\x0f")  # -1 to a reader of signed ints, so null
+    for place in _of(marked, Role.TAG_SIZE):
+        if not place.known:
+            left = size - place.end
+            yield from (_at("length", place, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF, 0xFFFF_FFFF))
+    for place in _of(marked, Role.TAG_COUNT):
+        left = size - place.end
+        yield from (_at("length", place, uvarint(number)) for number in (left + 1, 0x7FFF_FFFF))
+
+
+@_kind("long-varint", Outcome.REFUSE, "A varint takes more than five bytes.")
+def _long_varints(marked: Marked) -> Iterator[Wound]:
+    for place in _varints(marked):
+        same = _padded(marked.data[place.offset : place.end], 6)
+        for patch in (same, b"\xff\xff\xff\xff\xff\x01", b"\x80" * 10 + b"\x00"):
+            yield _at("long-varint", place, patch)
+
+
+@_kind("flood", Outcome.REFUSE, "A varint without end, or a count of 2^31-1 before a large input.", heavy=True)
+def _floods(marked: Marked) -> Iterator[Wound]:
+    for place in _varints(marked):
+        yield _at("flood", place, b"\xff" * FLOOD, len(marked.data) - place.offset)
+    for place in _of(marked, Role.LENGTH, Role.COUNT):
+        if _LARGEST[place.form] > FLOOD:
+            huge = _number(place.form, 0x7FFF_FFFF, bias=0)
+            yield _at("flood", place, huge + bytes(FLOOD), len(marked.data) - place.offset)
+    for place in _of(marked, Role.TAG_COUNT):
+        yield _at("flood", place, uvarint(0x7FFF_FFFF) + bytes(FLOOD), len(marked.data) - place.offset)
+
+
+# Either
+
+
+@_kind("trailing", Outcome.EITHER, "Bytes follow after the end.")
+def _trailing(marked: Marked) -> Iterator[Wound]:
+    if any(place.form == "rest" for place in marked.places):
+        return
+    for extra in (b"\x00", b"\xff", b"\x00\x00\x00\x01\xff", marked.data or b"\x01"):
+        yield Wound("trailing", Outcome.EITHER, (), (Edit(len(marked.data), 0, extra),))
+
+
+@_kind("boolean", Outcome.EITHER, "A boolean is neither 0 nor 1.")
+def _booleans(marked: Marked) -> Iterator[Wound]:
+    for place in _of(marked, Role.BOOLEAN):
+        yield from (_at("boolean", place, bytes((byte,))) for byte in (2, 0x80, 0xFF))
+
+
+@_kind("presence", Outcome.EITHER, "The byte before a struct that may be null is neither -1 nor 1.")
+def _presences(marked: Marked) -> Iterator[Wound]:
+    for place in _of(marked, Role.PRESENCE):
+        if place.form == "int8":
+            yield from (_at("presence", place, bytes((byte,))) for byte in (0, 2, 0x7F, 0x80, 0xFE))
+
+
+@_kind("text", Outcome.EITHER, "A text is no UTF-8, or not in the form that its field has.")
+def _texts(marked: Marked) -> Iterator[Wound]:
+    for place in _of(marked, Role.TEXT):
+        if not place.size:
+            continue
+        patches = (b"\xd8\x00", b"\xdc\x00\xd8\x00") if place.form == "utf16" else _BAD_UTF8
+        for patch in patches:
+            if len(patch) <= place.size and not (patch == b"\xc0\x80" and place.form == "utf"):
+                padding = "a".encode("utf-16-be") * place.size if place.form == "utf16" else b"a" * place.size
+                yield _at("text", place, patch + padding[: place.size - len(patch)])
+
+
+@_kind("null", Outcome.EITHER, "Null where there is none, or a negative number other than -1 for null.")
+def _nulls(marked: Marked) -> Iterator[Wound]:
+    for place in _of(marked, Role.LENGTH, Role.COUNT):
+        if place.inside or place.form == "uint16":
+            continue
+        negative = (b"\x00", b"\xff\xff\xff\xff\x0f") if place.form == "uvarint" else _NEGATIVE[place.form]
+        for patch in negative[1:] if place.nullable else negative[:1] if place.form == "uvarint" else negative:
+            yield _at("null", place, patch, place.span)
+
+
+@_kind("wide-varint", Outcome.EITHER, "A varint of five bytes says more than 32 bits, or a negative number of tags.")
+def _wide_varints(marked: Marked) -> Iterator[Wound]:
+    for place in _varints(marked):
+        yield _at("wide-varint", place, b"\xff\xff\xff\xff\x7f")
+        if place.role is Role.TAG_COUNT:
+            yield _at("wide-varint", place, b"\xff\xff\xff\xff\x0f")
+
+
+@_kind("padded-varint", Outcome.EITHER, "A varint takes more bytes than its number needs.")
+def _padded_varints(marked: Marked) -> Iterator[Wound]:
+    for place in _varints(marked):
+        for size in (place.size + 1, 5):
+            if place.size < size <= 5:
+                patch = _padded(marked.data[place.offset : place.end], size)
+                edits = _resized(marked, (Edit(place.offset, place.size, patch),))
+                yield Wound("padded-varint", Outcome.EITHER, place.path, edits)
+
+
+@_kind("tag-order", Outcome.EITHER, "Tagged fields are out of order, or one stands there twice.")
+def _tag_orders(marked: Marked) -> Iterator[Wound]:
+    for section in marked.sections:
+        one, other = section.free(2)
+        last = section.starts[-1]
+        for extra in ((other, one), (one, one)):
+            yield _more_tags("tag-order", marked, section, [(tag, b"\x07") for tag in extra], last)
+        spans = [marked.data[a:b] for a, b in zip(section.starts, section.starts[1:], strict=False)]
+        if spans:
+            yield _more_raw_tags("tag-order", marked, section, spans[0], 1, last)
+        if len(spans) > 1:
+            swapped = Edit(section.starts[0], len(spans[0]) + len(spans[1]), spans[1] + spans[0])
+            yield Wound("tag-order", Outcome.EITHER, section.path, (swapped,))
+
+
+@_kind("tag-size", Outcome.EITHER, "The data of a known tagged field is shorter or longer than its size says.")
+def _tag_sizes(marked: Marked) -> Iterator[Wound]:
+    for place in marked.sizes:
+        size = _read(marked.data[place.offset : place.end])
+        for wrong in (size - 1, size + 1, 0, 0x7FFF_FFFF):
+            if wrong >= 0 and wrong != size:
+                yield _at("tag-size", place, uvarint(wrong))
+
+
+@_kind("tag-default", Outcome.EITHER, "A known tagged field is written although it holds its default.")
+def _tag_defaults(marked: Marked) -> Iterator[Wound]:
+    for section in marked.sections:
+        for slot in section.layout.tagged:
+            if slot.tag is not None and slot.tag not in section.tags:
+                field = [(slot.tag, default_payload(slot))]
+                yield _more_tags("tag-default", marked, section, field, _slot_of(section, slot.tag))
+
+
+@_kind("version", Outcome.EITHER, "The leading version is not the one that the layout has.")
+def _versions(marked: Marked) -> Iterator[Wound]:
+    for place in _of(marked, Role.VERSION):
+        version = marked.layout.version
+        for other in (version + 1, version - 1, -1, 100, 0x7FFF):
+            yield _at("version", place, (other % (1 << 8 * place.size)).to_bytes(place.size, "big"))
+
+
+@_kind("many-tags", Outcome.EITHER, f"There are {MANY_TAGS:,} unknown tagged fields.", heavy=True)
+def _many_tags(marked: Marked) -> Iterator[Wound]:
+    for section in marked.sections[-1:]:
+        above = max((*section.tags, *(slot.tag or 0 for slot in section.layout.tagged)), default=0) + 1
+        fields = [(tag, b"") for tag in range(above, above + MANY_TAGS)]
+        if fields[-1][0] <= LAST_TAG:
+            yield _more_tags("many-tags", marked, section, fields, section.starts[-1])
+
+
+# Must accept
+
+
+@_kind("unknown-tag", Outcome.ACCEPT, "A struct has a tagged field that the layout does not know.")
+def _unknown_tags(marked: Marked) -> Iterator[Wound]:
+    for section in marked.sections:
+        (lowest,) = section.free(1)
+        tags = [lowest, *(tag for tag in (99, LAST_TAG) if tag not in {*section.tags, *_known(section)})]
+        for tag, data in zip(tags, (b"", b"\x00\xff", b"\x2a" * 200), strict=False):
+            wound = _more_tags("unknown-tag", marked, section, [(tag, data)], _slot_of(section, tag))
+            yield replace(wound, tags=((tag, data),))
+
+
+def _known(section: Section) -> Iterator[int]:
+    return (slot.tag for slot in section.layout.tagged if slot.tag is not None)
+
+
+def _slot_of(section: Section, tag: int) -> int:
+    """The offset at which a tag keeps the order."""
+    return section.starts[sum(each < tag for each in section.tags)]
+
+
+def _more_tags(kind: str, marked: Marked, section: Section, fields: list[tuple[int, bytes]], offset: int) -> Wound:
+    raw = b"".join(uvarint(tag) + uvarint(len(data)) + data for tag, data in fields)
+    return _more_raw_tags(kind, marked, section, raw, len(fields), offset)
+
+
+def _more_raw_tags(kind: str, marked: Marked, section: Section, raw: bytes, number: int, offset: int) -> Wound:
+    count = section.count
+    more = Edit(count.offset, count.size, uvarint(len(section.tags) + number))
+    return Wound(kind, KINDS[kind].outcome, section.path, _resized(marked, (more, Edit(offset, 0, raw))))
+
+
+def _resized(marked: Marked, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """With the sizes of the tagged fields around set right, from the innermost out."""
+    first, growth = edits[0].offset, sum(edit.growth for edit in edits)
+    around = []
+    for place in reversed(marked.sizes):
+        size = _read(marked.data[place.offset : place.end])
+        if place.end <= first < place.end + size:
+            around.append(Edit(place.offset, place.size, uvarint(size + growth)))
+            growth += around[-1].growth
+    return (*reversed(around), *edits)
+
+
+def _of(marked: Marked, *roles: Role) -> Iterator[Place]:
+    return (place for place in marked.places if place.role in roles)
+
+
+def _varints(marked: Marked) -> Iterator[Place]:
+    return (place for place in marked.places if place.form == "uvarint")
+
+
+def _number(form: str, number: int, bias: int) -> bytes:
+    """``bias`` is 1 for what compact lengths add; a number that would leave 31 bits is written as it is."""
+    if form == "uvarint":
+        return uvarint(min(number + bias, 0x7FFF_FFFF))
+    return number.to_bytes(_SIZES[form], "big")
+
+
+def _padded(varint: bytes, size: int) -> bytes:
+    return bytes((*varint[:-1], varint[-1] | 0x80)) + b"\x80" * (size - len(varint) - 1) + b"\x00"
+
+
+def _read(varint: bytes) -> int:
+    return sum((byte & 0x7F) << 7 * index for index, byte in enumerate(varint))
+
+
+_SIZES = {"int16": 2, "uint16": 2, "int32": 4}
+_LARGEST = {"int16": 0x7FFF, "uint16": 0xFFFF, "int32": 0x7FFF_FFFF, "uvarint": 0x7FFF_FFFE}
+_HUGE = {
+    "int16": (0x7FFF,), "uint16": (0xFFFF,), "int32": (0x7FFF_FFFF, 0x4000_0000), "uvarint": (0x7FFF_FFFE, 0x3FFF_FFFF),
+}  # fmt: skip
+_NEGATIVE = {
+    "int16": (b"\xff\xff", b"\xff\xfe", b"\x80\x00"), "int32": (b"\xff" * 4, b"\xff\xff\xff\xfe", b"\x80\0\0\0"),
+}  # fmt: skip
+_BAD_UTF8 = (
+    b"\xff",  # no such byte
+    b"\x80",  # the second byte of a character without its first
+    b"\xc0\x80",  # NUL in two bytes: modified UTF-8 has it so, UTF-8 does not
+    b"\xed\xa0\x80",  # half of a surrogate pair
+    b"\xf4\x90\x80\x80",  # past U+10FFFF
+)

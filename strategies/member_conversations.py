@@ -1,0 +1,285 @@
+"""Conversations with a consumer, drawn with the machine at hand: its coordinator answers as one may that has other
+members too, its user polls, time passes; and now and then answers are lost, the user changes its mind, processes die.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Final, TypeAlias
+
+from kipcheck.conformance.apis.member import TOLD, event_of, rules_of, step_of
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.models.assignment import Topic
+from kipcheck.conformance.models.group.messages import (
+    EMPTY,
+    NO_GENERATION,
+    Beat,
+    Blob,
+    Committed,
+    Error,
+    Joined,
+    Left,
+    Synced,
+)
+from kipcheck.conformance.models.member.client import OFFERED, Client, Elapse, Event, Open, Seat, Told
+from kipcheck.conformance.models.member.consumer import CONSUMER, Consumer
+from kipcheck.conformance.models.member.messages import (
+    Close,
+    CommitOffsets,
+    Disconnected,
+    Metadata,
+    Poll,
+    Subscribe,
+    Unsubscribe,
+)
+from kipcheck.conformance.models.member.rules import Rules
+from kipcheck.conformance.models.member.state import Asked, Pause, Phase, State
+from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned, Partitions, Subscription
+from kipcheck.conformance.models.mixed_group import INCOMPATIBLE
+from kipcheck.strategies.events import Conversations, Swarm
+from kipcheck.strategies.member import (
+    BEAT_ERRORS,
+    COMMIT_ERRORS,
+    ELAPSES,
+    FENCED,
+    GENERATIONS,
+    INSTANCE,
+    JOIN_ERRORS,
+    LEAVE_ERRORS,
+    ME,
+    OTHERS,
+    RACK,
+    SIZES,
+    SYNC_ERRORS,
+    TOPICS,
+    declared,
+    known_errors,
+    known_lists,
+)
+
+PROGRESS: Final = frozenset({"member-open", "member-subscribe", "member-poll", "member-told", "member-elapse"})
+BACK_OFF, HEARTBEAT, SESSION, LONG = ELAPSES[:4]
+USUAL: Final = 3
+"""Of a list of errors so many come first, and come often."""
+SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Whom a conversation is about, and how well it goes."""
+
+    assignors: tuple[str, ...]
+    protocol: str | None
+    """Of the draft's members."""
+    instance: str | None
+    errors: float
+    """The share of answers that are errors."""
+    leads: float
+    """The share of rounds in which it is the leader."""
+    stays: float
+    """How much of what it owns it is left."""
+    late: bool
+    """Are heartbeats answered when it has joined again?"""
+    restless: float
+    """How much else happens than that the group goes on."""
+
+
+def cast_of(random: Random, rules: Rules) -> Cast:
+    lists = known_lists(rules)
+    incremental = [each for each in lists if len(each) == 1 and COOPERATIVE in OFFERED[each[0]].supports]
+    return Cast(
+        random.choice(incremental) if incremental and random.random() < 0.4 else random.choice(lists),
+        random.choice((None, EAGER, COOPERATIVE, COOPERATIVE)) if rules.draft else None,
+        INSTANCE if rules.static and random.random() < 0.3 else None,
+        random.choice((0.0, 0.15, 0.4)),
+        random.choice((0.0, 0.3, 0.8)),
+        random.choice((0.3, 0.7, 1.0)),
+        random.random() < 0.4,
+        random.choice((0.2, 0.5, 1.0)),
+    )
+
+
+Move: TypeAlias = tuple[float, str, Callable[[], Event]]
+"""How likely, which verb, and the event itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A consumer as it is, and those who may speak next."""
+
+    rules: Rules
+    cast: Cast
+    random: Random
+    seat: Seat
+    consumer: Consumer
+
+    @property
+    def state(self) -> State:
+        return self.seat.state
+
+    def moves(self) -> Iterator[Move]:
+        state = self.state
+        answering = state.pause is not Pause.SEARCH
+        yield 12 if self.consumer.wants_poll(state) else 1, "member-poll", Poll
+        if state.asked is Asked.JOIN and answering:
+            yield 12, TOLD, lambda: Told(self.joined())
+        if state.asked is Asked.SYNC and answering:
+            yield 12, TOLD, lambda: Told(self.synced())
+        if state.beat_as is not None:
+            late = self.cast.late and state.beat_as == state.identity
+            yield 0.5 if late else 5, TOLD, lambda: Told(self.beat())
+        if state.commit_as is not None:
+            yield 5, TOLD, lambda: Told(Committed(0, self.error(COMMIT_ERRORS, 2)))
+        if state.leaving:
+            yield 2, TOLD, lambda: Told(Left(0, self.error(LEAVE_ERRORS)))
+        if state.pause is not Pause.NO:
+            yield 12, "member-elapse", lambda: Elapse(BACK_OFF)
+        if self.consumer.is_beating(state) and state.beat_as is None:
+            yield 4, "member-elapse", lambda: Elapse(HEARTBEAT)
+        if not self.consumer.wants_poll(state) and self.random.random() < self.cast.restless:
+            yield from self.diversions()
+
+    def diversions(self) -> Iterator[Move]:
+        state = self.state
+        yield 0.5, "member-elapse", lambda: Elapse(self.random.choice(ELAPSES))
+        yield 0.6, "member-subscribe", lambda: Subscribe(self.random.choice(SUBSCRIPTIONS))
+        if not state.commit:
+            yield 3 if state.phase is Phase.STABLE else 1, "member-commit", self.commit
+        yield 3 if state.commit_as is not None else 1, "member-disconnected", Disconnected
+        yield 0.5, "member-metadata", lambda: Metadata(self.cluster())
+        yield 0.5, "member-unsubscribe", Unsubscribe
+        yield 2 if state.asked is not Asked.NOTHING and state.owned else 0.5, "member-close", Close
+        yield 0.1, "member-open", self.open
+
+    def beat(self) -> Beat:
+        """As often as not the group rebalances."""
+        error = self.error(BEAT_ERRORS, 2)
+        calls = error is Error.NONE and self.state.phase is Phase.STABLE and self.random.random() < 0.5
+        return Beat(0, Error.REBALANCE_IN_PROGRESS if calls else error)
+
+    def open(self) -> Open:
+        cast = self.cast
+        topics = tuple((each.name, each.partitions) for each in self.cluster())
+        rack = RACK if self.rules.subscription >= 3 and self.random.random() < 0.2 else None
+        # What suits no protocol is turned away, again and again.
+        other = self.random.random() < 0.3
+        assignors = self.random.choice(known_lists(self.rules)) if other else cast.assignors
+        return Open(assignors, topics, cast.instance, rack, cast.protocol)
+
+    def cluster(self) -> tuple[Topic, ...]:
+        return tuple(Topic(name, self.random.choice(SIZES)) for name in TOPICS)
+
+    def commit(self) -> CommitOffsets:
+        partition = self.random.choice(self.state.owned or (("t", 0),))
+        return CommitOffsets(((*partition, self.random.randint(0, 9)),))
+
+    def error(self, errors: tuple[str, ...], times: float = 1) -> Error:
+        """One of them, or none."""
+        if self.random.random() >= self.cast.errors * times:
+            return Error.NONE
+        known = [each for each in known_errors(errors, self.rules) if each != FENCED or self.cast.instance]
+        return Error[self.random.choice(known[:USUAL] if self.random.random() < 0.5 else known)]
+
+    # Answers
+
+    def joined(self) -> Joined:
+        state, random = self.state, self.random
+        me = state.identity.member
+        error = self.error(JOIN_ERRORS)
+        if error is Error.MEMBER_ID_REQUIRED or (not me and self.is_asked_for_id()):
+            return Joined(0, Error.MEMBER_ID_REQUIRED, member=random.choice(ME))
+        if error is not Error.NONE:
+            return Joined(0, error)
+        me = me or random.choice(ME)
+        leads = random.random() < self.cast.leads
+        generation = min(max(state.identity.generation, state.given_in, 0) + 1, GENERATIONS)
+        protocol = random.choice(self.cast.assignors)
+        return Joined(
+            0,
+            Error.NONE,
+            generation,
+            CONSUMER if self.rules.join >= 7 else None,
+            protocol,
+            me if leads else OTHERS[0],
+            me,
+            tuple(self.members(me, protocol)) if leads else (),
+            self.rules.join >= 9 and leads and self.cast.instance is not None and random.random() < 0.5,
+        )
+
+    def is_asked_for_id(self) -> bool:
+        return self.rules.join >= 4 and self.cast.instance is None and self.random.random() < 0.5
+
+    def members(self, me: str, protocol: str) -> Iterator[tuple[str, str | None, Blob]]:
+        yield me, self.cast.instance, self.consumer.subscription(self.state, protocol)
+        for other in OTHERS[: self.random.choice((0, 1, 1, 2))]:
+            version = self.random.choice((0, self.rules.subscription)) if self.rules.draft else self.rules.subscription
+            owned = self.some(0.3) if version else ()
+            generation = self.state.identity.generation if version >= 2 else NO_GENERATION
+            yield other, None, Subscription(self.random.choice(SUBSCRIPTIONS), version, owned, generation)
+
+    def synced(self) -> Synced:
+        error = self.error(SYNC_ERRORS)
+        if error is not Error.NONE:
+            return Synced(0, error)
+        if self.rules.sync < 5:
+            return Synced(0, Error.NONE, assignment=self.assignment())
+        return Synced(0, Error.NONE, CONSUMER, self.state.identity.protocol, self.assignment())
+
+    def assignment(self) -> Blob:
+        chance = self.random.random()
+        if self.rules.draft and chance < 0.3:
+            return Assigned(error=INCOMPATIBLE)
+        if chance > 0.97:
+            return EMPTY
+        kept = {each for each in self.state.owned if self.random.random() < self.cast.stays}
+        return Assigned(tuple(sorted({*kept, *self.some(0.5)})))
+
+    def some(self, share: float) -> Partitions:
+        """Of what there is of the topics that it reads, and seldom of others."""
+        topics = TOPICS if self.random.random() < 0.05 else self.state.topics
+        there = ((each.name, number) for each in self.state.topics_known for number in range(each.partitions))
+        return tuple(each for each in there if each[0] in topics and self.random.random() < share)
+
+
+def likely(client: Client, rules: Rules) -> Callable[[Seat, Swarm, Random], Step | None]:
+    def next_step(seat: Seat, swarm: Swarm, random: Random) -> Step | None:
+        cast: Cast = swarm.traits
+        if seat.opened is None or seat.state.phase is Phase.CLOSED:
+            scene = Scene(rules, cast, random, seat, client.consumer(Open()))
+            return step_of(scene.open())
+        scene = Scene(rules, cast, random, seat, client.consumer(seat.opened))
+        if not seat.state.topics:
+            return step_of(Subscribe(random.choice(SUBSCRIPTIONS)))
+        moves = [(weight, make) for weight, verb, make in scene.moves() if verb in swarm.verbs]
+        (move,) = random.choices([make for _, make in moves], [weight for weight, _ in moves])
+        return step_of(move())
+
+    return next_step
+
+
+@cache
+def conversations_of(rules: Rules) -> Conversations[Seat, Event]:
+    client = Client(rules)
+    return Conversations(
+        client,
+        step_of,
+        event_of,
+        declared(rules),
+        PROGRESS,
+        max_steps=40,
+        usual_steps=12,
+        likely=likely(client, rules),
+        traits=lambda random: cast_of(random, rules),
+        enabled_shares=(1.0, 1.0, 0.97, 0.9),
+        near_shares=(0.0, 0.05, 0.2),
+    )
+
+
+def conversations(edition_name: str) -> Conversations[Seat, Event]:
+    """Errors: LookupError where the edition says nothing of consumers."""
+    rules = rules_of(edition(edition_name))
+    if rules is None:
+        raise LookupError(f"{edition_name} says nothing of consumers")
+    return conversations_of(rules)

@@ -1,0 +1,146 @@
+"""Upgrade scripts: an operator rolls three members from kind to kind, keeps to the path or not, and things go wrong."""
+
+from collections.abc import Mapping
+from functools import cache
+from random import Random
+from typing import Final, TypeAlias
+
+from kipcheck.conformance.apis.upgrade_script import event_of, step_of
+from kipcheck.conformance.core.case import Step
+from kipcheck.conformance.core.edition import KIP_429, edition
+from kipcheck.conformance.models.cluster_components import Node
+from kipcheck.conformance.models.operations import (
+    COOPERATES,
+    EVERYBODYS,
+    KINDS,
+    LATER,
+    MEMBERS,
+    METADATA,
+    OLD,
+    READY,
+    TOPICS,
+    Crash,
+    Event,
+    Expire,
+    Lose,
+    Move,
+    OldBrokers,
+    Revive,
+    Roll,
+    Settle,
+    Stop,
+)
+from kipcheck.conformance.models.upgrade import Bounce, State
+from kipcheck.strategies.events import Conversations, Swarm, event
+from kipcheck.strategies.nodes import Integer, Pick, Seq
+
+PATH: Final = (OLD, READY, COOPERATES)
+PLANS: Final = {
+    "path": PATH,
+    "upgraded": (COOPERATES,),
+    "one more": (COOPERATES, LATER),
+    "back": (COOPERATES, READY),
+    "skipped": (OLD, COOPERATES),
+    "any": (),
+}
+"""Through which kinds members go, one after another."""
+Fault: TypeAlias = type[Crash | Lose | Expire | Stop]
+FAULTS: Final[Mapping[str, Fault]] = {"crash": Crash, "lose": Lose, "expire": Expire, "stop": Stop}
+EVERYTHING: Final = tuple(name for name, _ in TOPICS)
+
+
+def traits(random: Random) -> str:
+    return random.choice([*PLANS])
+
+
+def likely(state: State, swarm: Swarm, random: Random) -> Step:
+    """The next thing that such an operator does, or that goes wrong."""
+    nodes = {name: node for name, node in zip(MEMBERS, state.parts[1:], strict=True) if isinstance(node, Node)}
+    running = [name for name, node in nodes.items() if node.state is not None or node.starts]
+    down = [name for name, node in nodes.items() if node.kind and name not in running]
+    faults = [verb for verb in FAULTS if verb in swarm.verbs]
+    luck = random.random()
+    if not any(node.kind for node in nodes.values()) and "old-brokers" in swarm.verbs and state.by_version:
+        found: Event = OldBrokers()
+    elif down and luck < 0.2 and "revive" in swarm.verbs:
+        found = Revive(random.choice(down))
+    elif running and luck < 0.5:
+        found = Settle()
+    elif running and luck < 0.6 and "move" in swarm.verbs:
+        found = Move(random.choice(running), random.randint(1, 4))
+    elif running and luck < 0.7 and faults:
+        found = fault(nodes, running, random.choice(faults), random)
+    else:
+        found = rolled(nodes, swarm, random)
+    return step_of(found)
+
+
+def fault(nodes: dict[str, Node], running: list[str], verb: str, random: Random) -> Event:
+    """A connection breaks where something is under way, if that is anywhere."""
+    busy = [name for name in running if nodes[name].busy]
+    return FAULTS[verb](random.choice(busy if busy and verb == "lose" else running))
+
+
+def rolled(nodes: dict[str, Node], swarm: Swarm, random: Random) -> Roll:
+    """Of the members that are least far, one goes on."""
+    plan = PLANS[swarm.traits]
+    topics = EVERYTHING if random.random() < 0.15 else EVERYBODYS
+    if not plan:
+        return Roll(random.choice(MEMBERS), random.choice([*KINDS]), topics)
+    far = {name: plan.index(node.kind) if node.kind in plan else -1 for name, node in nodes.items()}
+    least = min(far.values())
+    member = random.choice([name for name in MEMBERS if far[name] == least])
+    return Roll(member, plan[min(least + 1, len(plan) - 1)], topics)
+
+
+MEMBER = Pick(MEMBERS)
+
+
+@cache
+def bounces(edition_name: str) -> Conversations[State, Event]:
+    """Errors: ValueError for an edition in which there is nothing to upgrade to."""
+    here = edition(edition_name)
+    events = {
+        "settle": event("operator", "settle"),
+        "roll": event(
+            "operator",
+            "roll",
+            member=MEMBER,
+            kind=Pick(tuple(KINDS)),
+            topics=Seq(Pick(EVERYTHING), 1, 2),
+        ),
+        "move": event("operator", "move", member=MEMBER, moves=Integer(1, 6)),
+        **{verb: event("operator", verb, member=MEMBER) for verb in (*FAULTS, "revive")},
+    }
+    if here == KIP_429:
+        events["old-brokers"] = event("operator", "old-brokers")
+    return Conversations(
+        Bounce(here),
+        step_of,
+        event_of,
+        events=events,
+        progress=frozenset({"settle", "roll"}),
+        likely=likely,
+        traits=traits,
+        enabled_shares=(1.0, 0.95, 0.8),
+        near_shares=(0.0, 0.1),
+        max_steps=18,
+    )
+
+
+@cache
+def streams(edition_name: str) -> Conversations[State, Event]:
+    """A Streams group whose instances come to newer metadata, and sometimes back. Errors: as ``bounces``."""
+    return Conversations(
+        Bounce(edition(edition_name)),
+        step_of,
+        event_of,
+        events={
+            "roll-streams": event(
+                "operator", "roll-streams", member=MEMBER, version=Integer(METADATA.start, METADATA.stop - 1)
+            )
+        },
+        progress=frozenset({"roll-streams"}),
+        enabled_shares=(0.0,),
+        max_steps=8,
+    )
