@@ -12,13 +12,14 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import NotPlayed, Target
 from kipcheck.golden.vector_files import REGRESSIONS
 

@@ -173,7 +173,8 @@ def streams_groups(*, cooperative: bool = False, named: bool = False) -> "Search
 def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
     """What a machine may be told, one thing at a time: ``actor``, ``verb`` and ``body``, as in a case.
 
-    Errors: LookupError for a machine (``kipcheck.strategies.conversations.TALKS``) that there is not, or not in that edition.
+    Errors: LookupError for a machine (``kipcheck.strategies.conversations.TALKS``) that does not exist, or not
+    in that edition.
     """
     return strategy(_talk(machine, edition).declaration.item)
 

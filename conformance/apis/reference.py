@@ -1,18 +1,14 @@
-"""Our own codec as a target, and any adapter held without a child (for tests: nothing confines it there)."""
+"""The reference target: kipcheck's own codec, assignors and machines."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
 from kipcheck.conformance.apis.assignor_target import ALL, LEADING, DraftLeader, Leader
 from kipcheck.conformance.apis.machine_targets import players
-from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import Edition, edition
-from kipcheck.conformance.core.history import Observation
 from kipcheck.conformance.models.mixed_group import DRAFT
-from kipcheck.conformance.targets.protocol import Adapter, Claims, NotPlayed, Session, TargetInfo, observed, operation
+from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire import Layout, layout as layout_of
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import messages, spec
@@ -98,53 +94,3 @@ class Reference:
     def _in_v0(self, layout: Layout, data: bytes) -> dict[str, Any]:
         found = spec(self._edition, layout.message).at(0).decode(data)
         return {**layout.defaults(), **found}
-
-
-class InProcess:
-    """A target without a process of its own."""
-
-    def __init__(self, adapter: Adapter) -> None:
-        self.name = adapter.name
-        self._adapter = adapter
-
-    @contextmanager
-    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        self._adapter.configure(edition)
-        session = _Session(self._adapter)
-        if role not in session.info.roles:
-            raise NotPlayed(session.info, role)
-        yield session
-
-
-class Afresh:
-    """As ``InProcess``, with an adapter of its own for each session: nothing is left of the one before."""
-
-    def __init__(self, name: str, made: Callable[[], Adapter]) -> None:
-        self.name = name
-        self._made = made
-
-    @contextmanager
-    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
-        with InProcess(self._made()).open(edition, role) as session:
-            yield session
-
-
-class _Session:
-    troubles: Sequence[str] = ()
-    breaches: Sequence[str] = ()
-
-    def __init__(self, adapter: Adapter) -> None:
-        self._adapter = adapter
-        self._cases = 0
-        claims = adapter.claims()
-        self.info = TargetInfo(adapter.name, adapter.version, "python", adapter.issues, claims.roles, claims)
-
-    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        held = [tuple(self._answer(k, step) for step in case.steps) for k, case in enumerate(cases, self._cases)]
-        self._cases += len(cases)
-        return held
-
-    def _answer(self, case: int, step: Step) -> Observation:
-        # Through JSON, as from a child: what a later step does to an earlier answer must not show in it.
-        answer = json.loads(json.dumps(self._adapter.answer({"case": case, **operation(step)})))
-        return observed(answer, self.info.claims.limits)

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 
-from kipcheck.conformance.apis.reference import Afresh, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign import coverage
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.generate import batches
@@ -34,6 +34,7 @@ from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.declare import Subject
 from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.engine.worker import invariants_of
+from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Session
 from kipcheck.conformance.wire import Layout, layout
 from kipcheck.strategies.as_hypothesis import strategy

@@ -22,7 +22,6 @@ from typing import Any, Final, TypeAlias
 from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from kipcheck.conformance.apis.reference import Afresh
 from kipcheck.conformance.campaign import coverage
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, grown, plain_text
 from kipcheck.conformance.campaign.generate import batches
@@ -37,6 +36,7 @@ from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.nodes import OneOf, Seq
 

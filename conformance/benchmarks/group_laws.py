@@ -11,12 +11,12 @@ from random import Random
 
 from kipcheck.conformance.apis.coordinator_target import Coordinating, DraftCoordinating
 from kipcheck.conformance.apis.group_shorthand import shorthand
-from kipcheck.conformance.apis.reference import InProcess
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Result
 from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.strategies.group_conversations import group_conversations
 
 EDITIONS = (

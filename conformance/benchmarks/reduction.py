@@ -21,7 +21,6 @@ from typing import Any, Final
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
-from kipcheck.conformance.apis.reference import Afresh
 from kipcheck.conformance.campaign.corpus.value_text import plain_text
 from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.checks.declare import Subject, Value
@@ -29,6 +28,7 @@ from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.nodes import Integer, Seq
 from kipcheck.strategies.reduce import reduce

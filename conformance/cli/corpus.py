@@ -157,7 +157,7 @@ def _merge(options: argparse.Namespace) -> int:
 
     OutputFolder(options.out).check(CORPUS)
     found = [_opened(folder)[1] for folder in options.folders]
-    union = the_corpus_entries.united(found)
+    union = corpus_entries.united(found)
     path = snapshots.save(options.out, union)
     if options.json:
         given = [
@@ -181,7 +181,7 @@ def _written(path: Path, snapshot: "Snapshot") -> dict[str, Any]:
 
 
 def _minimise(options: argparse.Namespace) -> int:
-    from kipcheck.conformance.campaign.corpus import entries as the_corpus_entries, snapshots
+    from kipcheck.conformance.campaign.corpus import entries as corpus_entries, snapshots
     from kipcheck.conformance.campaign.corpus.export import readable
     from kipcheck.conformance.campaign.corpus.remeasure import measured
     from kipcheck.conformance.campaign.report import row_files
@@ -194,13 +194,13 @@ def _minimise(options: argparse.Namespace) -> int:
     OutputFolder(out).check(CORPUS)  # before the target is asked, which takes its time
     _, latest = _opened(options.folder)
     entries = [each for each in latest.entries if readable(each)]
-    least = the_corpus_entries.Snapshot(tuple(entries), latest.keys)
+    least = corpus_entries.Snapshot(tuple(entries), latest.keys)
     if options.target is not None:
         try:
-            least = the_corpus_entries.Snapshot(tuple(measured(entries, options.target)))
+            least = corpus_entries.Snapshot(tuple(measured(entries, options.target)))
         except (Unavailable, Broken, Unstable) as down:
             return complain(down, NOT_STARTED)
-    least = the_corpus_entries.united([least])
+    least = corpus_entries.united([least])
     path = snapshots.save(out, least)
     if out == options.folder:
         keep = (f"{snapshots.NAME}/{path.name}", f"{snapshots.NAME}/{snapshots.LATEST}")

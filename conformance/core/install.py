@@ -19,7 +19,7 @@ def advice(extra: str, name: str | None = None) -> str:
 
 
 def requirements(extra: str, name: str | None = None) -> list[str]:
-    """Those of an extra, without their markers; with ``name`` the one for that package, which kipcheck may always need."""
+    """The requirements of an extra, without markers; with ``name`` the one for that package, which kipcheck may need."""
     try:
         lines = metadata.requires("kipcheck") or []
     except metadata.PackageNotFoundError:

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from kipcheck.conformance.apis.reference import Afresh
 from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.checks.declare import Subject
 from kipcheck.conformance.core.edition import EDITIONS
@@ -17,6 +16,7 @@ from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker, shrunk
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.mutants import VICES, Vice
+from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.testee import Limits

@@ -74,7 +74,7 @@ class Ask:
 
 def shipped() -> list[str]:
     """The names of those that come with kipcheck."""
-    folder = files("kipcheck.conformance") / "profiles"
+    folder = files("kipcheck.conformance.engine") / "profiles"
     return sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
 
 
@@ -82,7 +82,7 @@ def load(named: str) -> Profile:
     """A file, or the name of one that comes with kipcheck. Errors: ``Wrong``."""
     try:
         if named in shipped():
-            text = (files("kipcheck.conformance") / "profiles" / f"{named}.toml").read_text("utf-8")
+            text = (files("kipcheck.conformance.engine") / "profiles" / f"{named}.toml").read_text("utf-8")
         else:
             text = Path(named).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

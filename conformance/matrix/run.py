@@ -82,7 +82,7 @@ def _hashed(parts: Iterator[str]) -> str:
 def ours() -> str:
     """Of all that decides what comes of a cell besides the jars: our own sources, and the Java program's."""
     told = hashlib.sha256()
-    for package in ("core", "models", "apis", "invariants", "matrix", "targets", "wire"):
+    for package in ("core", "wire", "machines", "models", "targets", "apis", "invariants", "clients", "matrix"):
         root = Path(str(files("kipcheck.conformance") / package))
         if not (root / "__init__.py").is_file():  # as empty, it would leave cells of other sources in their place
             raise FileNotFoundError(f"{root} is not a package of kipcheck, so results of its code cannot be cached")

@@ -20,7 +20,7 @@ for _family in (
     "nodes",
     "consumer_group",
     "member",
-    "bounce",
+    "upgrade",
     "coordinator",
     "coordinator_facts",
     "streams_leaders",

@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo
+from kipcheck.conformance.targets.registry import adapter
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.transport import process_tree
 
@@ -125,7 +126,7 @@ class Drill(InProcess):
     """Cases are counted over all its sessions."""
 
     def __init__(self, name: str, plan: Plan) -> None:
-        reference = Reference()
+        reference = adapter("reference")
         reference.name = name
         super().__init__(reference)
         self._plan = plan

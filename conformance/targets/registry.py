@@ -82,15 +82,18 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
 def adapter(name: str) -> Adapter:
     """What the child runs: for what is installed where it runs. Errors: LookupError; ``Unavailable``."""
     if name.startswith(MINIATURE):
-        from kipcheck.conformance.mutants import VICES  # defects are loaded where they are asked for only
-
-        return VICES[name.removeprefix(MINIATURE)].made()
+        return cast(Adapter, _mutants()[name.removeprefix(MINIATURE)].made())
     entry = _entry(name)
     module, _, made = _of_release(entry).partition(":")
     try:
         return cast(Adapter, getattr(import_module(module), made)())
     except (ImportError, AttributeError) as other:
         raise Unavailable(f"this release of {name} has not what the adapter needs: {other}") from None
+
+
+def _mutants() -> Mapping[str, Any]:
+    """By id. Mutants stand above targets, and are imported only where one is named."""
+    return cast(Mapping[str, Any], import_module("kipcheck.conformance.mutants").VICES)
 
 
 def installed(distribution: str) -> str:
@@ -144,9 +147,7 @@ def _released(name: str, entry: Entry, version: str) -> str:
 
 def _entry(name: str) -> Entry:
     if name.startswith(MINIATURE):
-        from kipcheck.conformance.mutants import VICES
-
-        if name.removeprefix(MINIATURE) in VICES:
+        if name.removeprefix(MINIATURE) in _mutants():
             return Entry()
     elif name in roll():
         return roll()[name]

@@ -8,8 +8,8 @@ AssignmentInfo, by host   0.10.1.0-4.3.0                   the same (4.3.1 calls
 both, version 1           0.10.1.0-1.1.1                   end point and hosts, which they write after it, stay unread
 ========================  ===============================  ========================================================
 
-Observed on the jars: ``conformance/tests/wire/test_quirks.py``. One rule is left to whoever judges values: from 2.5.0 on a
-subscription of version 3 or later that supports less than its own version is refused.
+Observed on the jars: ``conformance/tests/wire/test_quirks.py``. One rule is left to whoever judges values: from 2.5.0
+on a subscription of version 3 or later that supports less than its own version is refused.
 """
 
 from collections.abc import Iterator

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
-from kipcheck.conformance.apis.reference import InProcess
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.plan import Bounds
 from kipcheck.conformance.campaign.process.child_outcome import MEMORY, RAISED, Order, packed
@@ -21,6 +20,7 @@ from kipcheck.conformance.campaign.rows import Row
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Observation
 from kipcheck.conformance.targets.fault_injection import SHARD
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Session, Target
 from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits

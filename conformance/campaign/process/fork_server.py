@@ -1,7 +1,7 @@
 """A process that has imported everything and does nothing, so that the child of a shard is a fork of it and clean.
 
-``python -m kipcheck.conformance.campaign.process.fork_server RUN JOURNAL``: orders come on standard input, how their children
-ended goes to standard output. It ends with its input, and whatever it started ends with it.
+``python -m kipcheck.conformance.campaign.process.fork_server RUN JOURNAL``: orders come on standard input, how their
+children ended goes to standard output. It ends with its input, and whatever it started ends with it.
 """
 
 import gc
@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Final
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign.corpus.entries import Damaged, Snapshot
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.process.child import Run, Ties, live
@@ -29,6 +29,7 @@ from kipcheck.conformance.campaign.process.child_outcome import EVIDENCE, End, O
 from kipcheck.conformance.campaign.process.journal import Journal
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.invariants.registry import all_invariants
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.transport import process_tree
 
 LENGTH: Final = struct.Struct(">Q")

@@ -198,7 +198,8 @@ class Nursery:
         file = self._file.fileno()
         # In a session of its own: what a terminal tells everybody at Ctrl-C is for this process to deal with.
         self._process = subprocess.Popen(
-            own_python("kipcheck.conformance.campaign.process.fork_server", self._run, str(file)), env=env, pass_fds=(file,),
+            own_python("kipcheck.conformance.campaign.process.fork_server", self._run, str(file)),
+            env=env, pass_fds=(file,),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._noise, start_new_session=True,
         )  # fmt: skip
         os.set_blocking(self.fileno(), False)

@@ -70,7 +70,7 @@ def _cell(value: Any) -> str:
 
 def query(name: str) -> str:
     """The text of one of them."""
-    return files("kipcheck.conformance.campaign").joinpath("queries", f"{name}.sql").read_text("utf-8")
+    return files("kipcheck.conformance.campaign.report").joinpath("queries", f"{name}.sql").read_text("utf-8")
 
 
 def about(sql: str) -> str:

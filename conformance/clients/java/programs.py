@@ -221,7 +221,7 @@ def parts(release: str) -> tuple[str, ...]:
 
 def sources() -> dict[str, str]:
     """Our Java files, by name."""
-    folder = files("kipcheck.conformance.targets") / "adapters" / "java"
+    folder = files("kipcheck.conformance.clients") / "programs" / "java"
     return {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.name.endswith(".java")}
 
 

@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from kipcheck.conformance.apis.reference import InProcess
 from kipcheck.conformance.apis.upgrade_target import in_bytes, playing
 from kipcheck.conformance.clients.java.streams_members import Jars, Unanswerable, open_jars
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.models.streams.group_model import Fleet
 from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import STREAMS, Claims, Session, Target, TargetInfo
 from kipcheck.conformance.targets.session_wrapper import Passing, PassingTarget
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
 from kipcheck.conformance.engine import failures
 from kipcheck.conformance.engine.export.pcap import Sent, pcap
 from kipcheck.conformance.invariants.two_decoders import layout_of
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import operation
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import encode_request, frame, header_version
@@ -92,7 +93,7 @@ def as_pytest(stored: Stored) -> bytes:
 
 
 def _program(stored: Stored, without: str) -> bytes:
-    told = (files("kipcheck.conformance") / STANDALONE).read_text("utf-8")
+    told = (files("kipcheck.conformance.engine.export") / STANDALONE).read_text("utf-8")
     kept = told.partition(MARK)[2].replace('if __name__ == "__main__":\n    sys.exit(main())\n', "")
     parts = [part for part in kept.split("\n\n\n") if part.strip() and without not in part]
     constants = {

@@ -39,7 +39,7 @@ def everything(names: Sequence[str]) -> tuple[Known, ...]:
 
 
 def _shipped() -> list[str]:
-    folder = files("kipcheck.conformance.targets") / "known"
+    folder = files("kipcheck.conformance.clients") / "known"
     with as_file(folder) as path:
         return sorted(_brief(each) for each in path.glob("*.toml"))
 
@@ -66,7 +66,7 @@ def _read(path: Path) -> str:
 
 
 def _of_targets(targets: Sequence[str]) -> Iterator[tuple[str, str]]:
-    folder = files("kipcheck.conformance.targets") / "known"
+    folder = files("kipcheck.conformance.clients") / "known"
     for name in dict.fromkeys(slug for target in targets for slug in slugs(target)):
         if (file := folder / f"{name}.toml").is_file():
             with as_file(file) as path:

@@ -33,6 +33,7 @@ from kipcheck.conformance.models.group.messages import (
     Reply,
     Request,
     Sync,
+    Timer,
     Unload,
     WriteFailed,
     Written,
@@ -82,7 +83,7 @@ class Served(Generic[Group]):
     """The state of a service."""
 
     group: Group
-    clock: Clock = field(default_factory=Clock)
+    clock: Clock[Timer] = field(default_factory=Clock)
     names: Names = field(default_factory=Names)
     actors: tuple[str, ...] = ()
     """Of each event so far: the number of a request is its place among them."""
@@ -123,8 +124,8 @@ class Service(Generic[Group]):
         return Transition(after, tuple([_shown(each, names) for each in replies]))
 
     def _run(
-        self, group: Group, clock: Clock, failing: Error | None, event: messages.Event, replies: list[Reply]
-    ) -> tuple[Group, Clock, Error | None]:
+        self, group: Group, clock: Clock[Timer], failing: Error | None, event: messages.Event, replies: list[Reply]
+    ) -> tuple[Group, Clock[Timer], Error | None]:
         """The event, and what becomes of the appends that it leads to."""
         waiting = deque([event])
         while waiting:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, assert_never, final
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.machines.clock import Clock
 from kipcheck.conformance.models.assignment import Topic, roundrobin
-from kipcheck.conformance.models.group.messages import Arm, Disarm, Fired
+from kipcheck.conformance.models.group.messages import Arm, Disarm, Fired, Timer
 from kipcheck.conformance.models.member import messages
 from kipcheck.conformance.models.member.consumer import Consumer
 from kipcheck.conformance.models.member.messages import (
@@ -93,7 +93,7 @@ class Seat:
     opened: Open | None = None
     """None: there is no consumer."""
     state: State = field(default_factory=State)
-    clock: Clock = field(default_factory=Clock)
+    clock: Clock[Timer] = field(default_factory=Clock)
 
 
 class Client:
@@ -136,7 +136,7 @@ class Client:
         )
 
     def _opened(self, seat: Seat, event: Open) -> Transition[Seat, Action]:
-        clock = Clock(seat.clock.now_ms)
+        clock: Clock[Timer] = Clock(seat.clock.now_ms)
         try:
             state = self.consumer(event).initial()
         except ValueError as unfit:

@@ -60,7 +60,7 @@ def told(argv: tuple[str, ...]) -> str:
 
 def sources(language: str, endings: Iterable[str]) -> dict[str, str]:
     """Our files for a language, by name."""
-    folder = files("kipcheck.conformance.targets") / "adapters" / language
+    folder = files("kipcheck.conformance.clients") / "programs" / language
     return {
         each.name: each.read_text("utf-8")
         for each in sorted(folder.iterdir(), key=lambda each: each.name)

@@ -28,7 +28,7 @@ RELEASE: Final = re.compile(r"[0-9][0-9A-Za-z.+!_]*")
 """What may follow the ``@`` in the name of a target."""
 SAME: Final = {"PYTHONHASHSEED": "0"}
 """Variables of every child that plays a client: assignors go through sets of names, in the order of their hashes."""
-ALONE: Final = Path(__file__).with_name("alone.py")
+ALONE: Final = Path(__file__).absolute().parents[1] / "transport" / "bootstrap.py"
 
 
 def command(distribution: str, version: str, target: str) -> tuple[str, ...]:

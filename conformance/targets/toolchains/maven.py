@@ -34,7 +34,10 @@ SECONDS: Final = 600
 """What one fetch may take, whoever does it."""
 REMEMBERED: Final = 86_400
 """Seconds for which a repository that does not have a jar is not asked for it again."""
-_PLUGIN: Final = "<groupId>org.apache.maven.plugins</groupId><artifactId>maven-dependency-plugin</artifactId><version>3.6.0</version>"
+_PLUGIN: Final = (
+    "<groupId>org.apache.maven.plugins</groupId>"
+    "<artifactId>maven-dependency-plugin</artifactId><version>3.6.0</version>"
+)
 
 
 class Unavailable(Exception):

@@ -1,7 +1,7 @@
 """The child of an environment without kipcheck: run by its path, it makes importable what kipcheck's child needs.
 
 Only ``kipcheck`` becomes visible, not what lies beside it: another release of the client under test may. The package
-is two folders above this file as it was named, for in a checkout there is a link between them.
+is three folders above this file as it was named, for in a checkout there is a link between them.
 """
 
 import importlib.util
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    root = Path(__file__).absolute().parents[2]
+    root = Path(__file__).absolute().parents[3]
     spec = importlib.util.spec_from_file_location(
         "kipcheck", root / "__init__.py", submodule_search_locations=[str(root)]
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Afresh, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign.coverage import keys
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.assignment import Assignor
@@ -25,6 +25,7 @@ from kipcheck.conformance.core.history import (
     Unsupported,
 )
 from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.wire import layout
 
 GROUP = Machine("apache", "group")

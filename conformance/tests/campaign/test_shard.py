@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Afresh
 from kipcheck.conformance.campaign.corpus.entries import Snapshot, value_of
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.rows import Row
@@ -20,6 +19,7 @@ from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import Afresh
 from kipcheck.conformance.targets.protocol import Session, Target, Unavailable
 from kipcheck.conformance.targets.session import Limits
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.apis.streams import event_of, shorthand
 from kipcheck.conformance.apis.streams_files import application
 from kipcheck.conformance.checks.conversations import Subject
@@ -25,6 +25,7 @@ from kipcheck.conformance.core.case import steps_from
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.models.streams.operations import Deploy, Start
 from kipcheck.conformance.models.streams.rules import Rules
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.tests.support.streams_groups import OURS, broken, played
 from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.parse import belongs

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kipcheck.conformance.apis.machine_targets import players
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.apis.upgrade_script import answer_of, event_of, moments, shorthand, spoken, words
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.conversations import Subject
@@ -19,6 +19,7 @@ from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.observed_events import Counted, Failed, Formed, Gave, Rests, SteppedDown, StreamsLed
 from kipcheck.conformance.models.upgrade import Bounce, bounces_in
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import BOUNCE, Adapter
 from kipcheck.strategies.parse import belongs
 from kipcheck.strategies.upgrade import PLANS, bounces, streams

@@ -29,7 +29,7 @@ ASSIGNORS = {
     "kafka-python@2.3.0": ("range", "roundrobin", "sticky"),
     "kafka-python@2.0.2": ("range", "roundrobin", "sticky"),
 }
-PAGE = Path(__file__).parents[1] / "docs" / "assign.md"
+PAGE = Path(__file__).parents[2] / "docs" / "assign.md"
 STICKY = "sticky", "cooperative-sticky"
 KEEPS = "00000001000174000000010000000100000007"
 """Sticky user data as Kafka's own members write it: t-1 since generation 7."""

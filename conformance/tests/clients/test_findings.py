@@ -21,7 +21,7 @@ from kipcheck.conformance.targets.target_entries import roll
 from kipcheck.conformance.targets.toolchains import build, go, maven, node
 from kipcheck.conformance.tests.support.loops import for_each
 
-FINDINGS = Path(__file__).parents[1] / "docs" / "findings"
+FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 PAGES = sorted(each for each in FINDINGS.glob("*.md") if each.name != "index.md")
 REPRODUCTION = re.compile(
     r"^```(python|java|go|js)\n(.*?)^```\n\nIt prints\n\n^```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL

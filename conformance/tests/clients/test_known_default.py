@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 CHECKS, MESSAGES = ("wire/prefixes", "wire/unknown-tags"), ("HeartbeatRequest", "ResponseHeader")
 PART = Options(checks=CHECKS, messages=MESSAGES, workers=1)
-LISTS = Path(str(files("kipcheck.conformance.targets"))) / "known"
+LISTS = Path(str(files("kipcheck.conformance.clients"))) / "known"
 
 
 @pytest.fixture(params=PYTHON_CLIENTS)

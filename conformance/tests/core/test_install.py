@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from kipcheck.conformance.campaign.executors import preflight
 from kipcheck.conformance.core.install import advice
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 
 

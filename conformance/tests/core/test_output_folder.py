@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from kipcheck import reports
-from kipcheck.conformance.apis.reference import InProcess
 from kipcheck.conformance.campaign import shard_sizing
 from kipcheck.conformance.campaign.directory import begun_with
 from kipcheck.conformance.campaign.driver import Asked, Ready, campaign
@@ -38,6 +37,7 @@ from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.mutants import VICES
 from kipcheck.conformance.suite import combined
 from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.reports import matrix
 

@@ -22,7 +22,7 @@ from kipcheck.conformance.apis import (
 from kipcheck.conformance.apis.assignment import shorthand as assignment_shorthand
 from kipcheck.conformance.apis.consumer_target import Belonging
 from kipcheck.conformance.apis.coordinator_target import Coordinating, DraftCoordinating
-from kipcheck.conformance.apis.reference import Afresh, InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import Died, History
@@ -32,6 +32,7 @@ from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Finding, Unit, Worker, shrunk
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.mutants import VICES, Vice
+from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.testee import Limits

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.ledger import Ledger, read
@@ -16,6 +16,7 @@ from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.profile import Wrong, load, shipped
 from kipcheck.conformance.engine.run import Options, Outcome, run
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire.schema import messages, spec
 
@@ -153,5 +154,5 @@ def test_the_profiles_that_come_with_kipcheck_ask_for_what_there_is() -> None:
         for message, versions in profile.messages.items():
             spoken = spec(edition("apache"), message).versions
             assert spoken.high is not None and spoken.low <= min(versions) and max(versions) <= spoken.high
-    folder = files("kipcheck.conformance") / "profiles"
+    folder = files("kipcheck.conformance.engine") / "profiles"
     assert sorted(each.name for each in folder.iterdir()) == [f"{name}.toml" for name in shipped()]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kipcheck import reports
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.codec import Subject
 from kipcheck.conformance.core import exits
@@ -32,6 +32,7 @@ from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.invariants.wire import is_beyond_reading
 from kipcheck.conformance.mutants import VICES
 from kipcheck.conformance.targets import registry, testee
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Target, Unavailable
 from kipcheck.conformance.targets.transport.pipe import Command
 from kipcheck.conformance.tests.support.releases import PYTHON_CLIENTS

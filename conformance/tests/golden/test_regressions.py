@@ -9,9 +9,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from referencing import Registry, Resource
 
-from kipcheck.conformance.apis.reference import InProcess
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.golden.regressions import Malformed, Regression, check, read, regressions, verify
 from kipcheck.golden.vectors import vectors
 

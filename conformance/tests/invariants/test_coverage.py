@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.engine.catalogue import requirement
@@ -12,6 +12,7 @@ from kipcheck.conformance.engine.worker import Unit, Worker
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.mutants import VICES
 from kipcheck.conformance.mutants.codec import everywhere
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.tests.support.loops import for_each
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused

@@ -9,7 +9,6 @@ import pytest
 
 from kipcheck.conformance.apis.coordinator_target import Coordinating, DraftCoordinating
 from kipcheck.conformance.apis.group_shorthand import shorthand, spoken
-from kipcheck.conformance.apis.reference import InProcess
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.declare import Check
 from kipcheck.conformance.core.case import Case, Role
@@ -21,6 +20,7 @@ from kipcheck.conformance.invariants.group_view import reading
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.mutants import VICES
 from kipcheck.conformance.mutants.declare import Vice
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import GROUP, Adapter
 from kipcheck.strategies.group_conversations import group_conversations
 

@@ -4,7 +4,7 @@ import pytest
 
 from kipcheck.conformance.apis.consumer_group import answer_of, event_of, shorthand, spoken, step_of
 from kipcheck.conformance.apis.machine_targets import players
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.consumer_group import GROUPS
 from kipcheck.conformance.core.case import Case, Role
@@ -15,6 +15,7 @@ from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.models.consumer_group import Beat, ConsumerGroup, Pass, Says
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Adapter, operation
 from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
 from kipcheck.strategies.parse import belongs

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from kipcheck.conformance.apis.features import answer_of, event_of, shorthand, spoken, step_of
 from kipcheck.conformance.apis.machine_targets import features
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.features import CONTROLLER
 from kipcheck.conformance.core.case import Case, Role, step, steps_from
@@ -24,6 +24,7 @@ from kipcheck.conformance.machines.plain_search import explore
 from kipcheck.conformance.models.features import STIMULI, BrokerUp, Event, FeatureController, State, Update
 from kipcheck.conformance.mutants import VICES
 from kipcheck.conformance.mutants.controller import Playing
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter, observed, operation
 from kipcheck.conformance.targets.registry import target
 from kipcheck.strategies.as_hypothesis import strategy

@@ -14,7 +14,7 @@ from kipcheck.conformance.apis.group import EVENTS, answer_of, event_of, reply_o
 from kipcheck.conformance.apis.group_sentences import answered
 from kipcheck.conformance.apis.group_shorthand import shorthand, spoken
 from kipcheck.conformance.apis.group_trace import trace
-from kipcheck.conformance.apis.reference import Afresh, InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.group import GROUP_CHECKS, talk
 from kipcheck.conformance.core.case import Case, Role, Step, step, steps_from
@@ -39,6 +39,7 @@ from kipcheck.conformance.models.group.messages import (
 from kipcheck.conformance.models.group.names import Names
 from kipcheck.conformance.models.group.service import By, Elapse, Served, Service
 from kipcheck.conformance.models.group.state import Standing, State
+from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import GROUP, Adapter
 from kipcheck.strategies import conversations, steps as any_steps
 from kipcheck.strategies.as_hypothesis import strategy

@@ -11,7 +11,7 @@ import pytest
 from kipcheck.conformance.apis.consumer_target import Belonging
 from kipcheck.conformance.apis.member import ANSWERS, EVENTS, action_of, answer_of, event_of, rules_of, step_of
 from kipcheck.conformance.apis.member_shorthand import shorthand, spoken
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks.member import DRAFT_MEMBER, MEMBER, MEMBER_CHECKS, WORDING
 from kipcheck.conformance.core.case import Case, Role, step
 from kipcheck.conformance.core.edition import edition
@@ -32,6 +32,7 @@ from kipcheck.conformance.models.membership import V0, V1, Assigned, Subscriptio
 from kipcheck.conformance.mutants import VICES
 from kipcheck.conformance.mutants.member import JoinsWithAll
 from kipcheck.conformance.play.member import alone
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import MEMBER as MACHINE, Adapter, observed, operation
 from kipcheck.strategies.member_conversations import conversations
 from kipcheck.strategies.parse import belongs

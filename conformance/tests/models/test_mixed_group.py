@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from kipcheck.conformance.apis.assignment import shorthand, subscriptions_of
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks.mixed import subject, subjects
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.engine.worker import Unit, Worker
@@ -13,6 +13,7 @@ from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.membership import V0, V1, Assigned, Subscription
 from kipcheck.conformance.models.mixed_group import DRAFT, INCOMPATIBLE, draft_leader, old_leader
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.tests.support.groups import DRAFTED, MIXING, answered, case, held, said, step_of
 
 TOPICS = (Topic("t", 4),)

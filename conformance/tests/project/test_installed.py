@@ -17,7 +17,7 @@ from kipcheck.conformance.tests.targets.toolchains.test_environments import whee
 
 pytestmark = pytest.mark.integration
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[3]
 WAYS: Final = ("wheel", "sdist", "folder", "editable")
 
 

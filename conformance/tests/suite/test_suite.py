@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.ledger import read
 from kipcheck.conformance.invariants.registry import all_invariants
@@ -15,6 +15,7 @@ from kipcheck.conformance.mutants import VICES
 from kipcheck.conformance.suite import items
 from kipcheck.conformance.suite.items import _Lasting
 from kipcheck.conformance.targets import registry
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Session, Target, Unavailable
 
 pytest_plugins = ["pytester"]

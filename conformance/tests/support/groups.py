@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kipcheck.conformance.apis.assignment import assign, group_of
-from kipcheck.conformance.apis.reference import InProcess
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.assignment import LEADER
 from kipcheck.conformance.checks.mixed import MIXED
@@ -17,6 +16,7 @@ from kipcheck.conformance.core.history import History, Observation, Op, Replied
 from kipcheck.conformance.engine.converse import converse
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.models.assignment import Group, Member, Partition, Topic
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.strategies import membership
 from kipcheck.strategies.membership import turned

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.apis.streams import Moment, moments, spoken, step_of, told
 from kipcheck.conformance.apis.streams_blobs import (
     read_assignment,
@@ -23,6 +23,7 @@ from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 from kipcheck.conformance.models.streams.observed_events import Formed, Happening, Rests, Sent
 from kipcheck.conformance.models.streams.operations import Deploy
+from kipcheck.conformance.targets.in_process import InProcess
 
 OURS: Mapping[str, Invariant] = {
     each.id: each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("streams/")

@@ -13,7 +13,7 @@ from kipcheck.conformance.engine.doctor import report
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.registry import target
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "testee.md"
 TESTEE = DOCS / "testee" / "heartbeat.mjs"
 

@@ -22,7 +22,7 @@ from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.targets.transport import process_tree
 from kipcheck.conformance.tests.support.spark_drills import Answer, Brief, Kill
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 SOURCES = ROOT / "src"
 CHECKS = ("wire/round-trip", "wire/damage")
 HEALTHY = "drill:raise@1000000"
@@ -313,7 +313,7 @@ def ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
 
 
 def test_the_queries_come_with_the_package_and_say_what_they_answer() -> None:
-    found = files("kipcheck.conformance.campaign").joinpath("queries")
+    found = files("kipcheck.conformance.campaign.report").joinpath("queries")
     names = {each.name.removesuffix(".sql") for each in found.iterdir()}
     assert names == {"shards", "coverage_growth", "verdicts", "time_to_find", "flakiness", "clashes"}
     for name in names:

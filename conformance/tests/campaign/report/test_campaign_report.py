@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Afresh, InProcess
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.plan import Aim, Plan
 from kipcheck.conformance.campaign.report.campaign_report import RoundTold, Told, tell
@@ -24,6 +23,7 @@ from kipcheck.conformance.engine.known.files import Wrong
 from kipcheck.conformance.engine.replay import replay, stored
 from kipcheck.conformance.engine.run import Options
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Target
 from kipcheck.golden.regressions import check, read as regression_in
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import Afresh, InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.case import Case, Role, Step, step
@@ -20,6 +20,7 @@ from kipcheck.conformance.engine.export.pcap import CLIENT_PORT, PORT, Sent, che
 from kipcheck.conformance.engine.mutation_test import subject_of
 from kipcheck.conformance.engine.worker import Unit, Worker, shrunk
 from kipcheck.conformance.mutants import VICES
+from kipcheck.conformance.targets.in_process import Afresh, InProcess
 from kipcheck.conformance.targets.protocol import Adapter
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.framing import decode_request, decode_response, unframe

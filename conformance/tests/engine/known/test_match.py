@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kipcheck.conformance.apis.reference import InProcess, Reference
+from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.cli.main import run as command
 from kipcheck.conformance.core.ledger import Ledger, read
 from kipcheck.conformance.engine import run as engine_run
@@ -19,6 +19,7 @@ from kipcheck.conformance.engine.known.edit import updated
 from kipcheck.conformance.engine.known.files import Wrong
 from kipcheck.conformance.engine.known.lists import load, slugs
 from kipcheck.conformance.engine.run import Options, Outcome, run
+from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Unavailable
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused

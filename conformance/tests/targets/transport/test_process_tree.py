@@ -67,7 +67,8 @@ def test_no_process_outlives_a_command_that_is_killed(name: str, tmp_path: Path)
 
 
 def test_no_build_tool_outlives_a_kipcheck_that_is_killed(tmp_path: Path) -> None:
-    code = "from kipcheck.conformance.targets.transport.process_tree import run; run(['sh', '-c', 'sleep 600 & sleep 600'])"
+    module = "kipcheck.conformance.targets.transport.process_tree"
+    code = f"from {module} import run; run(['sh', '-c', 'sleep 600 & sleep 600'])"
     with started(program=("-c", code), cwd=tmp_path) as kipcheck:
         kipcheck.wait_for(lambda: has(kipcheck.below(), ("sleep", "sleep")), "sh")
         assert not killed(kipcheck)

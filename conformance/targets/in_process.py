@@ -1,0 +1,59 @@
+"""Runs an adapter without a child process. Nothing confines it there, so it serves tests and trusted adapters only."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.history import Observation
+from kipcheck.conformance.targets.protocol import Adapter, NotPlayed, Session, TargetInfo, observed, operation
+
+
+class InProcess:
+    """A target without a process of its own."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.name = adapter.name
+        self._adapter = adapter
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        self._adapter.configure(edition)
+        session = _Session(self._adapter)
+        if role not in session.info.roles:
+            raise NotPlayed(session.info, role)
+        yield session
+
+
+class Afresh:
+    """As ``InProcess``, with an adapter of its own for each session: nothing is left of the one before."""
+
+    def __init__(self, name: str, made: Callable[[], Adapter]) -> None:
+        self.name = name
+        self._made = made
+
+    @contextmanager
+    def open(self, edition: str, role: Role, /) -> Iterator[Session]:
+        with InProcess(self._made()).open(edition, role) as session:
+            yield session
+
+
+class _Session:
+    troubles: Sequence[str] = ()
+    breaches: Sequence[str] = ()
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self._cases = 0
+        claims = adapter.claims()
+        self.info = TargetInfo(adapter.name, adapter.version, "python", adapter.issues, claims.roles, claims)
+
+    def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
+        held = [tuple(self._answer(k, step) for step in case.steps) for k, case in enumerate(cases, self._cases)]
+        self._cases += len(cases)
+        return held
+
+    def _answer(self, case: int, step: Step) -> Observation:
+        # Through JSON, as from a child: what a later step does to an earlier answer must not show in it.
+        answer = json.loads(json.dumps(self._adapter.answer({"case": case, **operation(step)})))
+        return observed(answer, self.info.claims.limits)
