@@ -19,7 +19,7 @@ def advice(extra: str, name: str | None = None) -> str:
 
 
 def requirements(extra: str, name: str | None = None) -> list[str]:
-    """The requirements of an extra, without markers; with ``name`` the one for that package, which kipcheck may need."""
+    """The requirements of an extra, without markers; with ``name`` the one for that package, which is never absent."""
     try:
         lines = metadata.requires("kipcheck") or []
     except metadata.PackageNotFoundError:

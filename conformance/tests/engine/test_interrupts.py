@@ -25,15 +25,15 @@ OUR_MACHINES = """
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from kipcheck.conformance import cli
-from kipcheck.conformance.matrix import run, whole
+from kipcheck.conformance.cli import main
+from kipcheck.conformance.matrix import build, run
 from kipcheck.conformance.matrix.cells import outcome
 from kipcheck.conformance.matrix.groups import foretold
-whole.jars = lambda asked: run.Jars({each.patch: each.patch for cell in asked for each in cell.pair})
-whole.Kept = lambda digests: run.Kept(digests, Path("kept"))
+build.jars = lambda asked: run.Jars({each.patch: each.patch for cell in asked for each in cell.pair})
+build.Kept = lambda digests: run.Kept(digests, Path("kept"))
 run._within = lambda releases: nullcontext()
 run._outcome = lambda cell: outcome(cell, foretold(fitted=True))
-sys.exit(cli.run(sys.argv[1:]))
+sys.exit(main.run(sys.argv[1:]))
 """
 """``kipcheck matrix`` without jars."""
 MATRIX = ("matrix", "--scenario", "join")

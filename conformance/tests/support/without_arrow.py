@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-import kipcheck.conformance.campaign
+import kipcheck.conformance.campaign.report
 from kipcheck.conformance.campaign.report import arrow
 
 
@@ -17,5 +17,5 @@ def without_arrow() -> Iterator[None]:
             patch.delitem(sys.modules, name)
         patch.setitem(sys.modules, "pyarrow", None)
         patch.delitem(sys.modules, arrow.__name__)
-        patch.delattr(kipcheck.conformance.campaign, "arrow")
+        patch.delattr(kipcheck.conformance.campaign.report, "arrow")
         yield

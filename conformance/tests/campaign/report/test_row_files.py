@@ -419,7 +419,8 @@ def test_without_pyarrow_a_parquet_file_is_not_taken_for_a_damaged_one(tmp_path:
 
 def test_pyarrow_is_loaded_where_a_file_is_written_and_not_before() -> None:
     program = (
-        "import sys\nfrom kipcheck.conformance.campaign import corpus, ledger, snapshots\n"
+        "import sys\nfrom kipcheck.conformance.campaign.corpus import entries, snapshots\n"
+        "from kipcheck.conformance.campaign.report import row_files\n"
         "assert 'pyarrow' not in sys.modules and 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

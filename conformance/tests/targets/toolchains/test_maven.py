@@ -150,8 +150,8 @@ def test_what_one_repository_lacks_another_may_have(tmp_path: Path, monkeypatch:
 def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     publish(tmp_path / "repo", ONE, os.urandom(300_000))
     program = (
-        "import hashlib; from kipcheck.conformance import artifacts; "
-        f"print(artifacts.sha256(artifacts.fetch([{ONE!r}])[{ONE!r}]))"
+        "import hashlib; from kipcheck.conformance.targets.toolchains import maven; "
+        f"print(maven.sha256(maven.fetch([{ONE!r}])[{ONE!r}]))"
     )
     environment = {**os.environ, "KIPCHECK_MAVEN_REPOSITORY": (tmp_path / "repo").as_uri()}
     running = [

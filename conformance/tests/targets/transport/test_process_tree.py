@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "vices": (("vices", "--check", "wire/*", "--workers", "2"), ("vices", "vices")),
     "campaign": (
         ("campaign", "--target", ANSWERING, "--check", "wire/round-trip", "--executor", "pool", "--workers", "2"),
-        ("zygote", "zygote", "zygote", "zygote", "sleep", "sleep"),
+        ("fork_server", "fork_server", "fork_server", "fork_server", "sleep", "sleep"),
     ),
     "matrix": (("matrix", "--predict", "p.json", "--scenario", "failure", "--workers", "2"), ("matrix", "matrix")),
     "doctor": (("doctor", "--target", SILENT), ("sleep", "sleep")),
@@ -104,7 +104,7 @@ def test_a_testee_does_not_inherit_that_interrupts_are_ignored(tmp_path: Path) -
 @pytest.mark.faults
 def test_no_spark_outlives_a_campaign_that_is_killed(tmp_path: Path) -> None:
     asked = ("--check", "wire/round-trip", "--cases", "200000", "--executor", "spark", "--workers", "2")
-    for words in (("SparkSubmit",), ("zygote",) * 4):  # while it starts, and while it holds shards
+    for words in (("SparkSubmit",), ("fork_server",) * 4):  # while it starts, and while it holds shards
         with started("campaign", "--target", "reference", *asked, "--out", "out", cwd=tmp_path) as kipcheck:
             kipcheck.wait_for(lambda: has(kipcheck.below(), words), "campaign")  # noqa: B023
             assert not killed(kipcheck)

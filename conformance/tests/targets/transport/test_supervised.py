@@ -78,9 +78,10 @@ def test_what_sleeps_is_stopped_too_and_told_apart_from_what_spins() -> None:
 
 SLEEPER = """
 import sys, time
-from kipcheck.conformance.targets import child, inprocess
+from kipcheck.conformance.apis.reference import Reference
+from kipcheck.conformance.targets.transport import child
 
-class Sleeper(inprocess.Reference):
+class Sleeper(Reference):
     def read(self, layout, data):
         if data == b"":
             while True:
