@@ -10,6 +10,7 @@ from importlib import import_module
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:4.1.0 find their jars
 from kipcheck.conformance.apis.assignment import assign
 from kipcheck.conformance.models.assignment import Group
 from kipcheck.strategies import membership

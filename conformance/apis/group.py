@@ -18,6 +18,7 @@ from kipcheck.conformance.apis.plain_data import (
     text,
     whole,
 )
+from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.models.group.messages import (
     NO_GENERATION,
@@ -198,3 +199,15 @@ def reply_of(found: Any) -> Reply:
     made, readers = ANSWERS[found["answer"]]
     known = {**_ALL, **readers}
     return made(**fields_from({key: found[key] for key in known if key in found}, known, made))
+
+
+def check_answer(found: Any) -> str:
+    """Of a coordinator, to this request or to an earlier one: what is wrong with it, as ``core.verbs`` wants it."""
+    try:
+        reply = reply_of(found)
+    except TypeError as wrong:
+        return f": {wrong}"
+    return f".to: {reply.to} is no step" if reply.to < 0 else ""
+
+
+verbs.register(EVENTS, "answers", check_answer, sent_by_clients=REQUESTS)

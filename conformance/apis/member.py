@@ -15,6 +15,7 @@ from kipcheck.conformance.apis.plain_data import (
     text,
     whole,
 )
+from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Step, step
 from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
 from kipcheck.conformance.models.assignment import Topic
@@ -277,3 +278,15 @@ def action_of(found: Any) -> Request | Seen:
         raise TypeError(f"{found!r} is none of the actions {', '.join(ACTIONS)}")
     made, readers = ACTIONS[found["action"]]
     return made(**fields_from(_known(found, readers), readers, made))
+
+
+def check_answer(found: Any) -> str:
+    """Of a member: what is wrong with one of its actions, as ``core.verbs`` wants it."""
+    try:
+        action_of(found)
+    except TypeError as wrong:
+        return f": {wrong}"
+    return ""
+
+
+verbs.register(EVENTS, "actions", check_answer)

@@ -25,13 +25,14 @@ def add(commands: Commands) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    from kipcheck.conformance.engine.doctor.probes import EXAMINATIONS
     from kipcheck.conformance.engine.doctor.report import examine
     from kipcheck.conformance.targets.protocol import Unavailable
     from kipcheck.conformance.targets.registry import target
 
     lines: list[Line] = []
     try:
-        for line in examine(target(options.target), options.seconds):
+        for line in examine(target(options.target), options.seconds, EXAMINATIONS):
             lines.append(line)
             if not options.json:
                 _print(line)

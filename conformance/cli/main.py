@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:4.1.0 find their jars
 from kipcheck.conformance.cli import (
     assign,
     campaign,

@@ -9,12 +9,15 @@ import io
 import uuid
 from collections.abc import Mapping
 from importlib import import_module, metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kipcheck.conformance.clients.assignor_adapter import LEADING, answer
 from kipcheck.conformance.clients.kafka_python_assignors import KafkaPythonAssignors
 from kipcheck.conformance.targets.error_mapping import rejected
 from kipcheck.conformance.targets.protocol import MEMBER, Claims
+
+if TYPE_CHECKING:
+    from kipcheck.conformance.clients.kafka_python_member import KafkaPythonMember
 
 MODULES = (
     "kafka.protocol.admin", "kafka.protocol.consumer.fetch", "kafka.protocol.consumer.group",
@@ -41,7 +44,7 @@ class KafkaPython:
         self.version = metadata.version("kafka-python")
         self._classes = _classes()
         self._assignors = KafkaPythonAssignors()
-        self._member: Any = None
+        self._member: KafkaPythonMember | None = None
 
     def claims(self) -> Claims:
         spans = {name: each._valid_versions for name, each in self._classes.items()}
@@ -77,9 +80,10 @@ class KafkaPython:
     def _as_member(self, op: Mapping[str, Any]) -> dict[str, Any]:
         """Its consumer is loaded when it is first asked for: then its modules get another clock."""
         if self._member is None:
-            self._member = import_module("kipcheck.conformance.clients.kafka_python_member").KafkaPythonMember()
-        found: dict[str, Any] = self._member.answer(op)
-        return found
+            from kipcheck.conformance.clients.kafka_python_member import KafkaPythonMember
+
+            self._member = KafkaPythonMember(SKIPS, LIMITS[SKIPS])
+        return self._member.answer(op)
 
 
 def _classes() -> dict[str, Any]:

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from kipcheck.conformance.clients.assignor_adapter import EAGER
-from kipcheck.conformance.clients.kafka_python import LIMITS, SKIPS
 from kipcheck.conformance.clients.kafka_python_loop import Client, Clock, Loop, Wire, on_the_wire, patched
 from kipcheck.conformance.models.group.messages import Error
 from kipcheck.conformance.models.member.client import BACKOFF_MS, HEARTBEAT_MS, INCREMENTAL, POLL_MS, SESSION_MS
@@ -38,9 +37,13 @@ Row = dict[str, Any]
 
 
 class KafkaPythonMember:
-    """The conversations, one after the other."""
+    """The conversations, one after the other.
 
-    def __init__(self) -> None:
+    ``skips`` is the name of the limit for leaders that are to skip the assignment, ``why`` its sentence.
+    """
+
+    def __init__(self, skips: str, why: str) -> None:
+        self._skips = {"status": "unsupported", "capability": skips, "message": why}
         self.clock = Clock()
         patched(self.clock)
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
@@ -63,7 +66,7 @@ class KafkaPythonMember:
                 return rejected(unfit)
             return self._process.told()
         if op.get("skip_assignment"):
-            return {"status": "unsupported", "capability": SKIPS, "message": LIMITS[SKIPS]}
+            return {**self._skips}
         if self._process is None:
             if op["op"] == "member-elapse":
                 self.clock.now += op["ms"] / 1000

@@ -1,7 +1,7 @@
 """Items: each is a run of the gate of its own, with targets that are kept at work from one to the next."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +16,6 @@ from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.selection import NOTHING, Misused, Options, Selection
 from kipcheck.conformance.engine.worker import Worker
 from kipcheck.conformance.suite.combined import ITEMS, out_of
-from kipcheck.conformance.suite.plugin import LISTS, KipcheckWarning
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, Unavailable
 from kipcheck.conformance.targets.registry import target as target_of
 
@@ -48,7 +47,7 @@ class Item:
             pytest.fail(f"{harmless_line(outcome.why)}\n{reports.render(outcome.ledger)}".strip(), pytrace=False)
         ledger = read(outcome.ledger)
         if outcome.warnings:
-            warnings.warn(KipcheckWarning(reports.render(outcome.ledger)), stacklevel=2)
+            warnings.warn(self.kept.warning(reports.render(outcome.ledger)), stacklevel=2)
         came = {result for counts in ledger.cases.values() for result in counts}
         if came <= {"SKIP"}:
             skips = [harmless_line(line["why"]) for line in ledger.lines.get("skip", ())]
@@ -56,11 +55,15 @@ class Item:
 
 
 class Kept:
-    """The targets that the options name, at work as long as pytest is, and what is asked of them."""
+    """The targets that the options name, at work as long as pytest is, and what is asked of them.
 
-    def __init__(self, config: pytest.Config) -> None:
+    ``names`` are those of the options that may be repeated; a breach of a SHOULD is a ``warning``.
+    """
+
+    def __init__(self, config: pytest.Config, names: Iterable[str], warning: type[Warning]) -> None:
+        self.warning = warning
         lists = {name: tuple(config.getoption(f"--kipcheck-{name}") or config.getini(f"kipcheck_{name}"))
-                 for name in LISTS}  # fmt: skip
+                 for name in names}  # fmt: skip
         if not lists["target"]:
             raise pytest.UsageError(
                 "nothing to test is named: --kipcheck-target kafka-python, or kipcheck_target in the ini file"

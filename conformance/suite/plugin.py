@@ -108,5 +108,5 @@ def _kept(config: pytest.Config) -> "Kept":
     if KEPT not in config.stash:
         from kipcheck.conformance.suite.items import Kept
 
-        config.stash[KEPT] = Kept(config)
+        config.stash[KEPT] = Kept(config, LISTS, KipcheckWarning)
     return config.stash[KEPT]

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
-from kipcheck.conformance.apis.group import EVENTS as GROUP_EVENTS, reply_of
-from kipcheck.conformance.apis.member import EVENTS as MEMBER_EVENTS, action_of
+from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.foreign import one_line
 from kipcheck.conformance.targets.protocol import PLAYED, VERSION, Claims
@@ -158,7 +157,7 @@ def results(found: Found, batch: int, asked: Mapping[int, str]) -> dict[int, Fou
 def _result(found: Found, op: str, at: str) -> None:
     match _of(found, "status", at):
         case "accepted":
-            _ACCEPTED.get(op, _anything)(found, at)
+            _accepted(op, found, at)
         case "rejected":
             _text(found, "class", at)
             if not _whole(offset := found.get("offset", 0)) or offset < 0:
@@ -226,27 +225,6 @@ def _numbers(*needed: str) -> "Accepted":
     return held
 
 
-def _replies(found: Found, at: str) -> None:
-    """Of a coordinator: to this request and to earlier ones."""
-    for index, each in enumerate(_list(_of(found, "answers", at), f"{at}.answers")):
-        here = f"{at}.answers[{index}]"
-        try:
-            reply = reply_of(each)
-        except TypeError as wrong:
-            raise Wrong(f"{here}: {wrong}") from None
-        if reply.to < 0:
-            raise Wrong(f"{here}.to: {reply.to} is no step")
-
-
-def _actions(found: Found, at: str) -> None:
-    """Of a member."""
-    for index, each in enumerate(_list(_of(found, "actions", at), f"{at}.actions")):
-        try:
-            action_of(each)
-        except TypeError as wrong:
-            raise Wrong(f"{at}.actions[{index}]: {wrong}") from None
-
-
 def _configured(found: Found, at: str) -> None:
     """Of a member of a Streams group."""
     _numbers("used", "latest")(found, at)
@@ -293,8 +271,13 @@ def _memory(found: Found, at: str) -> None:
             raise Wrong(f"{here}.sums.{task}: {_shown(offsets)} is no whole number")
 
 
-def _anything(found: Found, at: str) -> None:
-    pass
+def _accepted(op: str, found: Found, at: str) -> None:
+    if op in _ACCEPTED:
+        _ACCEPTED[op](found, at)
+    elif (listed := verbs.answers_to(op)) is not None:
+        for index, each in enumerate(_list(_of(found, listed.key, at), f"{at}.{listed.key}")):
+            if wrong := listed.check(each):
+                raise Wrong(f"{at}.{listed.key}[{index}]{wrong}")
 
 
 Accepted: TypeAlias = Callable[[Found, str], None]
@@ -310,10 +293,8 @@ _ACCEPTED: Final[Mapping[str, Accepted]] = {
     "stream-assigned": _assigned,
     "update": _numbers("epoch"),
     "describe": _numbers("level", "epoch"),
-    **dict.fromkeys(GROUP_EVENTS, _replies),
-    **dict.fromkeys(MEMBER_EVENTS, _actions),
 }
-"""op -> what has to come with its result, where it was accepted."""
+"""op -> what has to come with its result, where it was accepted; protocols register theirs in ``core.verbs``."""
 
 
 def _type(found: Found, wanted: str) -> None:

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
-from kipcheck.conformance.apis.group import REQUESTS
+from kipcheck.conformance.core import verbs
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.foreign import clean, one_line
 from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
-from kipcheck.conformance.models.streams.members import STREAM
 
 VERSION = 1
 """Of the testee protocol."""
@@ -22,6 +21,8 @@ BATCH = 64
 
 Messages: TypeAlias = Mapping[str, tuple[int, int]]
 """Message -> lowest and highest version."""
+STREAM = "stream"
+"""Among assignors: a target that claims it performs the operations of Streams groups, as leader and as member."""
 FEATURES = "features"
 """The machine of a controller that holds feature versions."""
 GROUP = "group"
@@ -54,7 +55,7 @@ class Claims:
     missing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Of a message: versions in between that it lacks."""
     assignors: tuple[str, ...] = ()
-    """``stream`` stands for the operations of Streams groups, those of their members too."""
+    """``STREAM`` may be among them."""
     machines: tuple[str, ...] = ()
     limits: Mapping[str, str] = field(default_factory=dict)
     """What it cannot express of all this: a name -> a sentence. What is unsupported names one; else it is a lie."""
@@ -155,13 +156,9 @@ class Target(Protocol):
         ...
 
 
-ASKED_BY: frozenset[str] = frozenset(REQUESTS)
-"""Operations that say which of several clients asks."""
-
-
 def operation(step: Step) -> dict[str, Any]:
     """A step in the words of the protocol."""
-    actor = {"actor": step.actor} if step.verb in ASKED_BY else {}
+    actor = {"actor": step.actor} if verbs.names_its_sender(step.verb) else {}
     return {"op": step.verb, **actor, **step.body}
 
 

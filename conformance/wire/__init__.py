@@ -1,7 +1,9 @@
 """Messages on the wire: ``layout("apache", "JoinGroupRequest", 5)`` has ``.names``, ``.encode`` and ``.decode``."""
 
+from collections.abc import Mapping
+
 from kipcheck.conformance.core.edition import Edition, edition as _edition
-from kipcheck.conformance.wire.schema import Layout, spec
+from kipcheck.conformance.wire.schema import Attached, Codec, Layout, Raw, attach, spec
 
 __all__ = ["Layout", "layout"]
 
@@ -17,3 +19,18 @@ def layout(edition: str | Edition, message: str, version: int) -> Layout:
 
         return znode(found, message, version)
     return spec(found, message).at(version)
+
+
+def _codec(layout: Layout) -> Codec:
+    from kipcheck.conformance.wire.codec import compile_codec  # for layouts that code: a declaration alone needs none
+
+    return compile_codec(layout)
+
+
+def _definitions(edition: Edition) -> Mapping[str, Raw]:
+    from kipcheck.conformance.wire.definitions import definitions  # opens jars: only for these editions
+
+    return definitions(edition)
+
+
+attach(Attached(_codec, _definitions))

@@ -7,7 +7,7 @@ found out by reading a second time: values with ``complete``, bytes with the lay
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from kipcheck.conformance.wire.complete import complete
 from kipcheck.conformance.wire.decoder import decoder
@@ -16,11 +16,7 @@ from kipcheck.conformance.wire.errors import CLASSES, Refused
 from kipcheck.conformance.wire.jsonvalue import from_json, to_json
 from kipcheck.conformance.wire.lenient import lenient
 from kipcheck.conformance.wire.primitives import Rough
-from kipcheck.conformance.wire.schema import Layout
-
-
-class Decode(Protocol):
-    def __call__(self, data: bytes, /, *, lenient: bool = False) -> dict[str, Any]: ...
+from kipcheck.conformance.wire.schema import Decode, Layout
 
 
 class Codec:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
+from kipcheck.conformance.core import jars
 from kipcheck.conformance.core.edition import Edition
 from kipcheck.conformance.core.foreign import one_line
 from kipcheck.conformance.core.release import Release
-from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.wire.schema import SCALARS, Raw, Versions
 
 ARTIFACTS = (
@@ -65,7 +65,7 @@ def _found(edition: Edition) -> tuple[Mapping[str, Raw], tuple[tuple[str, str], 
 def _in_release(release: Release) -> tuple[Mapping[str, Raw], tuple[tuple[str, str], ...]]:
     found: dict[str, Raw] = {}
     absent: list[tuple[str, str]] = []
-    for coordinate, path in _fetched([f"org.apache.kafka:{artifact}:{release}" for artifact in ARTIFACTS]).items():
+    for coordinate, path in jars.files_of([f"org.apache.kafka:{artifact}:{release}" for artifact in ARTIFACTS]).items():
         if isinstance(path, str):
             absent.append((coordinate, path))
         elif inside := in_jar(path):
@@ -76,16 +76,6 @@ def _in_release(release: Release) -> tuple[Mapping[str, Raw], tuple[tuple[str, s
         whys = "; ".join(dict.fromkeys(why for _, why in absent))
         raise LookupError(f"no definitions of {release} (jars hold them from 2.2.0 on): {whys}")
     return found, tuple(absent)
-
-
-def _fetched(coordinates: list[str]) -> dict[str, Path | str]:
-    """Each with its jar, or with why there is none."""
-    try:
-        return dict(maven.fetch(coordinates))
-    except maven.Unavailable as lost:
-        # The message names what is lost, then says why.
-        why = str(lost).partition(": ")[2] or str(lost)
-        return {each: maven.cached(each) or why for each in coordinates}
 
 
 def in_jar(path: Path) -> dict[str, Raw]:

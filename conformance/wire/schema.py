@@ -11,19 +11,14 @@ Beyond Kafka's grammar a declaration here may say:
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.core.release import Release, releases
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kipcheck.conformance.wire.codec import Codec, Decode
 
 Raw: TypeAlias = Mapping[str, Any]
 
@@ -117,6 +112,27 @@ class Limits:
     tags: int = 10_000
 
 
+class Decode(Protocol):
+    def __call__(self, data: bytes, /, *, lenient: bool = False) -> dict[str, Any]: ...
+
+
+class Codec(Protocol):
+    """The compiled functions of one layout: see ``kipcheck.conformance.wire.codec``."""
+
+    @property
+    def encode(self) -> Callable[[Mapping[str, Any]], bytes]: ...
+    @property
+    def decode(self) -> Decode: ...
+    @property
+    def decode_lenient(self) -> Callable[[bytes], dict[str, Any]]: ...
+    @property
+    def to_json(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]: ...
+    @property
+    def from_json(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]: ...
+    @property
+    def source(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Layout:
     """A message, or a struct in it, at one version of one edition."""
@@ -148,12 +164,9 @@ class Layout:
         return tuple(sorted((slot for slot in self.slots if slot.tag is not None), key=lambda slot: slot.tag or 0))
 
     @cached_property
-    def codec(self) -> "Codec":
-        from kipcheck.conformance.wire.codec import (
-            compile_codec,  # the codec knows layouts; a layout merely offers its codec
-        )
-
-        return compile_codec(self)
+    def codec(self) -> Codec:
+        """Compiled at the first use of each of its functions, and kept."""
+        return _attached.codec(self)
 
     def defaults(self) -> dict[str, Any]:
         """A value in which every field is left at its default."""
@@ -161,12 +174,12 @@ class Layout:
         return {**led, **{slot.name: slot.fresh() for slot in self.slots}}
 
     @cached_property
-    def encode(self) -> "Callable[[Mapping[str, Any]], bytes]":
+    def encode(self) -> Callable[[Mapping[str, Any]], bytes]:
         """``encode(value)``: the bytes of ``value``. Errors: ``Refused``, with the path."""
         return self.codec.encode  # the compiled function itself, for speed
 
     @cached_property
-    def decode(self) -> "Decode":
+    def decode(self) -> Decode:
         """``decode(data, lenient=False)``: bytes as bytes, uuids as ``uuid.UUID``, every field of the version present.
 
         ``lenient`` accepts exactly what Kafka's own reader of this edition's release accepts (see ``lenient``).
@@ -180,6 +193,24 @@ class Layout:
 
     def __str__(self) -> str:
         return f"{self.message} v{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The two parts of this package that a layout and an edition lead to, and that themselves import this module."""
+
+    codec: Callable[[Layout], Codec]
+    definitions: Callable[[Edition], Mapping[str, Raw]]
+    """Of a ``jar:`` or ``maven:`` edition. Errors: LookupError."""
+
+
+_attached: Attached
+
+
+def attach(parts: Attached) -> None:
+    """``kipcheck.conformance.wire`` calls it when it is imported, and so before any other module of the package is."""
+    global _attached
+    _attached = parts
 
 
 def lower_first(name: str) -> str:
@@ -398,9 +429,7 @@ def _newest_speaker(message: str, version: int) -> str | None:
 def messages(edition: Edition) -> tuple[str, ...]:
     """What the edition declares, in the order of the alphabet."""
     if edition.standing is Standing.DEFINITIONS:
-        from kipcheck.conformance.wire.definitions import definitions  # opens jars: only for these editions
-
-        return tuple(sorted(definitions(edition)))
+        return tuple(sorted(_attached.definitions(edition)))
     names = {*_declared("apache"), *(_declared(edition.name))}
     if edition.exact:
         own = _declared(edition.name) if edition.standing is Standing.DRAFT else ()
@@ -420,9 +449,7 @@ def _declared(folder: str) -> tuple[str, ...]:
 def spec(edition: Edition, message: str) -> MessageSpec:
     """The declaration of ``message`` as ``edition`` has it. Errors: LookupError that says what there is."""
     if edition.standing is Standing.DEFINITIONS:
-        from kipcheck.conformance.wire.definitions import definitions
-
-        found = definitions(edition)
+        found = _attached.definitions(edition)
         if message not in found:
             raise LookupError(f"{edition} defines no {message}")
         return MessageSpec.of(found[message], edition)

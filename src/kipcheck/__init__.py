@@ -15,6 +15,7 @@ else:
     def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import kipcheck.conformance.targets  # noqa: F401 - lets editions such as maven:4.1.0 find their jars
         from kipcheck.conformance import wire
 
         return getattr(wire, name)

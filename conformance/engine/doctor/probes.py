@@ -14,9 +14,8 @@ from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.engine.doctor.report import Examination, Ill, Patient, Told, Tried, Unfit, offered
 from kipcheck.conformance.engine.doctor.samples import ASSIGNORS, EDITION, Op, asked_of, assign, layouts, named, plain
 from kipcheck.conformance.models.mixed_group import DRAFT
-from kipcheck.conformance.models.streams.members import STREAM
 from kipcheck.conformance.targets import answers
-from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, Claims
+from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, STREAM, Claims
 from kipcheck.conformance.targets.transport.framing import Framing
 from kipcheck.conformance.targets.transport.pipe import Pipe
 from kipcheck.conformance.wire.schema import Layout, messages, spec

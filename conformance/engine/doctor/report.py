@@ -1,6 +1,6 @@
 """Is a testee in good health? Its harness is examined; whether the code behind it is right is for a run to say."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -139,15 +139,13 @@ class Examination:
     """If this is wrong, nothing else can be tried."""
 
 
-def examine(target: Target, seconds: float) -> Iterator[Line]:
+def examine(target: Target, seconds: float, examinations: Iterable[Examination]) -> Iterator[Line]:
     """Each line as soon as it is known. Errors: LookupError for a target that is not started behind the protocol."""
-    from kipcheck.conformance.engine.doctor.probes import EXAMINATIONS
-
     if not hasattr(target, "begin"):
         raise LookupError(f"{target.name} is no testee: a doctor sees cmd:, tcp: and what kipcheck starts as such")
     patient = Patient(cast(Startable, target), seconds)
     try:
-        for each in EXAMINATIONS:
+        for each in examinations:
             line = _line(each, patient)
             yield line
             if each.decisive and line.state == "wrong":

@@ -107,6 +107,17 @@ def fetch(coordinates: Iterable[str]) -> dict[str, Path]:
     return {text: path for text, each in wanted.items() if (path := _cached(each))}
 
 
+def fetched(coordinates: Iterable[str]) -> dict[str, Path | str]:
+    """For each coordinate its jar, or the reason why it cannot be had."""
+    wanted = list(coordinates)
+    try:
+        return dict(fetch(wanted))
+    except Unavailable as lost:
+        # The message names what is lost, then says why.
+        why = str(lost).partition(": ")[2] or str(lost)
+        return {each: cached(each) or why for each in wanted}
+
+
 def held(text: str) -> Path | None:
     """The jar of ``group:artifact:version`` where it is here; nobody is asked for it."""
     return _cached(Coordinate.parse(text))

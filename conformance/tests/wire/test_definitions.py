@@ -1,6 +1,8 @@
 """Definitions as they stand in jars, in every form that releases gave them."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -169,3 +171,37 @@ def test_only_exact_releases_are_asked_for(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(maven, "fetch", None)
     with pytest.raises(LookupError, match="no release"):
         definitions(edition(name))
+
+
+PROCESSES = (
+    "kipcheck.conformance.campaign.executors.spark_worker",
+    "kipcheck.conformance.campaign.shard",
+    "kipcheck.conformance.cli.main",
+    "kipcheck.conformance.suite.items",
+    "kipcheck.conformance.targets.transport.child",
+    "kipcheck.conformance.engine.worker",
+    "kipcheck.golden.make",
+    "kipcheck.strategies.public",
+)
+"""A module of every kind of process that looks up editions, and of every public face."""
+
+
+@pytest.mark.parametrize("module", PROCESSES)
+def test_every_process_can_fetch_the_jars_of_an_edition(module: str) -> None:
+    code = f"""if True:
+        from importlib import import_module
+        from kipcheck.conformance.core.jars import files_of
+        import_module({module!r})
+        from kipcheck.conformance import artifacts
+        artifacts.fetch = lambda coordinates: {{each: "jar" for each in coordinates}}
+        print(files_of(["a:b:1"]))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "{'a:b:1': 'jar'}\n"
+
+
+def test_without_a_source_of_jars_the_error_names_the_import() -> None:
+    code = "from kipcheck.conformance.wire import layout; layout('maven:4.1.0', 'HeartbeatRequest', 4)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.endswith(
+        "LookupError: no source of jars is registered: import kipcheck.conformance.targets first\n"
+    )

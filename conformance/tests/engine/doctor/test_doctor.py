@@ -23,7 +23,7 @@ from kipcheck.conformance.tests.support.broken_testees import TESTEES, WellBred
 def seen(name: str, where: Path, seconds: float = 20) -> dict[str, Line]:
     env = {**os.environ, "BROKEN_TESTEE_FLAG": str(where / "flag")}
     command = Command((sys.executable, "-I", "-S", broken_testees.__file__, name), env)
-    return {line.id: line for line in examine(Testee(name, command), seconds)}
+    return {line.id: line for line in examine(Testee(name, command), seconds, EXAMINATIONS)}
 
 
 def wrong(lines: dict[str, Line]) -> dict[str, str]:
@@ -47,7 +47,7 @@ def test_what_keeps_the_protocol_is_in_good_health(name: str, tmp_path: Path) ->
     ],
 )
 def test_our_own_testees_are_in_good_health(name: str) -> None:
-    assert wrong({line.id: line for line in examine(target(name), 60)}) == {}
+    assert wrong({line.id: line for line in examine(target(name), 60, EXAMINATIONS)}) == {}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_doctor_sees_whoever_listens(tmp_path: Path) -> None:
     try:
         assert serving.stdout is not None
         address = serving.stdout.readline().partition(" is ")[2].partition(";")[0]
-        lines = {line.id: line for line in examine(target(address), 20)}
+        lines = {line.id: line for line in examine(target(address), 20, EXAMINATIONS)}
     finally:
         serving.terminate()
         serving.communicate()
