@@ -168,6 +168,7 @@ def test_there_is_no_consumer_without_a_protocol(talk: Talk) -> None:
 def test_a_topic_that_is_not_there_is_not_asked_for_again_and_again(adapter: KafkaPython, talk: Talk) -> None:
     talk("open", **{**OPEN, "topics": []})
     talk("subscribe", topics=["t"])
+    assert adapter._member is not None and adapter._member._process is not None
     cluster = adapter._member._process._wire.cluster
     asked, tell = list[int](), cluster.metadata_request
 
