@@ -1,4 +1,4 @@
-"""What is tested: ``CHECKS``, by id."""
+"""All checks, by id: ``CHECKS``."""
 
 from collections.abc import Mapping
 from typing import Any

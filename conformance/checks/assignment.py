@@ -1,4 +1,4 @@
-"""What leaders are asked: groups drawn for each assignor, and the laws that their assignments keep."""
+"""Checks of leaders: groups drawn for each assignor, and the invariants of their assignments."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -33,7 +33,7 @@ from kipcheck.strategies.nodes import Node, OneOf, Record, record
 
 @dataclass(frozen=True, slots=True)
 class Assignor:
-    """One of those that clients name so."""
+    """An assignor, by its name in clients."""
 
     edition: str
     name: str
@@ -72,7 +72,7 @@ def one_round(subject: Assignor, value: Value, random: Random) -> Iterator[Conve
 
 
 def orders(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """The same group three times: as it is, from its end, and shuffled."""
+    """The same group three times: as drawn, reversed, and shuffled."""
     group = groups.turned(value)
     if len(group.members) < 2:
         return
@@ -86,7 +86,7 @@ def _around(member: Member) -> Member:
 
 
 def rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """From what is owned on, as the group changes: members come and go, topics grow, subscriptions change."""
+    """Successive rounds of a group that changes: members join and leave, topics grow, subscriptions change."""
     stages = groups.renamed([groups.group_of(value["group"]), *groups.stages(value["group"], value["changes"])])
     again = ROUNDS if subject.name == COOPERATIVE else 1
     steps: list[Step] = []
@@ -99,7 +99,7 @@ def rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversa
 
 
 def settled(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """All is owned and in balance; then the same after a change, with what members may still have of it."""
+    """A group that owns all partitions, in balance; then the group after a change, with what members may keep."""
     first = groups.group_of(value["group"])
     owned = sticky(first)
     for group in (first, *groups.stages(value["group"], [value["change"]])):
@@ -116,14 +116,14 @@ def _owning(member: Member, owned: list[Partition]) -> Member:
 
 
 def two_rounds(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """And the round that follows when members have heard of the first."""
+    """A round, and the one that follows when members have got their assignments."""
     group = groups.turned(value)
     if group.members:
         yield Conversation((subject.assign(group), subject.assign(group, rejoin=True)))
 
 
 def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """What a member writes; and, of sticky, what it makes of what Kafka's own members write."""
+    """User data that a member writes; for sticky, also user data of Kafka's members that it reads."""
     group = groups.turned(value)
     owned = sticky(group)
     members = tuple(replace(each, owned=owned[each.id], generation=groups.GENERATION) for each in group.members)
@@ -142,7 +142,7 @@ def user_data(subject: Assignor, value: Value, random: Random) -> Iterator[Conve
 
 
 def static(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """Some members are static; then they come back under other ids, which turn the order of ids around."""
+    """Some members are static; then they rejoin with other ids, in reverse order."""
     group = groups.turned(value)
     if not any(each.instance for each in group.members):
         return
@@ -164,7 +164,7 @@ COLUMNS = ["member", "subscribes to", "owned", "generation", "got"]
 
 
 def shown(history: History, violation: Violation) -> list[Exhibit]:
-    """Of the guilty step, a row for each member: what it said, and what it was given."""
+    """A table of the failing step, with a row for each member: its subscription and its assignment."""
     guilty = history.ops[violation.at[-1]]
     if guilty.step.verb != "assign":
         return []
@@ -248,7 +248,7 @@ SMALL = OneOf((groups.EQUAL, groups.MIXED))
 ASSIGNMENT: tuple[Check[Assignor], ...] = (
     about_leaders(
         "assign/one-round",
-        "whatever members own, a round gives every partition to one of them, in balance, and moves nothing in vain",
+        "a round assigns every partition to one member, in balance, without needless moves",
         one_round,
         values=600,
         invariants=(*KEEPING, *RULED, *COOPERATING),
@@ -263,7 +263,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     ),
     about_leaders(
         "assign/settled",
-        "what is settled stays, and of a change no more follows than it needs",
+        "a balanced assignment stays, and a change moves no more partitions than needed",
         settled,
         values=60,
         invariants=(*KEEPING, *COOPERATING),
@@ -272,7 +272,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     ),
     about_leaders(
         "assign/rounds",
-        "as members come and go and topics grow, round follows upon round without a loss, and comes to rest",
+        "as members join and leave and topics grow, rounds lose no partition and come to rest",
         rounds,
         values=80,
         invariants=(*KEEPING, *COOPERATING, "assign/converges"),
@@ -281,7 +281,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     ),
     about_leaders(
         "assign/claims",
-        "claims that are stale, doubled, or to what is no longer subscribed to do no harm",
+        "stale claims, duplicate claims, and claims to unsubscribed topics do no harm",
         two_rounds,
         values=200,
         invariants=("assign/newest-wins", *COOPERATING),
@@ -293,7 +293,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     ),
     about_leaders(
         "assign/ghosts",
-        "subscriptions and claims to what does not exist, or does no longer, do no harm",
+        "subscriptions and claims to topics and partitions that do not exist do no harm",
         one_round,
         values=60,
         invariants=COOPERATING,
@@ -303,7 +303,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     ),
     about_leaders(
         "assign/other-topics",
-        "topics that nobody subscribes to make no difference",
+        "topics without subscribers make no difference",
         one_round,
         values=80,
         invariants=(*KEEPING, *RULED),
@@ -312,7 +312,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     ),
     about_leaders(
         "assign/user-data",
-        "what a sticky member says that it owns is written and read as Kafka writes and reads it",
+        "the owned partitions of a sticky member are written and read as Kafka writes and reads them",
         user_data,
         values=40,
         invariants=(
@@ -326,7 +326,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     ),
     about_leaders(
         "assign/static",
-        "a static member is known by its instance id, whatever its member id is",
+        "a static member is identified by its instance id, whatever its member id",
         static,
         values=60,
         invariants=("assign/static-order",),
@@ -335,7 +335,7 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
     ),
     about_leaders(
         "assign/racks",
-        "racks, known of some or of all, cost nobody a partition",
+        "racks, whether known for some or all members, leave no partition unassigned",
         racks,
         values=60,
         invariants=COOPERATING,
@@ -344,4 +344,4 @@ ASSIGNMENT: tuple[Check[Assignor], ...] = (
         places=groups.PLACES,
     ),
 )
-"""In the order in which they are run."""
+"""In the order in which they run."""

@@ -1,4 +1,4 @@
-"""What checks of codecs are about: every version of every message."""
+"""The family of codec checks: every version of every message."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from kipcheck.strategies.reduce import least
 
 TAGS = "_unknownTaggedFields"
 EXPLAINED = 2048
-"""Longer inputs are shown by their beginning only."""
+"""Only the beginning of longer inputs is shown."""
 Value: TypeAlias = dict[str, Any]
 
 
@@ -56,7 +56,7 @@ class Subject:
 
 
 def subjects(edition_name: str) -> Iterator[Subject]:
-    """Errors: LookupError where there is no such edition, or no definitions of it."""
+    """Errors: LookupError if the edition, or its definitions, do not exist."""
     found = edition(edition_name)
     for message in messages(found):
         for layout in spec(found, message):
@@ -73,11 +73,11 @@ def claimed(subject: Subject, claims: Claims) -> bool:
 
 
 _NODES: dict[int, tuple[Layout, Node]] = {}
-"""By identity, for to hash a layout takes longer than to draw from it; with what keeps the identity."""
+"""By identity, since hashing a layout takes longer than drawing from it; keeping the layout keeps its id valid."""
 
 
 def node_of(layout: Layout) -> Node:
-    """What values a layout allows, kept because to build it takes longer than to draw from it."""
+    """The node of a layout's values, cached because building it takes longer than drawing from it."""
     if id(layout) not in _NODES:
         _NODES[id(layout)] = layout, from_layout(layout)
     return _NODES[id(layout)][1]
@@ -89,7 +89,7 @@ def drawn(subject: Subject, random: Random) -> Value:
 
 
 def annotated(history: History, violation: Violation) -> list[Exhibit]:
-    """The bytes that the step carried (of a value to encode: those it should give), a row for each field."""
+    """The bytes of the failing step, a row for each field; for a value to encode, the expected bytes."""
     guilty = history.ops[violation.at[-1]].step
     layout = layout_of(history.case.edition, guilty["message"], guilty["version"])
     data = bytes.fromhex(guilty["hex"]) if "hex" in guilty.body else canonical(layout, guilty)
@@ -97,7 +97,7 @@ def annotated(history: History, violation: Violation) -> list[Exhibit]:
 
 
 def explained(layout: Layout, data: bytes, violation: Violation) -> list[Exhibit]:
-    """The guilty row is the one at the violation's offset or path."""
+    """The rows of a message; the one at the violation's path or offset is marked."""
     from kipcheck.conformance.wire.explain import explain  # brings construct: only a run with failures needs it
 
     if len(data) > EXPLAINED:
@@ -147,7 +147,7 @@ def _bytes(rows: list[dict[str, Any]]) -> Exhibit:
 
 
 def remains(subject: Subject, value: Value, shape: tuple[str, ...]) -> tuple[str, ...]:
-    """What sort of fields still differ from the least value, where the violation itself does not name its field."""
+    """The kinds of the fields that still differ from the least value, if the violation itself names no field."""
     if shape[0] not in ("refused", "died"):
         return ()
     simplest = least(node_of(subject.layout))

@@ -1,4 +1,4 @@
-"""What checks of coordinators are about in a group of KIP-848."""
+"""Checks of coordinators of KIP-848 groups."""
 
 from collections.abc import Iterable
 from random import Random
@@ -14,7 +14,7 @@ from kipcheck.conformance.targets.protocol import CONSUMER_GROUP
 from kipcheck.strategies.consumer_group import CONSUMER_GROUPS
 
 ROUNDS = 5
-"""Of heartbeats at the end, so that what was begun comes to its end."""
+"""Rounds of heartbeats at the end, in which pending reassignments can finish."""
 
 
 def editions(name: str) -> Iterable[str]:
@@ -23,7 +23,7 @@ def editions(name: str) -> Iterable[str]:
 
 
 def calmed(subject: Subject, value: Value, random: Random) -> Iterable[Conversation]:
-    """At the end all members, sometimes after all have joined, say again and again what they were given."""
+    """Adds rounds in which all members confirm their assignments; in half of the cases all clients join before."""
     rounds = [step_of(Beat(client, Says.STAY, owned="told")) for _ in range(ROUNDS) for client in CLIENTS]
     joins = [step_of(Beat(client, Says.JOIN, topics=("t",), owned="none")) for client in CLIENTS]
     joins = joins if random.random() < 0.5 else []
@@ -41,7 +41,7 @@ GROUPS: Family[Subject] = machine_family(
 CONSUMER_GROUP_CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "consumer-group/ownership",
-        "a partition has one owner, is handed over in the right order, and is not left over",
+        "a partition has one owner, is handed over in the right order, and is not left unassigned",
         GROUPS,
         calmed,
         values=150,
@@ -49,7 +49,7 @@ CONSUMER_GROUP_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "consumer-group/epochs",
-        "epochs only rise, and a heartbeat that does not fit is refused with its error",
+        "epochs only rise, and an invalid heartbeat is refused with its documented error",
         GROUPS,
         conversation,
         values=300,

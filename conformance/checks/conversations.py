@@ -1,4 +1,4 @@
-"""What checks of machines have in common: conversations drawn with our model at hand, and who said what in them."""
+"""The family of checks of machines: conversations drawn along the reference model, and their display."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How a step and its answer are told to people."""
+    """How a step and its answer are described in reports."""
 
     to: str
-    """Who is spoken to."""
+    """The receiver of the steps."""
     actor: Callable[[Step], str]
     says: Callable[[Step], str]
     replied: Callable[[Replied], str]
@@ -42,9 +42,9 @@ def machine_family(
     conversations: Callable[[str], Conversations[Any, Any]],
     wording: Wording,
 ) -> Family[Subject]:
-    """Of the machine ``name``.
+    """The family of the machine ``name``.
 
-    ``editions`` are those that a run of an edition holds it in; ``conversations`` those of one of them.
+    ``editions``: the editions that a run of an edition checks it in; ``conversations``: the generator for one of them.
     """
 
     def subjects(edition: str) -> Iterable[Subject]:
@@ -52,7 +52,7 @@ def machine_family(
 
     def subject(edition: str, asked: str, version: int | None) -> Subject:
         if asked != name or edition not in editions(edition):
-            raise LookupError(f"no machine {asked!r} in {edition}; there is {name}, and not in every edition")
+            raise LookupError(f"unknown machine {asked!r} in edition {edition}: {name} exists in some editions only")
         return Subject(edition, name)
 
     def drawn(subject: Subject, random: Random) -> Value:
@@ -60,7 +60,7 @@ def machine_family(
         return value
 
     def batch(subject: Subject, random: Random) -> Drawing:
-        """Under one swarm."""
+        """Draws values under one fault swarm."""
         found = conversations(subject.edition)
         swarm = found.swarm(random)
 
@@ -87,7 +87,7 @@ def conversation(subject: Subject, value: Value, random: Random) -> Iterable[Con
 
 
 def sequence(history: History, violation: Violation, wording: Wording) -> list[Exhibit]:
-    """Who said what, and what came back."""
+    """The steps and their answers, for a sequence diagram."""
     steps = [
         {
             "from": wording.actor(op.step),
@@ -116,5 +116,5 @@ def answer(observation: Observation, replied: Callable[[Replied], str]) -> str:
 
 
 def listed(reply: Replied) -> str:
-    """What came, name by name."""
+    """The fields of an answer, with their names."""
     return ", ".join(f"{name} {value}" for name, value in reply.payload) or "accepted"

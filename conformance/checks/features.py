@@ -1,4 +1,4 @@
-"""What checks of controllers are about: the feature updates of KIP-584's draft."""
+"""Checks of controllers: the feature updates of KIP-584's draft."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from kipcheck.strategies.features import FEATURE_UPDATES
 
 
 def editions(name: str) -> Iterable[str]:
-    """The draft, which is all that has rules so far: a run of ``apache``, which names no release, has it too."""
+    """The draft, the only edition with rules so far; a run of ``apache``, which names no release, includes it too."""
     return (KIP_584.name,) if edition(name) in (APACHE, KIP_584) else ()
 
 
@@ -44,7 +44,7 @@ CONTROLLER: Family[Subject] = machine_family(
 FEATURE_CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "features/epochs",
-        "the epoch counts the updates that were applied, and nothing else moves it",
+        "the epoch counts the applied updates, and nothing else changes it",
         CONTROLLER,
         conversation,
         values=300,
@@ -57,7 +57,7 @@ FEATURE_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "features/gating",
-        "a level rises, falls and goes only as the rules, the operator and every live broker allow",
+        "a level is raised, lowered and deleted only as the rules, the operator and every live broker allow",
         CONTROLLER,
         conversation,
         values=300,
@@ -76,7 +76,7 @@ FEATURE_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "features/brokers",
-        "no broker lives with a level that it does not support",
+        "no broker is live with a finalized level that it does not support",
         CONTROLLER,
         conversation,
         values=150,

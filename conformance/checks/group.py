@@ -1,4 +1,4 @@
-"""What checks of coordinators of classic groups are about: the group of a release, and that of KIP-429's draft."""
+"""Checks of coordinators of classic groups, in releases and in KIP-429's draft."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -17,17 +17,17 @@ from kipcheck.strategies.group_conversations import group_conversations
 
 
 def released(name: str) -> Iterable[str]:
-    """Any release; and the draft, where it is asked for."""
+    """Any release; the draft only if the run names it."""
     return (name,) if edition(name).standing is Standing.RELEASED else draft(name)
 
 
 def draft(name: str) -> Iterable[str]:
-    """Not in a run of ``apache``: what plays a released coordinator does not play this one."""
+    """Not in a run of ``apache``: targets that are released coordinators do not implement the draft."""
     return (name,) if edition(name) == KIP_429 else ()
 
 
 def talk(history: History, violation: Violation) -> list[Exhibit]:
-    """Who said what to the coordinator, and at which step which answer came."""
+    """The requests to the coordinator, and at which step each was answered."""
     known = trace(history)
     moments = {each.index: each for each in known.moments}
 
@@ -53,7 +53,7 @@ def _says(step: Step) -> str:
 
 
 WORDING = Wording("coordinator", _actor, _says, listed)
-"""For what comes after an answer was lost."""
+"""Describes the steps after a lost answer."""
 
 
 def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
@@ -72,12 +72,12 @@ ANSWERS = (
     "group/answers-offsets",
     "group/answers-groups",
 )
-"""Whatever a conversation is drawn for, its answers are those that are documented."""
+"""Included in every check of coordinators: all answers have to be the documented ones."""
 
 GROUP_CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "group/generations",
-        "one generation comes after the other, each with one leader, one protocol and what the leader gave to whom",
+        "generations follow one another, each with one leader, one protocol and the leader's assignment",
         COORDINATOR,
         conversation,
         values=300,
@@ -95,7 +95,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "group/parked",
-        "whoever waits is answered once, in time, and loses its place only for a reason",
+        "parked requests are answered once and in time, and members are removed only for a reason",
         COORDINATOR,
         conversation,
         values=300,
@@ -112,7 +112,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "group/static",
-        "an instance id belongs to one member at a time, and the one before it is fenced",
+        "an instance id belongs to one member at a time, and its previous member is fenced",
         COORDINATOR,
         conversation,
         values=300,
@@ -127,7 +127,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "group/errors",
-        "what is wrong with a request is told by the error that is documented, and changes nothing",
+        "an invalid request is answered with the documented error, and changes nothing",
         COORDINATOR,
         conversation,
         values=300,
@@ -141,7 +141,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "group/records",
-        "what was acknowledged is in the log, and what came to nothing is not there",
+        "acknowledged records are in the log, and failed ones are not",
         COORDINATOR,
         conversation,
         values=300,
@@ -155,7 +155,7 @@ GROUP_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "group/newest-leads",
-        "whoever speaks the highest protocol version leads",
+        "the member with the highest protocol version leads",
         DRAFT_COORDINATOR,
         conversation,
         values=200,

@@ -1,4 +1,4 @@
-"""Groups over which released leaders have stumbled, to begin with: what chance finds seldom is asked every time."""
+"""First values of assignment checks: groups that released leaders got wrong, and that random draws seldom produce."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from kipcheck.strategies.membership import GENERATION, MEMBERS, TOPICS, Value
 
 Topic = tuple[str, str]
-"""Who reads it, and the owner of each of its partitions, by letters; ``-`` for none."""
+"""The subscribers of a topic and the owners of its partitions, as letters; ``-`` for no owner."""
 
 
 def group(members: str, *topics: Topic) -> Value:
@@ -18,7 +18,7 @@ def group(members: str, *topics: Topic) -> Value:
 
 
 def _runs(owners: str) -> list[dict[str, Any]]:
-    """At most three: partitions of one owner stand together."""
+    """Runs of consecutive partitions with one owner, at most three."""
     runs: list[dict[str, Any]] = []
     for each in owners.replace("-", " "):
         if runs and runs[-1]["by"] == each.strip():
@@ -29,7 +29,8 @@ def _runs(owners: str) -> list[dict[str, Any]]:
 
 
 def claimed(value: Value, claims: Iterable[tuple[str, str, int]] = (), older: str = "") -> Callable[[object], Value]:
-    """With claims (who, topic, partition) besides; ``older``: whose claims are of the generation before."""
+    """The value with additional claims (member, topic, partition); ``older``: members that claim in the generation
+    before."""
     return lambda subject: {
         "group": value,
         "claims": [{"by": by, "topic": topic, "number": number, "size": 1} for by, topic, number in claims],
@@ -40,13 +41,13 @@ def claimed(value: Value, claims: Iterable[tuple[str, str, int]] = (), older: st
 CLAIMS = (
     # KAFKA-12984: two claim one partition in one generation, and both got it (2.5.1 to 2.8.0).
     claimed(group("abc", ("abc", "aab")), [("b", "t0", 0)]),
-    # KAFKA-14639: a claim of the generation before was no claim at all (2.8.1 to 3.4.0).
+    # KAFKA-14639: a claim of the previous generation was ignored (2.8.1 to 3.4.0).
     claimed(group("abc", ("abc", "bba")), older="b"),
-    # The older claim stands behind the newer one in the list, and before it.
+    # The older claim is after the newer one in the list, and before it.
     claimed(group("ab", ("ab", "aa")), [("b", "t0", 0)], older="b"),
     claimed(group("ab", ("ab", "bb")), [("a", "t0", 0)], older="a"),
-    # An older claim of a member that no longer subscribes to the topic, and of one that subscribes to nothing: what has
-    # to move is given back to it (AbstractStickyAssignor, prevAssignment).
+    # An older claim of a member that no longer subscribes to the topic, and of one without a subscription: a partition
+    # that has to move goes back to it (AbstractStickyAssignor, prevAssignment).
     claimed(group("abc", ("ab", "b"), ("abc", "b")), [("c", "t0", 0)], older="c"),
     claimed(group("abc", ("ab", "aa")), [("c", "t0", 0)], older="c"),
 )

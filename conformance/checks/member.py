@@ -1,4 +1,4 @@
-"""What checks of members are about: the consumer of a release, and that of KIP-429's draft."""
+"""Checks of consumers, of releases and of KIP-429's draft."""
 
 from collections.abc import Callable, Iterable
 
@@ -15,13 +15,13 @@ from kipcheck.strategies.member_conversations import conversations
 
 
 def released(name: str) -> Iterable[str]:
-    """Any release whose consumers live by heartbeats."""
+    """Any release whose consumers send heartbeats on their own."""
     found = edition(name)
     return (name,) if found.standing is Standing.RELEASED and rules_of(found) is not None else ()
 
 
 def draft(name: str) -> Iterable[str]:
-    """Not in a run of ``apache``: what plays a released consumer does not play this one."""
+    """Not in a run of ``apache``: targets that are released consumers do not implement the draft."""
     return (name,) if edition(name) == KIP_429 else ()
 
 
@@ -50,7 +50,7 @@ DRAFT_MEMBER = _family(draft)
 MEMBER_CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "member/callbacks",
-        "the user is called in polls and when it leaves, of what is owned, and told what is lost from what is revoked",
+        "callbacks are called in polls and on leaving, with owned partitions, and distinguish lost from revoked",
         MEMBER,
         conversation,
         values=300,
@@ -64,7 +64,7 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "member/ownership",
-        "a consumer reads what it was assigned, keeps what it may, and tells the truth about it",
+        "a consumer reads what it was assigned, keeps what it may, and reports exactly that in its subscription",
         MEMBER,
         conversation,
         values=300,
@@ -80,7 +80,7 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "member/errors",
-        "each error costs what it has to, is raised or mended, and what is lost is neither done nor failed",
+        "each error has its documented effect, and a lost response is neither done nor failed",
         MEMBER,
         conversation,
         values=300,
@@ -95,7 +95,7 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "member/duties",
-        "a consumer syncs, leads, beats and leaves as its coordinator relies on",
+        "a consumer syncs, leads, sends heartbeats and leaves as its coordinator expects",
         MEMBER,
         conversation,
         values=300,
@@ -103,7 +103,7 @@ MEMBER_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "member/draft",
-        "the draft's member revokes all or keeps all, as it is configured, and counts what could not be assigned",
+        "the draft's member revokes all or keeps all, as configured, and counts assignments with the error",
         DRAFT_MEMBER,
         conversation,
         values=200,

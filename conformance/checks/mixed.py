@@ -1,4 +1,4 @@
-"""What leaders of KIP-429's draft are asked: groups in which some members revoke before they join, and some do not."""
+"""Checks of leaders of KIP-429's draft: mixed groups, in which only some members revoke before they join."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ from kipcheck.strategies.nodes import Node, OneOf, Pick, Record, record
 
 
 def subjects(name: str) -> Iterator[Assignor]:
-    """Not in a run of ``apache``: what plays a released leader does not play this one."""
+    """Not in a run of ``apache``: targets that are released leaders do not implement the draft."""
     if edition(name) == KIP_429:
         yield Assignor(name, DRAFT)
 
@@ -27,11 +27,11 @@ def subject(edition: str, name: str, version: int | None) -> Assignor:
     for each in subjects(edition):
         if each.name == name:
             return each
-    raise LookupError(f"no leader is called {name!r} in {edition}; there is {DRAFT}, in {KIP_429.name}")
+    raise LookupError(f"unknown leader {name!r} in edition {edition}: use {DRAFT} in {KIP_429.name}")
 
 
 def conversations(subject: Assignor, value: Value, random: Random) -> Iterator[Conversation]:
-    """A group; somebody leaves; and then all that are left have been upgraded."""
+    """A group; the same after a member left; and the same after all remaining members were upgraded."""
     before = groups.group_of(value["group"])
     versions = dict(zip(groups.MEMBERS, value["versions"], strict=True))
     names = dict(zip(sorted(each.id for each in before.members), groups.MEMBERS, strict=False))
@@ -73,7 +73,7 @@ MIXED: Family[Assignor] = Family(
 MIXED_CHECKS: tuple[Check[Assignor], ...] = (
     Check(
         "assign/mixed",
-        "members that have revoked and members that have not are never given what another one reads",
+        "in mixed groups no member gets a partition that another one reads",
         MIXED,
         conversations,
         values=150,
@@ -91,4 +91,4 @@ MIXED_CHECKS: tuple[Check[Assignor], ...] = (
         ),
     ),
 )
-"""In the order in which they are run."""
+"""In the order in which they run."""

@@ -1,4 +1,4 @@
-"""What checks of nodes are about: the JSON that brokers keep in ZooKeeper, at every version."""
+"""Checks of codecs for the JSON nodes that brokers keep in ZooKeeper, in every version."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,7 +45,7 @@ def drawn(subject: Subject, random: Random) -> Value:
 
 
 def shown(history: History, violation: Violation) -> list[Exhibit]:
-    """The text of the step, a row for each value in it."""
+    """The text of the failing step, a row for each value."""
     guilty = history.ops[violation.at[-1]].step
     layout = layout_of(history.case.edition, guilty["message"], guilty["version"])
     try:
@@ -67,7 +67,7 @@ NODES: Family[Subject] = Family(
 
 
 def round_trip(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    """As it is written, and as it may be written as well."""
+    """Encodes the node, and decodes it as usually written and in another legal form."""
     node = as_json(node_of(subject), value)
     yield Conversation((subject.encode(node),), "to write")
     yield Conversation((subject.decode(subject.layout.encode(node)),), "plain")
@@ -79,7 +79,7 @@ def round_trip(subject: Subject, value: Value, random: Random) -> Iterator[Conve
 
 
 def flawed(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    """The value with one thing wrong, for each thing that can be."""
+    """The value with one flaw, for each applicable flaw."""
     for kind, spoil in FLAWS.items():
         data = spoil(node_of(subject), as_json(node_of(subject), value))
         if data is not None:
@@ -95,7 +95,7 @@ Spoil: TypeAlias = Callable[[ZNode, Value], bytes | None]
 
 
 def _with(name: str, value: Any) -> Spoil:
-    """Another value in the place of a key of the node."""
+    """Replaces the value of a key of the node."""
     return lambda layout, node: _text({**node, name: value}) if name in layout.names else None
 
 
@@ -107,7 +107,7 @@ def _without(name: str) -> Spoil:
 
 
 def _level(label: int, value: Any) -> Spoil:
-    """Another level in the place of a feature's lowest (0) or highest (-1)."""
+    """Replaces a feature's lowest (0) or highest (-1) level."""
 
     def spoil(layout: ZNode, node: Value) -> bytes | None:
         if "features" not in layout.names:
@@ -172,7 +172,7 @@ FLAWS: Final[Mapping[str, Spoil]] = {
 NODE_CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "nodes/round-trip",
-        "registrations and finalized features are written and read as the text says",
+        "broker registrations and finalized features are written and read as specified",
         NODES,
         round_trip,
         values=12,
@@ -180,7 +180,7 @@ NODE_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "nodes/flaws",
-        "registrations and finalized features that break a rule are refused",
+        "broker registrations and finalized features that break a rule are refused",
         NODES,
         flawed,
         values=3,

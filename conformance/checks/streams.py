@@ -1,4 +1,4 @@
-"""What checks of Streams fleets are about: upgrades and downgrades of every kind, in every order, with failures."""
+"""Checks of Streams groups: upgrades and downgrades of every kind, in every order, with failures."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import permutations
@@ -18,7 +18,7 @@ from kipcheck.conformance.models.streams.rules import Rules
 from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED
 from kipcheck.strategies.streams import fleets, mixed_fleets
 
-# Scripts by hand
+# Hand-written scripts
 
 
 def started(kind: str, members: str = "abc") -> str:
@@ -37,9 +37,9 @@ ORDERS: Final = tuple(then(started("own"), bounced("future", each)) for each in 
 HASTY: Final = then(
     started("own"), "start a future; move b 3; start b future; move c 2; start c future; settle", bounced("own")
 )
-"""Without waiting; and back."""
+"""The next member is restarted before the group is at rest; then all return to the old release."""
 ALONE: Final = "start a future; start b own; settle; stop a; settle; restart a; settle; stop b; settle"
-"""Whose version fell comes to its newest again when the last old member is gone."""
+"""A member whose version fell returns to its latest when the last old member is gone."""
 FOUR: Final = then(started("own", "abcd"), bounced("future", "abcd"))
 AGAIN: Final = then(started("own"), bounced("own"))
 PROBED: Final = (*ORDERS, HASTY, ALONE, FOUR, AGAIN)
@@ -53,7 +53,7 @@ THREADS: Final = then(
     "start a own; start b own of a; start c own; start d own of c; settle",
     "start a future; start b future of a; settle; start c future; settle; start d future of c; settle",
 )
-"""Two instances of two threads each; they are bounced together, and one after the other."""
+"""Two instances of two threads each; one instance is restarted as a whole, the other thread by thread."""
 HALF: Final = "start a own; start b own of a; settle; start b future of a; settle; start a future; settle"
 EXPIRED: Final = then(started("own"), "expire b; settle; start c future; move a 2; expire a; settle")
 BOUNCED: Final = then(started("own"), "start b future; settle; start a future; settle; start c future; settle")
@@ -62,8 +62,11 @@ SHUT_DOWN_MIXED: Final = "start a own; start b future; settle; shut-down a; sett
 
 
 def with_failures(text: str) -> Iterator[str]:
-    """As it is written, and with a failure after each step: whoever was just spoken to, or else the first, which leads,
-    dies and comes back as what it was; the connection of the first breaks, or of the second, amid something."""
+    """The script as written, and with a failure after each step.
+
+    The member of the step (if it has none, the first, which leads) stops and restarts with its release; or the
+    connection of the first or second member breaks while a request is pending.
+    """
     steps = text.split("; ")
     yield text
     for at in range(1, len(steps)):
@@ -93,14 +96,13 @@ DEPLOYED: Final = (
     Deploy(Topology(JOINED_LATER), T_U, tags=(("zone", "z1"), ("zone", "z2"))),
 )
 LACKING: Final = (Deploy(COUNTS, ()), Deploy(Topology(CHAIN), ()), Deploy(Topology(JOINED_LATER), (Topic("u", 2),)))
-"""A topic from outside is missing; in the second, two repartition topics hang on it."""
+"""A source topic is missing; in the second, two repartition topics depend on it."""
 UNEVEN: Final = Deploy(Topology(JOINED), (Topic("t", 2), Topic("u", 3)))
-"""Partition 2 of the second topic has no partner in the first, to which it is to be joined."""
+"""Partition 2 of the second topic has no partner in the first, with which it is joined."""
 
 
 def told(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value]:
-    """As one of the values to begin with. ``{0}`` in the text is the line that ``upgrade.from`` names: the newest that
-    the release takes and from which it is another version, if there is one."""
+    """A script as a first value of a check. ``{0}`` in the text is the release line for ``upgrade.from`` (``line``)."""
 
     def value(subject: Subject) -> Value:
         steps = spoken(text.format(line(subject.edition)))
@@ -111,6 +113,7 @@ def told(text: str, deployed: Deploy | None = None) -> Callable[[Subject], Value
 
 
 def line(edition_name: str) -> str:
+    """The value of ``upgrade.from`` in scripts: 1.1 in a draft or if the release accepts it, else its first value."""
     here = edition(edition_name)
     if here.standing is Standing.DRAFT:
         return "1.1"
@@ -140,7 +143,7 @@ MIXED_DRAFT: Final = (
 
 
 def mixed(number: int) -> Callable[[Subject], Value]:
-    """Of those in the edition."""
+    """One of the mixed scripts of the edition, by number."""
 
     def value(subject: Subject) -> Value:
         texts = MIXED if subject.edition != KIP_268.name else MIXED_DRAFT
@@ -153,13 +156,13 @@ def mixed(number: int) -> Callable[[Subject], Value]:
 
 
 def editions(name: str) -> Iterable[str]:
-    """Itself. The draft is not in a run of ``apache``: a jar of a release plays no draft."""
+    """The edition itself. A run of ``apache`` does not include the draft: jars of releases do not implement it."""
     here = edition(name)
     return (name,) if here == KIP_268 or here.standing is Standing.RELEASED else ()
 
 
 def of_any_release(name: str) -> Iterable[str]:
-    """A run of ``apache``, which names no release, has the draft too; one that names a release is about no others."""
+    """A run of ``apache``, which names no release, includes the draft too; one that names a release has no others."""
     here = edition(name)
     return (name, KIP_268.name) if here == APACHE else editions(name) if here == KIP_268 else ()
 
@@ -169,9 +172,9 @@ def _says(step: Step) -> str:
 
 
 def _replied(reply: Replied) -> str:
-    """What was seen, one after the other."""
+    """The observed events, in order."""
     actions = dict(reply.payload).get("actions", ())
-    return "; ".join(words(seen(each)) for each in actions) or "nothing is seen"
+    return "; ".join(words(seen(each)) for each in actions) or "no events"
 
 
 WORDING: Final = Wording("fleet", lambda step: step.actor, _says, _replied)
@@ -230,31 +233,31 @@ def _check(id: str, sentence: str, invariants: tuple[str, ...], *first: Callable
 STREAMS_CHECKS: tuple[Check[Subject], ...] = (
     _check(
         "probing",
-        "members of two metadata versions find one that all know, in any order of bounces, and come to the newest",
+        "members of two metadata versions find a common one, in any order of restarts, and reach the latest",
         (*VERSIONS, *LEADING, *ENDING, *LIVING),
         *map(told, PROBED),
     ),
     _check(
         "upgrade",
-        "upgrade.from, upgrades of a group that was stopped and ways back end where they should",
+        "upgrades with upgrade.from, offline upgrades and downgrades reach their target version",
         (*CONFIGURED, *VERSIONS, *ENDING, *LIVING, "streams/hard-mix", "streams/all-owned"),
         *map(told, UPGRADES),
     ),
     _check(
         "ownership",
-        "whatever is mixed, every task runs in one member, and standbys and end points are where they should be",
+        "in every mix of releases each task runs in one member, and standbys and end points are right",
         (*OWNING, *PLACING, *LIVING),
         *(told(text, WITH_STANDBYS) for text in (THREADS, HALF, EXPIRED, *ORDERS[:2])),
     ),
     _check(
         "failures",
-        "whoever dies, whatever is lost, at any step of an upgrade: the group comes to rest, upgraded",
+        "after a crash or a lost connection at any step of an upgrade the group comes to rest, upgraded",
         (*ENDING, *OWNING, *LIVING, "streams/lowest-version", "streams/second-int", "streams/used-within-told"),
         *map(told, with_failures(BOUNCED)),
     ),
     _check(
         "topologies",
-        "repartition chains, co-partitioned topics, topics that are missing: what can be assigned is, and else all end",
+        "with repartition chains, co-partitioned and missing topics all tasks are assigned, or all threads end",
         (*OWNING, *PLACING, *LIVING, "streams/decodable", "streams/errors-decodable", "streams/probing-ends"),
         *(told(BOUNCED, each) for each in DEPLOYED),
         *(told(started("own"), each) for each in (*LACKING, UNEVEN)),
@@ -263,7 +266,7 @@ STREAMS_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "streams/mixed",
-        "members of any releases that may meet keep all of it",
+        "members of any compatible releases keep all invariants of Streams groups",
         MIXED_FLEETS,
         conversation,
         values=len(MIXED) + 2 * DRAWN,

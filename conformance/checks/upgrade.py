@@ -1,4 +1,4 @@
-"""What checks of upgrades are about: scripts of an operator over a group, drawn and written by hand, with failures."""
+"""Checks of rolling upgrades: scripts of an operator over a group, drawn or written by hand, with failures."""
 
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
@@ -18,7 +18,7 @@ from kipcheck.strategies.upgrade import bounces, streams
 START: Final = "roll a {0}; roll b {0}; roll c {0}; settle"
 ROLL: Final = "roll a {0}; settle; roll b {0}; settle; roll c {0}; settle"
 HASTY: Final = "roll a {0}; move b 3; roll b {0}; move c 2; roll c {0}; settle"
-"""Without waiting."""
+"""The next member is restarted before the group is at rest."""
 TWO_BOUNCES: Final = (
     "; ".join((START.format("old"), ROLL.format("ready"), ROLL.format("cooperative"))),
     "; ".join((START.format("old"), HASTY.format("ready"), HASTY.format("cooperative"))),
@@ -39,8 +39,11 @@ NEWER_STREAMS: Final = "streams a 6; streams b 6; streams c 6; streams a 11; str
 
 
 def with_failures(text: str) -> Iterator[str]:
-    """As it is written, and with a failure after each step: a crash, and somebody starts it again; a broken connection
-    of the first member, which leads, or of the second, when something is under way."""
+    """The script as written, and with a failure after each step.
+
+    The failure is a crash and restart, or a broken connection of the first member, which leads, or of the second, while
+    a request is pending.
+    """
     words = text.split("; ")
     yield text
     for at in range(1, len(words)):
@@ -50,12 +53,12 @@ def with_failures(text: str) -> Iterator[str]:
 
 
 def _busy(word: str) -> str:
-    """Who was just spoken to, or else the first: it leads."""
+    """The member of the last step; if it has none, the first member, which leads."""
     return word.split()[1] if " " in word else "a"
 
 
 def told(*scripts: str) -> tuple[Callable[[Subject], Value], ...]:
-    """As the values to begin with."""
+    """The scripts as first values of a check."""
 
     def value(text: str) -> Callable[[Subject], Value]:
         return lambda subject: Case("", subject.edition, Role.OPERATOR_TOOL, spoken(text)).data
@@ -71,7 +74,7 @@ DRAWN: Final = 60
 
 
 def editions(name: str) -> Iterable[str]:
-    """Itself; a run of ``apache``, which names no release, has the draft too."""
+    """The edition itself; a run of ``apache``, which names no release, includes the draft too."""
     here = edition(name)
     found = (name,) if bounces_in(here) else ()
     return (*found, KIP_429.name) if here == APACHE else found
@@ -82,9 +85,9 @@ def _says(step: Step) -> str:
 
 
 def _replied(reply: Replied) -> str:
-    """What was seen, one after the other."""
+    """The observed events, in order."""
     actions = dict(reply.payload).get("actions", ())
-    return "; ".join(words(seen(each)) for each in actions) or "nothing is seen"
+    return "; ".join(words(seen(each)) for each in actions) or "no events"
 
 
 def is_drafted(subject: Subject) -> bool:
@@ -111,7 +114,7 @@ def _streams_drawn(subject: Subject, random: Random) -> Value:
 BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
     Check(
         "bounce/ownership",
-        "nobody reads what another member reads, and in the end everything is read",
+        "no two members read a partition at once, and in the end every partition is read",
         UPGRADES,
         conversation,
         values=len(HANDED) + 2 * DRAWN,
@@ -126,7 +129,7 @@ BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "bounce/upgrade",
-        "two bounces bring a group from eager to cooperative, whatever fails on the way",
+        "two rolling bounces bring a group from eager to cooperative, whatever fails on the way",
         UPGRADES,
         conversation,
         values=len(UPGRADED) + DRAWN,
@@ -143,7 +146,7 @@ BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "bounce/mixed",
-        "a group that is left mixed tells so, and nobody reads twice",
+        "a mixed group reports it by an error and a metric, and no two members read a partition at once",
         UPGRADES,
         conversation,
         values=len(MIXED) + DRAWN,
@@ -153,7 +156,7 @@ BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "bounce/leaders",
-        "the newest member leads, and where brokers do not see to that, what comes of it is told",
+        "the newest member leads; violations are reported if brokers do not choose by version",
         UPGRADES,
         conversation,
         values=len(LED) + DRAWN,

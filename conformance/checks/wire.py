@@ -1,4 +1,4 @@
-"""What is checked of codecs."""
+"""Checks of codecs."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -33,12 +33,12 @@ def two_readings(subject: Subject, value: Value, random: Random) -> Iterator[Con
 
 
 def no_other(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    """Where all conversations are given."""
+    """No drawn conversations, for a check whose conversations are all given."""
     return iter(())
 
 
 def golden(subject: Subject) -> Iterator[Conversation]:
-    """What real Kafka wrote, and what it refused. Errors: ``Disagreement`` where a reading of ours differs."""
+    """Bytes that real Kafka wrote or refused. Errors: ``Disagreement`` if kipcheck's own codec differs from Kafka."""
     for vector in _vectors().get((subject.edition, subject.layout.message, subject.layout.version), ()):
         for trouble in unlike(vector):
             raise Disagreement(trouble)
@@ -63,7 +63,7 @@ def prefixes(subject: Subject, value: Value, random: Random) -> Iterator[Convers
 
 
 PREFIXES = 16
-"""Of longer messages so many are tried, the longest among them."""
+"""The number of prefixes of a longer message that are tried, the longest included."""
 
 
 def unknown_tags(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
@@ -74,7 +74,7 @@ def unknown_tags(subject: Subject, value: Value, random: Random) -> Iterator[Con
 
 
 def with_tags(layout: Layout, value: Value, random: Random) -> Iterator[Value]:
-    """The value with an unknown tagged field in one of its structs, for each sort of struct that it has."""
+    """The value with an unknown tagged field in one of its structs, once for each kind of struct."""
     seen: set[int] = set()
     for path, struct in _structs(layout, value):
         if struct.flexible and id(struct) not in seen:
@@ -109,7 +109,7 @@ def _replaced(value: Any, path: tuple[Any, ...], more: Value) -> Any:
 
 
 def repeated(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    """The same question twice, with another one in between."""
+    """The same request twice, with another one in between."""
     layout = subject.layout
     data, other = layout.encode(value), layout.encode(drawn(subject, random))
     yield Conversation((subject.decode(data), subject.decode(other), subject.decode(data)))
@@ -121,7 +121,7 @@ def repeated(subject: Subject, value: Value, random: Random) -> Iterator[Convers
 
 
 def untold(layout: Layout, value: Value) -> Value:
-    """As JSON without the tagged fields: a codec takes them from its own defaults."""
+    """The value as JSON without its tagged fields, which a codec takes from its defaults."""
     tagged_names = {slot.name for slot in layout.tagged}
     return {name: each for name, each in layout.codec.to_json(value).items() if name not in tagged_names}
 
@@ -144,13 +144,13 @@ def damaged_again(subject: Subject, value: Value, kind: str) -> Iterator[Convers
 
 
 DAMAGES = tuple(kind for kind in USUAL if kind not in ("prefix", "unknown-tag"))
-"""To be cut off, and to hold what is unknown, have checks of their own."""
+"""All usual kinds except truncation and unknown tags, which have checks of their own."""
 DAMAGED_AGAIN = 64
-"""At most so many places are tried in a smaller value."""
+"""The number of damaged inputs that are tried for a smaller value."""
 
 
 def foreign_fields(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    """A field that another version has, beside the same value without it."""
+    """A value with a field of another version, after the same value without it."""
     for each in with_foreign_fields(subject.layout, value):
         plain = without_foreign_fields(subject.layout, each)
         yield Conversation((subject.step("encode", value=plain), subject.step("encode", value=each)))
@@ -167,7 +167,7 @@ def answers_in_v0(subject: Subject, value: Value, random: Random) -> Iterator[Co
 
 
 def claims(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    """A few bytes, of which the last claim that much more follows than any memory holds."""
+    """A few bytes, the last of which claim a length that exceeds any memory."""
     for place in claim_places(subject.layout, value):
         for claim in CLAIMS[place.form]:
             data = subject.layout.encode(value)[: place.offset] + claim
@@ -176,7 +176,7 @@ def claims(subject: Subject, value: Value, random: Random) -> Iterator[Conversat
 
 
 def claim_places(layout: Layout, value: Value) -> Iterator[Place]:
-    """Where a length or a count stands."""
+    """The positions of lengths and counts."""
     claiming = (Says.LENGTH, Says.COUNT, Says.TAG_COUNT, Says.TAG_SIZE)
     return (place for place in mark(layout, value).places if place.role in claiming)
 
@@ -188,11 +188,11 @@ CLAIMS: Mapping[str, tuple[bytes, ...]] = {
     "int32": (b"\x7f\xff\xff\xff", b"\x10\0\0\0"),
     "uvarint": (b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x7f", b"\xff\xff\xff\x7f"),
 }
-"""How much may be said to follow, in each form of a length."""
+"""The claimed lengths, in each encoding of a length."""
 
 
 def floods(subject: Subject, value: Value, random: Random) -> Iterator[Conversation]:
-    """A message that begins well and goes on for long with one byte."""
+    """A message that starts legally and continues with one byte, repeated many times."""
     data = subject.layout.encode(value)
     for byte in FLOOD_BYTES:
         cut = random.randrange(len(data) + 1)
@@ -214,7 +214,7 @@ def later_is_readable(layout: Layout) -> bool:
 
 
 def future_is_readable(layout: Layout) -> bool:
-    """Of an edition that knows of a second version number in the metadata of Streams."""
+    """Does the edition define a second version number in Streams metadata?"""
     found = spec(edition(layout.edition), layout.message)
     return layout.newest and bool(found.future) and future_layout(found) is not None
 
@@ -249,7 +249,7 @@ WIRE: tuple[Check[Subject], ...] = (
     ),
     about_codecs(
         "wire/two-readings",
-        "bytes mean what two readings of ours find in them",
+        "bytes are read as both reference readers read them",
         two_readings,
         values=16,
         invariants=("wire/decodes",),
@@ -270,7 +270,7 @@ WIRE: tuple[Check[Subject], ...] = (
     ),
     about_codecs(
         "wire/prefixes",
-        "no message that is cut off is taken for a whole one",
+        "a truncated message is refused",
         prefixes,
         values=5,
         first=(inhabited, tagged, extreme),
@@ -278,7 +278,7 @@ WIRE: tuple[Check[Subject], ...] = (
     ),
     about_codecs(
         "wire/damage",
-        "damaged bytes are refused where they have to be, and nothing comes of it where they need not",
+        "damaged bytes are refused where they have to be, and else read as Kafka reads them",
         damaged,
         values=7,
         first=(inhabited, tagged, extreme),
@@ -287,7 +287,7 @@ WIRE: tuple[Check[Subject], ...] = (
     ),
     about_codecs(
         "wire/unknown-tags",
-        "tagged fields that a reader does not know do not disturb it",
+        "unknown tagged fields are skipped and kept",
         unknown_tags,
         values=6,
         first=(inhabited, emptied),
@@ -296,7 +296,7 @@ WIRE: tuple[Check[Subject], ...] = (
     ),
     about_codecs(
         "wire/repeat",
-        "an answer does not depend on what was asked before",
+        "an answer does not depend on earlier requests",
         repeated,
         values=4,
         first=(emptied,),
@@ -304,7 +304,7 @@ WIRE: tuple[Check[Subject], ...] = (
     ),
     about_codecs(
         "wire/later-versions",
-        "consumer protocol data of later versions is read as far as it is known",
+        "the known fields of consumer protocol data of later versions are read",
         later_versions,
         values=12,
         invariants=("wire/reads-later-versions",),
@@ -321,7 +321,7 @@ WIRE: tuple[Check[Subject], ...] = (
     ),
     about_codecs(
         "wire/absent-fields",
-        "a field that a version lacks is refused, or left out where it may be",
+        "a field that a version lacks is refused, or omitted if it may be ignored",
         foreign_fields,
         values=1,
         first=(inhabited,),
@@ -330,7 +330,7 @@ WIRE: tuple[Check[Subject], ...] = (
     ),
     about_codecs(
         "wire/answer-in-v0",
-        "an answer in v0 that says that a version is not supported is not misread",
+        "an answer in v0 to an unsupported version is not misread",
         answers_in_v0,
         values=3,
         first=(),
@@ -339,7 +339,7 @@ WIRE: tuple[Check[Subject], ...] = (
     ),
     about_codecs(
         "wire/claims",
-        "a few bytes that claim to be many cost no more than a few bytes do",
+        "short input with large claimed lengths costs little time and memory",
         claims,
         values=2,
         first=(tagged, emptied),

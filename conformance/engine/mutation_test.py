@@ -1,4 +1,4 @@
-"""The suite's own mutation test: every planted defect is held with the checks, and what caught it is told."""
+"""The mutation test of the suite: runs the checks against every mutant, and reports which of them find it."""
 
 import resource
 import time
@@ -22,22 +22,22 @@ from kipcheck.conformance.targets.registry import target
 from kipcheck.conformance.targets.testee import Limits
 
 QUICK = Limits(cpu_s=0.3, batch_s=20)
-"""For those that die of what they do: no sound codec needs as long."""
+"""Limits for mutants that end or hang their process: no correct codec needs as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caught:
-    """What came of one planted defect."""
+    """The result for one mutant."""
 
     id: str
     caught_by: tuple[str, ...]
-    """The checks with a case that it fails; none: it survives."""
+    """The checks with a case that it fails; empty if it survives."""
     cases: int | None
-    """Until the first of them that fails, in the first check that caught it: the one meant for it, if that did."""
+    """The cases up to the first failing one, in the first check that found it: its own check, if that did."""
     cpu_s: float
-    """To draw, hold and judge so many; for a survivor, to hold all."""
+    """The processor time to draw, run and judge these cases; for a survivor, to run all."""
     least_steps: int | None
-    """Of the shrunk case."""
+    """The steps of the shrunk case."""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -48,15 +48,15 @@ class Caught:
 
 
 def selected(globs: Sequence[str] = ("*",)) -> list[str]:
-    """The vices whose check is meant. Errors: LookupError where none is."""
+    """The mutants whose check matches. Errors: LookupError if none does."""
     found = [name for name, vice in VICES.items() if _meant(vice.check, globs)]
     if not found:
-        raise LookupError(f"no check is called {' or '.join(map(repr, globs))}; there are {', '.join(CHECKS)}")
+        raise LookupError(f"unknown check {' or '.join(map(repr, globs))}: use one of {', '.join(CHECKS)}")
     return found
 
 
 def hold_all(names: Iterable[str], globs: Sequence[str] = ("*",), seed: int = 0, workers: int = 1) -> Iterator[Caught]:
-    """In the order of the names, whatever the number of workers."""
+    """The results, in the order of the names, whatever the number of workers."""
     if workers == 1:
         yield from (hold(name, globs, seed) for name in names)
         return
@@ -67,10 +67,10 @@ def hold_all(names: Iterable[str], globs: Sequence[str] = ("*",), seed: int = 0,
 
 
 def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
-    """One of them, on the subject that shows it, with all checks of its family that are meant."""
+    """Runs one mutant, on the subject that shows its defect, with all matching checks of its family."""
     vice = VICES[name]
     subject = subject_of(vice)
-    # The check that was made for it comes first.
+    # The mutant's own check comes first.
     checks = sorted(_applied(vice, subject, globs), key=lambda check: check.id != vice.check)
     found: dict[str, tuple[int, list[Finding]]] = {}
     begun = _cpu()
@@ -78,7 +78,7 @@ def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
     with Worker(name, _made(name, vice)) as worker:
         for check in checks:
             result = worker.hold(_unit(name, check, subject, seed, values))
-            # What is deadly costs a process for each case that finds it: no more values than it takes.
+            # A deadly mutant costs a process for each failing case, so values are increased step by step.
             while values is not None and not found and not result.findings and values < check.values:
                 values = min(4 * values, check.values)
                 worker.close()
@@ -86,7 +86,7 @@ def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
             if result.findings:
                 order = [case for case, *_ in result.cases]
                 found[check.id] = order.index(result.findings[0].case.id) + 1, result.findings
-            worker.close()  # what it remembers of one check is nothing to the next
+            worker.close()  # no state is carried over from one check to the next
         if not found:
             return Caught(name, (), None, _cpu() - begun, None)
         first = next(iter(found))
@@ -98,14 +98,15 @@ def hold(name: str, globs: Sequence[str] = ("*",), seed: int = 0) -> Caught:
 
 
 def subject_of(vice: Vice) -> Subject:
-    """Errors: LookupError where its check has no such subject."""
+    """The subject that shows the defect. Errors: LookupError if its check has no such subject."""
     check = CHECKS[vice.check]
-    for edition in [vice.edition] if vice.edition else EDITIONS:  # what only a draft has, is looked for there
+    for edition in [vice.edition] if vice.edition else EDITIONS:  # some subjects exist only in a draft
         for each in filter(check.about, check.family.subjects(edition)):
             if (each.name, each.version) == (vice.subject, vice.version):
                 subject: Subject = each
                 return subject
-    raise LookupError(f"{vice.check} is about no {vice.subject} {vice.version if vice.version is not None else ''}")
+    version = "" if vice.version is None else f" v{vice.version}"
+    raise LookupError(f"check {vice.check} has no subject {vice.subject}{version}")
 
 
 def _applied(vice: Vice, subject: Subject, globs: Sequence[str]) -> Iterator[Check[Any]]:
@@ -131,7 +132,7 @@ def _unit(name: str, check: Check[Any], subject: Subject, seed: int, values: int
 def _spent(
     name: str, vice: Vice, check: Check[Any], subject: Subject, seed: int, values: int | None, cases: int
 ) -> float:
-    """Seconds of processor time until it is found, its own process included."""
+    """Seconds of processor time until the mutant is found, including its own process."""
     begun = _cpu()
     by_id = {each.id: each for each in all_invariants(check.role)}
     with Worker(name, _made(name, vice)) as worker:

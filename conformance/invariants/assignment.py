@@ -1,4 +1,4 @@
-"""Who is assigned what: the laws that every assignor keeps, whoever owned what before."""
+"""Invariants of every assignor: completeness, single owners, balance and order, whatever members owned before."""
 
 from collections.abc import Iterator
 
@@ -37,30 +37,30 @@ def is_asked(case: Case, step: Step) -> bool:
 
 @invariant("assign/answers", "grp-11", role=Role.LEADER, concerns=is_asked)
 def answers(history: History) -> Iterator[Violation]:
-    """Every group is given an assignment, whatever its members subscribe to or claim."""
+    """Every group gets an assignment, whatever its members subscribe to or claim."""
     for op in history.ops:
         if isinstance(op.observation, Refused) and is_asked(history.case, op.step):
             error, why = op.observation.error, op.observation.why[:WORDS]
-            asked = "what its member writes" if op.step.verb == "user-data" else "an assignment"
+            asked = "user data" if op.step.verb == "user-data" else "an assignment"
             yield Violation(
-                f"step {op.index + 1} asks {op.step['assignor']} for {asked}, and it fails with {error}: {why}",
+                f"step {op.index + 1} requests {asked} from {op.step['assignor']}, which fails with {error}: {why}",
                 (op.index,), "an answer", f"{error}: {why}", shape=("refused", op.step.verb, error, _kind(op.step)),
             )  # fmt: skip
 
 
 def _kind(step: Step) -> str:
-    """Range and round robin fail for reasons of their own, the sticky ones for the same."""
+    """The sticky assignors share one kind, since they fail for the same reasons; range and round robin do not."""
     return STICKY if step["assignor"] in STICKIES else str(step["assignor"])
 
 
 @invariant("assign/everybody", "grp-12", role=Role.LEADER, concerns=is_assign)
 def everybody(history: History) -> Iterator[Violation]:
-    """The answer names every member of the group once, and nobody else."""
+    """The answer names every member of the group once, and no other member."""
     for each in every_round(history):
         if each.shares is None:
             if isinstance(each.op.observation, Replied):
                 got = str(dict(each.op.observation.payload))[:WORDS]
-                yield _violation(each, f"the answer is no assignment: {got}", ("garbled",), "an assignment", got)
+                yield _violation(each, f"the answer is not an assignment: {got}", ("garbled",), "an assignment", got)
             continue
         seen: set[str] = set()
         for member, _ in each.shares:
@@ -75,7 +75,7 @@ def everybody(history: History) -> Iterator[Violation]:
 
 @invariant("assign/nothing-else", "grp-03", role=Role.LEADER, concerns=is_assign)
 def nothing_else(history: History) -> Iterator[Violation]:
-    """Nothing is assigned but partitions that exist, to members that subscribe to their topic."""
+    """Only existing partitions are assigned, and only to members that subscribe to their topic."""
     for each in rounds(history):
         for member, partitions in each.got.items():
             subscription = each.members[member].subscription
@@ -83,9 +83,9 @@ def nothing_else(history: History) -> Iterator[Violation]:
                 topic, number = partition
                 size = each.group.sizes.get(topic)
                 if size is None:
-                    what, shape = f"there is no topic {topic}", "no such topic"
+                    what, shape = f"topic {topic} does not exist", "no such topic"
                 elif not 0 <= number < size:
-                    what, shape = f"{topic} has {size} partitions, from 0 on", "no such partition"
+                    what, shape = f"{topic} has {size} partitions, numbered from 0", "no such partition"
                 elif topic not in subscription:
                     subscribes = ", ".join(subscription) or "nothing"
                     what, shape = f"it subscribes to {subscribes}", "not subscribed"
@@ -113,7 +113,7 @@ def one_owner(history: History) -> Iterator[Violation]:
 
 @invariant("assign/none-idle", "grp-03", role=Role.LEADER, concerns=is_assign)
 def none_idle(history: History) -> Iterator[Violation]:
-    """Every partition of a topic that somebody subscribes to is assigned, but for what cooperative members hold yet."""
+    """Every partition of a subscribed topic is assigned, except those that cooperative members still own."""
     for each in rounds(history):
         for partition in each.group.wanted:
             if partition in each.holders:
@@ -122,17 +122,17 @@ def none_idle(history: History) -> Iterator[Violation]:
             if claiming and each.assignor == COOPERATIVE:
                 continue
             readers = ", ".join(one.id for one in each.group.subscribers[partition[0]])
-            why = f"{named(partition)} is assigned to nobody, though {readers} subscribes to {partition[0]}"
-            also = "; nobody claims it that would have to give it up first" if each.assignor == COOPERATIVE else ""
-            yield _violation(each, why + also, ("idle",), f"one of {readers}", "nobody")
+            why = f"{named(partition)} is not assigned, although {readers} subscribes to {partition[0]}"
+            also = "; no member claims it and has to give it up first" if each.assignor == COOPERATIVE else ""
+            yield _violation(each, why + also, ("idle",), f"one of {readers}", "no member")
 
 
 @invariant("assign/balance", "grp-13", role=Role.LEADER, concerns=is_assign)
 def balance(history: History) -> Iterator[Violation]:
-    """Shares differ by no more than the assignor allows, once nothing is held back."""
+    """Shares differ by no more than the assignor allows, once all partitions are assigned."""
     for each in rounds(history):
         if not each.is_whole:
-            continue  # which is a breach of another law, or a round of cooperative members before the last
+            continue  # a violation of another invariant, or a cooperative round before the last one
         if each.assignor == RANGE:
             yield from _balanced_by_topic(each)
         elif each.assignor == ROUNDROBIN:
@@ -142,9 +142,9 @@ def balance(history: History) -> Iterator[Violation]:
             for giver, receiver, partition in giveable(each, sizes, each.got):
                 yield _violation(
                     each,
-                    f"{giver} has {sizes[giver]} partitions and {receiver} has {sizes[receiver]}: {giver} could give "
-                    f"it {named(partition)}, for {receiver} subscribes to {partition[0]}",
-                    ("unbalanced",), "nobody with two fewer to give one to", _sizes(each), giver, receiver,
+                    f"{giver} has {sizes[giver]} partitions and {receiver} has {sizes[receiver]}: {named(partition)} "
+                    f"could move to {receiver}, which subscribes to {partition[0]}",
+                    ("unbalanced",), "no possible receiver with two fewer", _sizes(each), giver, receiver,
                 )  # fmt: skip
                 break
 
@@ -165,11 +165,14 @@ def _apart(each: Round, sizes: dict[str, int], what: str) -> Iterator[Violation]
     most, least = max(sizes, key=sizes.__getitem__, default=""), min(sizes, key=sizes.__getitem__, default="")
     if sizes and sizes[most] > sizes[least] + 1:
         why = f"{what} {most} has {sizes[most]} and {least} has {sizes[least]}".lstrip()
-        yield _violation(each, why, ("unbalanced",), "no more than one apart", _sizes(each), most, least)
+        yield _violation(each, why, ("unbalanced",), "a difference of at most one", _sizes(each), most, least)
 
 
 def is_by_rule(case: Case, step: Step) -> bool:
-    """By an assignor whose outcome is documented, of dynamic members: static ones have a law of their own."""
+    """Is it an assignment of dynamic members, by an assignor with a documented result?
+
+    Static members have an invariant of their own.
+    """
     return _has_rule(step) and not _is_static(step)
 
 
@@ -178,7 +181,7 @@ def is_static_by_rule(case: Case, step: Step) -> bool:
 
 
 def _has_rule(step: Step) -> bool:
-    # What range makes of racks is 3.5.0's and later, and no part of the rule.
+    # Rack-aware range assignment, from 3.5.0 on, is not part of the rule.
     return (
         step.verb == "assign" and step["assignor"] in (RANGE, ROUNDROBIN)
         and not (step["assignor"] == RANGE and any(each["rack"] for each in step["members"]))
@@ -191,7 +194,7 @@ def _is_static(step: Step) -> bool:
 
 @invariant("assign/by-rule", "grp-16", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_by_rule)
 def by_rule(history: History) -> Iterator[Violation]:
-    """Range gives runs of each topic in the order of member ids; round robin deals all partitions out in that order."""
+    """Range gives consecutive partitions of each topic in member id order; round robin deals all out in that order."""
     for each in rounds(history, RANGE, ROUNDROBIN):
         if is_by_rule(history.case, each.op.step):
             yield from _unlike(each, _ruled(each), "another outcome")
@@ -199,7 +202,7 @@ def by_rule(history: History) -> Iterator[Violation]:
 
 @invariant("assign/static-order", "grp-17", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_static_by_rule)
 def static_order(history: History) -> Iterator[Violation]:
-    """Static members come first, by instance id, so that one that comes back has what it had."""
+    """Static members are ordered first, by instance id, so that one that rejoins gets the same partitions."""
     for each in rounds(history, RANGE, ROUNDROBIN):
         if is_static_by_rule(history.case, each.op.step):
             yield from _unlike(each, _ruled(each), "not by instance id")
@@ -211,13 +214,13 @@ def _ruled(each: Round) -> Assignment:
 
 def _unlike(each: Round, wanted: Assignment, shape: str) -> Iterator[Violation]:
     if not each.is_whole:
-        return  # a worse thing, told by another law
+        return  # a violation that another invariant reports
     for member in in_order(each.group.members):
         if each.got[member.id] != frozenset(wanted[member.id]):
             order = ", ".join(_with_instance(each, one.id) for one in in_order(each.group.members))
             yield _violation(
                 each,
-                f"in the order {order}, {member.id} comes to {listed(wanted[member.id])}; it is assigned "
+                f"in the order {order}, {member.id} should get {listed(wanted[member.id])}; it is assigned "
                 f"{listed(each.got[member.id])}",
                 (shape,), listed(wanted[member.id]), listed(each.got[member.id]), member.id,
             )  # fmt: skip
@@ -235,7 +238,7 @@ def is_range_without_racks(case: Case, step: Step) -> bool:
 
 @invariant("assign/range-alike", "grp-18", role=Role.LEADER, concerns=is_range_without_racks)
 def range_alike(history: History) -> Iterator[Violation]:
-    """Range gives out topics alike that have as many partitions and the same subscribers: so they can be joined."""
+    """Range assigns topics with equal partition counts and subscribers in the same way, so that they can be joined."""
     for each in rounds(history, RANGE):
         if not is_range_without_racks(history.case, each.op.step) or not each.is_whole:
             continue
@@ -247,8 +250,8 @@ def range_alike(history: History) -> Iterator[Violation]:
                 if one != two:
                     yield _violation(
                         each,
-                        f"{named((other, number))} is assigned to {two} and {named((topic, number))} to {one}, though "
-                        f"both topics have {each.group.sizes[topic]} partitions and the same subscribers",
+                        f"{named((other, number))} is assigned to {two} and {named((topic, number))} to {one}, "
+                        f"although both topics have {each.group.sizes[topic]} partitions and the same subscribers",
                         ("not alike",), f"{two} for both", f"{two} and {one}", one, two,
                     )  # fmt: skip
                     return
@@ -256,7 +259,7 @@ def range_alike(history: History) -> Iterator[Violation]:
 
 @invariant("assign/any-order", "grp-15", role=Role.LEADER, concerns=of_assignors(RANGE, ROUNDROBIN))
 def any_order(history: History) -> Iterator[Violation]:
-    """The order in which members, topics and subscriptions are listed makes no difference to range and round robin."""
+    """Range and round robin do not depend on the order in which members, topics and subscriptions are listed."""
     yield from _changed_by_order(history, RANGE, ROUNDROBIN)
 
 
@@ -264,7 +267,7 @@ def any_order(history: History) -> Iterator[Violation]:
     "assign/any-order-sticky", "grp-22", role=Role.LEADER, grade=Grade.INFO, concerns=of_assignors(*STICKIES)
 )  # fmt: skip
 def any_order_sticky(history: History) -> Iterator[Violation]:
-    """The order in which members are listed makes no difference to the sticky assignors."""
+    """The sticky assignors do not depend on the order in which members are listed."""
     yield from _changed_by_order(history, *STICKIES)
 
 

@@ -1,4 +1,4 @@
-"""What a target said that it can do, it can do."""
+"""Invariant of every target: it supports the capabilities that it claims."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from kipcheck.conformance.invariants.registry import invariant
 
 @invariant("keeps-its-claims", "grp-30", role=None)
 def keeps_its_claims(history: History) -> Iterator[Violation]:
-    """Only what was claimed is asked, so nothing is turned away as unsupported but for a limit told of before."""
+    """No step is answered as unsupported, since only claimed capabilities are used, except for an announced limit."""
     for op in history.ops:
         if isinstance(op.observation, Unsupported) and not op.observation.limit:
             body = op.step.body
@@ -19,6 +19,6 @@ def keeps_its_claims(history: History) -> Iterator[Violation]:
             yield Violation(
                 f"{op.step.verb} {named}{version}".rstrip() + " is claimed, and answered as unsupported"
                 + (f": {reason}" if reason else ""),
-                (op.index,), "an answer, or unsupported by a limit that its hello told of",
+                (op.index,), "an answer, or unsupported by a limit that its hello announced",
                 f"unsupported{f': {reason}' if reason else ''}", shape=("unsupported", op.step.verb),
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a codec remembers from one case to the next: nothing."""
+"""Invariants of codecs: no state is carried over from one message to the next."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from kipcheck.conformance.invariants.wire import answered, canonical, is_encode,
 
 @invariant("wire/same-answer", "grp-05", role=Role.CODEC)
 def same_answer(history: History) -> Iterator[Violation]:
-    """The same question has the same answer, whatever was asked in between."""
+    """The same request gets the same answer, whatever was requested in between."""
     seen: dict[str, tuple[int, Observation]] = {}
     for op in answered(history, lambda case, step: True):
         question = str((op.step.verb, dict(op.step.body)))
@@ -22,15 +22,15 @@ def same_answer(history: History) -> Iterator[Violation]:
         if found is not None:
             asked = f"{op.step.verb} {op.step['message']} v{op.step['version']}"
             yield Violation(
-                f"{asked}: step {op.index + 1} asks what step {first + 1} asked, and is answered with "
-                f"{brief(found.got)} in place of {brief(found.wanted)}",
+                f"{asked}: step {op.index + 1} repeats the request of step {first + 1}, and is answered with "
+                f"{brief(found.got)} instead of {brief(found.wanted)}",
                 (first, op.index), str(wanted)[:200], str(got)[:200], found.path.partition(".")[2],
                 shape=("changed", op.step.verb, type(before).__name__, type(op.observation).__name__),
             )  # fmt: skip
 
 
 def is_brief(case: Case, step: Step) -> bool:
-    """Values in which a tagged field is left to its default."""
+    """Is it a value to encode that omits a tagged field?"""
     if not is_encode(case, step):
         return False
     layout = layout_of(case.edition, step["message"], step["version"])
@@ -39,16 +39,16 @@ def is_brief(case: Case, step: Step) -> bool:
 
 @invariant("wire/own-defaults", "grp-05", role=Role.CODEC, concerns=is_brief)
 def own_defaults(history: History) -> Iterator[Violation]:
-    """A field that nobody sets is at its default, whatever other values were set to before."""
+    """An omitted field has its default, whatever value it had in earlier messages."""
     for op in answered(history, is_brief):
         layout = layout_of(history.case.edition, op.step["message"], op.step["version"])
         wanted = canonical(layout, op.step)
         assert wanted is not None
         told = [each for each in history.ops if each.step.verb == "encode" and not is_brief(history.case, each.step)]
         if not well_written(History(history.case, history.target, tuple(told)), wanted):
-            continue  # it does not write the value rightly even where all is told
+            continue  # the value is wrong even if every field is given
         if isinstance(op.observation, Replied):
-            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "what is left to its default")
+            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "a value with omitted fields")
             if found is not None:
                 yield found
 

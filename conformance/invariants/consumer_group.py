@@ -1,8 +1,8 @@
-"""What a coordinator owes to a group of KIP-848.
+"""Invariants of a coordinator of KIP-848's consumer groups.
 
-Each rule looks at what clients said and were told. A client holds a partition from the answer that gives it until the
-first heartbeat that is accepted and says what it owns without it; until it leaves; or until the time is over after
-which it has to take itself for fenced.
+Each invariant reads the heartbeats of clients and their responses. A client owns a partition from the response that
+assigns it until the first accepted heartbeat whose list of owned partitions lacks it, until the client leaves, or until
+the time after which it has to treat itself as fenced.
 """
 
 from collections import Counter
@@ -35,41 +35,42 @@ from kipcheck.conformance.models.consumer_group import (
 )
 
 SETTLED = 4
-"""After so many rounds in which every member says what it owns, and nothing else happens, all is shared out."""
+"""The rounds of heartbeats after which all partitions are assigned, if every member reports what it owns and nothing
+else happens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What is known of a client from what it said and was told."""
+    """What is known of a client from its heartbeats and their responses."""
 
     name: str
     memory: Memory
     member: bool = False
     fenced: bool = False
-    """It was refused: it would give all up, and the coordinator still counts on it."""
+    """Its last heartbeat was refused: the client gives up all, and the coordinator still has it as a member."""
     expired: bool = False
-    """It may have been removed for being silent, or late to revoke."""
+    """It may have been removed because it was silent, or did not revoke in time."""
     previous: int | None = None
-    """The epoch that it was told before the one that counts."""
+    """The epoch before its current one."""
     topics: tuple[str, ...] = ()
     holds: Mapping[Partition, int] = field(default_factory=dict)
-    """What it may still read, and the step at which it was given that."""
+    """The partitions that it may still read, each with the step that assigned it."""
     silent_ms: int = 0
     revoking_ms: int = 0
-    """Since it holds what it was told to give up."""
+    """The time for which it has owned partitions that it was asked to revoke."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A heartbeat that was answered, and what was known before."""
+    """An answered heartbeat, and what was known before it."""
 
     op: Op
     beat: Beat
     clients: Mapping[str, Client]
     rounds: int
-    """Of all members in a row, with nothing else between them."""
+    """The number of consecutive rounds of heartbeats of all members, with no other step between them."""
     existed: bool
-    """A member has joined before: the group is there."""
+    """A member has joined before, so the group exists."""
 
     @property
     def client(self) -> Client:
@@ -85,24 +86,24 @@ class Moment:
 
     @property
     def epoch(self) -> int:
-        """That is sent."""
+        """The epoch in the request."""
         return {Says.JOIN: 0, Says.LEAVE: LEAVING, Says.STAY: self.client.memory.epoch - self.beat.behind}[
             self.beat.says
         ]
 
     @property
     def says(self) -> Says:
-        """What the epoch says."""
+        """What the request does, by its epoch: join, leave or stay."""
         return {0: Says.JOIN, LEAVING: Says.LEAVE}.get(self.epoch, Says.STAY)
 
     @property
     def owned(self) -> Partitions | None:
-        """What is said."""
+        """The owned partitions in the request."""
         return claimed(self.client.memory, self.beat.owned)
 
     @property
     def told(self) -> int | None:
-        """The epoch in the answer."""
+        """The epoch in the response; None if there is none."""
         found = self._payload("epoch")
         return found if type(found) is int else None
 
@@ -121,7 +122,7 @@ class Moment:
 
 @once
 def moments(history: History) -> tuple[Moment, ...]:
-    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
+    """The heartbeats up to the first step without an answer: after that the state of the group is not known."""
     return tuple(_moments(history))
 
 
@@ -190,106 +191,106 @@ def breach(moment: Moment, why: str, expected: str, *shape: str, at: Iterable[in
 
 @invariant("consumer-group/one-owner", "grp-04", role=Role.COORDINATOR, concerns=beats)
 def one_owner(history: History) -> Iterator[Violation]:
-    """A partition goes to its new owner only after the old one acknowledged that it gave it up, left or was fenced."""
+    """A partition goes to a new owner only after the old one acknowledged its revocation, left or was fenced."""
     for each in moments(history):
         for partition in each.given or ():
             for other in each.clients.values():
                 if other.name != each.beat.client and partition in other.holds:
                     was = other.holds[partition]
                     why = (
-                        f"{named(partition)} was given to {other.name}, which has not said since that it gave it up; "
-                        f"now it is given to {each.beat.client}"
+                        f"{named(partition)} was assigned to {other.name}, which has not acknowledged its revocation; "
+                        f"now it is assigned to {each.beat.client}"
                     )
                     kind = "never asked to revoke" if partition in other.memory.given else "not yet revoked"
-                    yield breach(each, why, f"{named(partition)} to nobody else yet", kind, at=[was])
+                    yield breach(each, why, f"{named(partition)} to no other member yet", kind, at=[was])
 
 
 @invariant("consumer-group/epochs-rise", "grp-04", role=Role.COORDINATOR, concerns=beats)
 def epochs_rise(history: History) -> Iterator[Violation]:
-    """The epoch of a member is above 0, and never falls while it is one."""
+    """The epoch of a member is above 0, and never falls while it is in the group."""
     for each in moments(history):
         if not each.accepted or each.says is Says.LEAVE:
             continue
         if each.told is None or each.told < 1:
-            yield breach(each, f"{each.beat.client} was told epoch {each.told}", "an epoch above 0", "no epoch")
+            yield breach(each, f"{each.beat.client} got epoch {each.told}", "an epoch above 0", "no epoch")
         elif each.client.member and each.told < each.client.memory.epoch:
-            why = f"{each.beat.client} was told epoch {each.client.memory.epoch}; now it is told {each.told}"
+            why = f"{each.beat.client} had epoch {each.client.memory.epoch}; now it gets {each.told}"
             yield breach(each, why, f"epoch {each.client.memory.epoch} or above", "falls")
 
 
 @invariant("consumer-group/group-epoch-rises", "grp-70", role=Role.COORDINATOR, concerns=beats)
 def group_epoch_rises(history: History) -> Iterator[Violation]:
-    """Who joins a group is told no older epoch than anybody who is a member there."""
+    """A member that joins gets no older epoch than any member of the group has."""
     for each in moments(history):
         if each.accepted and each.says is Says.JOIN and each.told is not None:
             newest = max((other.memory.epoch for other in each.clients.values() if other.member), default=0)
             if each.told < newest:
-                why = f"a member was told epoch {newest}; {each.beat.client} joins after that, and is told {each.told}"
+                why = f"a member has epoch {newest}; {each.beat.client} joins after that, and gets {each.told}"
                 yield breach(each, why, f"epoch {newest} or above", "older than others")
 
 
 @invariant("consumer-group/answers-leaving", "grp-70", role=Role.COORDINATOR, concerns=beats)
 def answers_leaving(history: History) -> Iterator[Violation]:
-    """Who leaves is answered with the epoch that it leaves with."""
+    """A heartbeat that leaves is answered with its own epoch."""
     for each in moments(history):
         if each.accepted and each.says is Says.LEAVE and each.told != LEAVING:
-            yield breach(each, f"{each.beat.client} left and was told epoch {each.told}", f"epoch {LEAVING}", "leaving")
+            yield breach(each, f"{each.beat.client} left and got epoch {each.told}", f"epoch {LEAVING}", "leaving")
 
 
 @invariant("consumer-group/co-subscription", "grp-71", role=Role.COORDINATOR, concerns=beats)
 def co_subscription(history: History) -> Iterator[Violation]:
-    """What a member is given anew are partitions that there are, of topics that it subscribes to."""
+    """Partitions that are newly assigned to a member exist, and belong to topics that it subscribes to."""
     for each in moments(history):
         topics = each.client.topics if each.beat.topics is None else each.beat.topics
         for topic, number in sorted({*(each.given or ())} - {*each.client.memory.given}):
             if topic not in topics:
                 wants = ", ".join(topics) or "nothing"
-                why = f"{each.beat.client} subscribes to {wants}, and is given {topic}-{number}"
+                why = f"{each.beat.client} subscribes to {wants}, and gets {topic}-{number}"
                 yield breach(each, why, "partitions of its topics", "not subscribed")
             elif not 0 <= number < TOPICS.get(topic, 0):
-                yield breach(each, f"there is no {topic}-{number}", "partitions that there are", "not there")
+                yield breach(each, f"{topic}-{number} does not exist", "existing partitions", "not there")
 
 
 @invariant("consumer-group/stale-epoch-fenced", "grp-72", role=Role.COORDINATOR, concerns=beats)
 def stale_epoch_fenced(history: History) -> Iterator[Violation]:
-    """An epoch is fenced that is too new, older than the last but one, or that with more than its member was given."""
+    """An epoch is fenced if it is too new, too old, or the previous one with more partitions than were assigned."""
     for each in moments(history):
         if each.accepted and each.says is Says.STAY and each.client.member and each.epoch > 0:
             last = each.client.memory.epoch
             if each.epoch > last or (each.epoch < last and not _may_be_a_repetition(each)):
-                why = f"{each.beat.client} was told epoch {last}, and is taken with epoch {each.epoch}"
+                why = f"{each.beat.client} has epoch {last}, and is accepted with epoch {each.epoch}"
                 yield breach(each, why, f"refused: {FENCED_MEMBER_EPOCH}", "newer" if each.epoch > last else "stale")
 
 
 def _may_be_a_repetition(moment: Moment) -> bool:
-    """It did not get the last answer, and owns no more than that gave."""
+    """Is it the previous epoch, with no more partitions than the last response gave, as after a lost response?"""
     owned, client = moment.owned, moment.client
     return moment.epoch == client.previous and owned is not None and {*owned} <= {*client.memory.given}
 
 
 @invariant("consumer-group/repetition-taken", "grp-73", role=Role.COORDINATOR, concerns=beats)
 def repetition_taken(history: History) -> Iterator[Violation]:
-    """Who missed the last answer may come again with the epoch before, owning no more than it was given."""
+    """After a lost response a member may repeat its previous epoch, if it owns no more than it was assigned."""
     for each in moments(history):
         stays = each.says is Says.STAY and each.client.member and each.epoch > 0
         if stays and each.error == FENCED_MEMBER_EPOCH and _may_be_a_repetition(each):
             last = each.client.memory.epoch
-            why = f"{each.beat.client} comes with epoch {each.epoch}, which it was told before {last}"
+            why = f"{each.beat.client} repeats epoch {each.epoch}, which it had before {last}"
             yield breach(each, why, "accepted", "fenced")
 
 
 @invariant("consumer-group/names-the-fault", "grp-74", role=Role.COORDINATOR, concerns=beats)
 def names_the_fault(history: History) -> Iterator[Violation]:
-    """What is wrong in a heartbeat is refused with the error that is documented for it."""
+    """An invalid heartbeat is refused with the documented error."""
     for each in moments(history):
         expected = _fault(each)
         if expected is not None and each.error != expected:
-            why = f"{each.beat.client} says {each.says.value} with epoch {each.epoch}"
+            why = f"{each.beat.client} sends {each.says.value} with epoch {each.epoch}"
             yield breach(each, why, f"refused: {expected}", "accepted" if each.accepted else "error", expected)
 
 
 def _fault(moment: Moment) -> str | None:
-    """Of what is sure; which of several faults is named first is the releases' own."""
+    """The expected error, where it is certain; releases differ in which of several faults they report."""
     beat, owned = moment.beat, moment.owned
     if moment.epoch < LEAVING or (moment.epoch == 0 and (beat.topics is None or owned is None or owned)):
         return INVALID_REQUEST
@@ -302,31 +303,31 @@ def _fault(moment: Moment) -> str | None:
 
 @invariant("consumer-group/silent-are-fenced", "grp-75", role=Role.COORDINATOR, concerns=lambda case, step: True)
 def silent_are_fenced(history: History) -> Iterator[Violation]:
-    """A member that was silent for its session is unknown; one that was not, and had time to revoke, is known."""
+    """A member that was silent for its session timeout is unknown; one that was not, and need not revoke, is known."""
     for each in moments(history):
         client = each.client
         if each.says is not Says.STAY or not client.member or each.beat.behind:
             continue
         if each.accepted and client.silent_ms >= SESSION_MS:
-            why = f"{each.beat.client} was silent for {client.silent_ms} ms, and is taken for a member"
+            why = f"{each.beat.client} was silent for {client.silent_ms} ms, and is accepted as a member"
             yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
         elif each.error == UNKNOWN_MEMBER_ID and client.silent_ms < SESSION_MS and not client.revoking_ms:
-            why = f"{each.beat.client} was silent for {client.silent_ms} ms only, and is unknown"
+            why = f"{each.beat.client} was silent for only {client.silent_ms} ms, and is unknown"
             yield breach(each, why, "accepted", "fenced too early")
 
 
 @invariant("consumer-group/late-revokers-are-fenced", "grp-75", role=Role.COORDINATOR, concerns=lambda case, step: True)
 def late_revokers_are_fenced(history: History) -> Iterator[Violation]:
-    """A member that does not give up within its rebalance timeout what it was told to is fenced."""
+    """A member that does not revoke partitions within its rebalance timeout is fenced."""
     for each in moments(history):
         if each.accepted and each.says is Says.STAY and each.client.revoking_ms >= REBALANCE_MS:
-            why = f"{each.beat.client} was told {each.client.revoking_ms} ms ago to give up what it still owns"
+            why = f"{each.beat.client} still owns what it was asked to revoke {each.client.revoking_ms} ms ago"
             yield breach(each, why, f"refused: {UNKNOWN_MEMBER_ID}", "never fenced")
 
 
 @invariant("consumer-group/settles", "grp-76", role=Role.COORDINATOR, concerns=beats)
 def settles(history: History) -> Iterator[Violation]:
-    """When nothing else happens, every partition that somebody subscribes to has an owner within a few rounds."""
+    """If nothing else happens, every subscribed partition has an owner within a few rounds."""
     for each in moments(history):
         if each.rounds < SETTLED or not each.accepted or any(client.fenced for client in each.clients.values()):
             continue
@@ -334,6 +335,6 @@ def settles(history: History) -> Iterator[Violation]:
         owned = {partition for client in members for partition in client.memory.given} | {*(each.given or ())}
         wanted = {(topic, number) for client in members for topic in client.topics for number in range(TOPICS[topic])}
         for topic, number in sorted(wanted - owned):
-            why = f"{topic}-{number} is nobody's after {each.rounds} rounds in which every member said what it owns"
-            yield breach(each, why, f"{topic}-{number} in somebody's assignment", "left over")
+            why = f"{topic}-{number} has no owner after {each.rounds} rounds in which every member sent what it owns"
+            yield breach(each, why, f"an owner of {topic}-{number}", "left over")
             return

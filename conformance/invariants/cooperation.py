@@ -1,4 +1,4 @@
-"""What a cooperative assignor owes to members that read on while they rebalance."""
+"""Invariants of a cooperative assignor, whose members keep reading during a rebalance."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,13 +10,13 @@ from kipcheck.conformance.invariants.rounds import Round, is_balanced, of_assign
 from kipcheck.conformance.models.assignment import COOPERATIVE, Member, Partition, listed, named
 
 ROUNDS = 3
-"""So many further rounds of an unchanged group are enough (Kafka's own takes two)."""
+"""The number of further rounds in which an unchanged group has to converge (Kafka's assignor takes two)."""
 is_cooperative = of_assignors(COOPERATIVE)
 
 
 @invariant("assign/hand-over", "429-05", "429-16", role=Role.LEADER, concerns=is_cooperative)
 def hand_over(history: History) -> Iterator[Violation]:
-    """Nothing goes to a member that does not claim it while another one does."""
+    """A claimed partition is not assigned to a member that does not claim it."""
     for each, partition, holder, claiming in _handed(history):
         if claiming and all(one.id != holder for one in claiming):
             yield _robbery(each, partition, holder, claiming, "does not claim it", "no claim")
@@ -24,7 +24,7 @@ def hand_over(history: History) -> Iterator[Violation]:
 
 @invariant("assign/hand-over-older", "429-16", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_cooperative)
 def hand_over_older(history: History) -> Iterator[Violation]:
-    """Nothing goes to a member that claims it only in an older generation than another one does."""
+    """A partition is not assigned to a member whose claim is of an older generation than another one's."""
     for each, partition, holder, claiming in _handed(history):
         own = max((one.generation for one in claiming if one.id == holder), default=None)
         newer = [] if own is None else [one for one in claiming if one.id != holder and one.generation > own]
@@ -33,7 +33,7 @@ def hand_over_older(history: History) -> Iterator[Violation]:
 
 
 def _handed(history: History) -> Iterator[tuple[Round, Partition, str, Sequence[Member]]]:
-    """Round, partition, new owner, and whoever claims the partition."""
+    """Round, partition, new owner, and the members that claim the partition."""
     for each in rounds(history, COOPERATIVE):
         for partition, holders in sorted(each.holders.items()):
             for holder in sorted(set(holders) & each.members.keys()):
@@ -46,15 +46,15 @@ def _robbery(
     other = max(claiming, key=lambda one: one.generation)
     return Violation(
         f"{each.assignor}, {each.step}: {named(partition)} is assigned to {holder}, which {how}, while {other.id} "
-        f"claims it in generation {other.generation} and reads it until it hears that it lost it",
-        (each.index,), f"{named(partition)} held back for a round", f"{holder} has it", f"{other.id} {holder}",
+        f"claims it in generation {other.generation} and reads it until it gets its new assignment",
+        (each.index,), f"{named(partition)} withheld for one round", f"{holder} has it", f"{other.id} {holder}",
         shape=("handed over at once", shape),
     )  # fmt: skip
 
 
 @invariant("assign/converges", "grp-19", role=Role.LEADER, concerns=is_cooperative)
 def converges(history: History) -> Iterator[Violation]:
-    """Rounds of an unchanged group come to an end: all is given out, in balance, and nothing moves any more."""
+    """An unchanged group converges: all partitions are assigned, in balance, and no more partition moves."""
     since = 0
     before: Round | None = None
     for each in rounds(history, COOPERATIVE):
@@ -65,23 +65,23 @@ def converges(history: History) -> Iterator[Violation]:
         missing = [partition for partition in each.group.wanted if partition not in each.holders]
         moved = [member for member in sorted(each.members) if set(each.members[member].owned) != each.got[member]]
         if missing:
-            what, shape = f"{listed(missing)} still held back", "held back"
+            what, shape = f"{listed(missing)} is still withheld", "held back"
         elif moved:
             lost = each.got[moved[0]] ^ set(each.members[moved[0]].owned)
-            what, shape = f"{listed(lost)} still on the move", "moving"
+            what, shape = f"{listed(lost)} still moves", "moving"
         elif each.is_whole and not is_balanced(each, each.got):
-            what, shape = "the shares out of balance", "unbalanced"
+            what, shape = "the shares are out of balance", "unbalanced"
         else:
             continue
         yield Violation(
-            f"{each.assignor}, {each.step}: {since} rounds after the last change of the group there is {what}",
-            (each.index,), "all given out, and nothing moves", what, " ".join(moved), shape=("no end", shape),
+            f"{each.assignor}, {each.step}: {since} rounds after the last change of the group {what}",
+            (each.index,), "all assigned, and no move", what, " ".join(moved), shape=("no end", shape),
         )  # fmt: skip
         return
 
 
 def _goes_on(before: Round, each: Round) -> bool:
-    """The same group, whose members own what they were just assigned?"""
+    """Is it the same group, whose members own what they were just assigned?"""
     then, now = ({(one.id, frozenset(one.subscription)) for one in r.group.members} for r in (before, each))
     return (
         then == now and frozenset(before.group.topics) == frozenset(each.group.topics)

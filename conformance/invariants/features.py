@@ -1,7 +1,7 @@
-"""What a controller owes to finalized features: KIP-584's draft, rule by rule.
+"""Invariants of a controller of finalized features in KIP-584's draft.
 
-Each rule looks at what was answered, never at what a model would have done: one breach is not held against what
-follows, unless it was kept silent about.
+Each invariant reads the answers, and none compares them with a model: after a violation the state that was answered
+counts for the following steps.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,22 +15,22 @@ from kipcheck.conformance.invariants.registry import invariant
 
 INVALID, FAILED = "INVALID_REQUEST", "FEATURE_UPDATE_FAILED"
 Range: TypeAlias = tuple[int, int] | None
-"""Of levels; None: the broker does not know the feature."""
+"""The lowest and the highest level; None if the broker does not know the feature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A step that was answered, and what was known of the cluster before."""
+    """An answered step, and what was known of the cluster before it."""
 
     op: Op
     level: int
-    """Finalized; 0 for none."""
+    """The finalized level; 0 for none."""
     epoch: int | None
-    """None: not told yet."""
+    """None: not known yet."""
     brokers: Mapping[int, Range]
-    """The live ones."""
+    """The live brokers."""
     since: tuple[int, ...]
-    """The steps after the one that last told an epoch."""
+    """The steps since the last answer with an epoch."""
 
     @property
     def applied(self) -> bool:
@@ -47,11 +47,11 @@ class Moment:
         return flag
 
     def outside(self, level: int) -> list[str]:
-        """The live brokers that the level does not suit."""
+        """The live brokers that do not support the level."""
         return [f"broker {number} {_knows(span)}" for number, span in self.brokers.items() if not suits(span, level)]
 
     def told(self, name: str) -> int | None:
-        """What the answer says of level or epoch; None where it says nothing, or no number."""
+        """The level or epoch in the answer; None if it is absent or not a number."""
         if not isinstance(self.op.observation, Replied):
             return None
         found = dict(self.op.observation.payload).get(name)
@@ -67,7 +67,7 @@ def _knows(span: Range) -> str:
 
 
 def moments(history: History) -> Iterator[Moment]:
-    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
+    """The steps up to the first one without an answer: after that the state of the cluster is not known."""
     level, epoch = 0, None
     brokers: dict[int, Range] = {}
     since: list[int] = []
@@ -123,7 +123,7 @@ def _flag(moment: Moment) -> str:
 
 @invariant("features/epoch-grows", "584-16", "584-67", role=Role.CONTROLLER, concerns=on("update"))
 def epoch_grows(history: History) -> Iterator[Violation]:
-    """Every accepted update raises the epoch by one: it never stays, falls or leaps."""
+    """Every accepted update raises the epoch by exactly one."""
     for each in updates(history, applied=True):
         epoch = each.told("epoch")
         if epoch is None:
@@ -138,7 +138,7 @@ def epoch_grows(history: History) -> Iterator[Violation]:
     "update", "describe"
 ))  # fmt: skip
 def only_updates_change(history: History) -> Iterator[Violation]:
-    """A refused update, and a broker that comes, stops or goes, leaves level and epoch as they were."""
+    """Refused updates, and brokers that register, fail to register or go down, change neither level nor epoch."""
     for each in moments(history):
         if not _restarted(history, each):
             yield from _changed(history, each)
@@ -146,7 +146,7 @@ def only_updates_change(history: History) -> Iterator[Violation]:
 
 @invariant("features/outlives-restarts", "584-57", "584-16", role=Role.CONTROLLER, concerns=on("restart", "describe"))
 def outlives_restarts(history: History) -> Iterator[Violation]:
-    """Level and epoch outlive the restart of all controllers."""
+    """Level and epoch survive a restart of all controllers."""
     for each in moments(history):
         if _restarted(history, each):
             yield from _changed(history, each)
@@ -157,13 +157,13 @@ def _restarted(history: History, moment: Moment) -> bool:
 
 
 def _changed(history: History, moment: Moment) -> Iterator[Violation]:
-    """Since the epoch was told, although no update was accepted."""
+    """Level and epoch that changed since the last answer with an epoch, although no update was accepted."""
     between = _between(history, moment)
     if moment.op.step.verb == "describe" and moment.applied:
         for name, before in (("level", moment.level), ("epoch", moment.epoch)):
             told = moment.told(name)
             if before is not None and told is not None and told != before:
-                why = f"the {name} was {before}; after {between} it is {told}"
+                why = f"the {name} was {before}; after {between} it is {told}, without an accepted update"
                 yield breach(moment, why, f"{name} {before}", name, "changed", at=moment.since[-1:])
     elif moment.op.step.verb == "update" and moment.epoch is not None and moment.since:
         told = moment.told("epoch")
@@ -180,7 +180,7 @@ def _between(history: History, moment: Moment) -> str:
 
 @invariant("features/epoch-names-contents", "584-16", role=Role.CONTROLLER, concerns=on("update", "describe"))
 def epoch_names_contents(history: History) -> Iterator[Violation]:
-    """One epoch never stands for two levels."""
+    """An epoch never stands for two levels."""
     held: dict[int, tuple[int, int]] = {}
     for each in moments(history):
         epoch = each.told("epoch")
@@ -218,16 +218,16 @@ def deletion_gated(history: History) -> Iterator[Violation]:
 
 @invariant("features/deletes-what-is-there", "584-69", role=Role.CONTROLLER, concerns=on("update"))
 def deletes_what_is_there(history: History) -> Iterator[Violation]:
-    """To delete what is not finalized is refused."""
+    """An update that deletes a feature that is not finalized is refused."""
     for each in updates(history, applied=True):
         if each.asked < 1 and not each.level:
-            why = f"an update to {each.asked} was accepted although nothing is finalized that it could delete"
+            why = f"an update to {each.asked} was accepted although no level is finalized"
             yield breach(each, why, f"refused: {INVALID}", "applied", "deletion of nothing")
 
 
 @invariant("features/flag-only-down", "584-09", role=Role.CONTROLLER, concerns=on("update"))
 def flag_only_down(history: History) -> Iterator[Violation]:
-    """With the downgrade flag a finalized level never rises."""
+    """An update with the downgrade flag never raises a finalized level."""
     for each in updates(history, applied=True):
         if each.asked > each.level > 0 and each.allowed:
             why = f"the level rose from {each.level} to {each.asked} with the downgrade flag"
@@ -236,17 +236,17 @@ def flag_only_down(history: History) -> Iterator[Violation]:
 
 @invariant("features/same-level-refused", "584-75", "584-33", role=Role.CONTROLLER, concerns=on("update"))
 def same_level_refused(history: History) -> Iterator[Violation]:
-    """An update to the level that is finalized already is refused, so a repeated update never counts twice."""
+    """An update to the level that is finalized already is refused, so that a repeated update never counts twice."""
     for each in updates(history, applied=True):
         if each.asked == each.level > 0:
-            why = f"level {each.level} was finalized already, and the update to it was accepted {_flag(each)}"
+            why = f"level {each.level} was finalized already, and an update to it, {_flag(each)}, was accepted"
             yield breach(each, why, f"refused: {INVALID}", "applied", "same level")
 
 
 @invariant("features/level-suits-brokers", "584-06", "584-07", "584-10", "584-31", role=Role.CONTROLLER,
            concerns=on("update"))  # fmt: skip
 def level_suits_brokers(history: History) -> Iterator[Violation]:
-    """A level is finalized only if it lies in the range of every live broker, and some broker knows the feature."""
+    """A level is finalized only if every live broker supports it, and at least one broker is live."""
     for each in updates(history, applied=True):
         if each.asked < 1:
             continue
@@ -261,7 +261,7 @@ def level_suits_brokers(history: History) -> Iterator[Violation]:
 
 
 def _registration(history: History, moment: Moment) -> tuple[int, ...]:
-    """The step that brought the first broker that the level does not suit."""
+    """The step that registered the first broker that does not support the level."""
     number = next(number for number, span in moment.brokers.items() if not suits(span, moment.asked))
     ups = [op.index for op in history.ops[: moment.op.index] if op.step.verb == "broker-up"]
     return tuple([index for index in ups if history.ops[index].step["broker"] == number][-1:])
@@ -271,31 +271,34 @@ def _registration(history: History, moment: Moment) -> tuple[int, ...]:
 
 
 def _kept_back(history: History) -> Iterator[Moment]:
-    """Refused updates that every live broker could follow."""
+    """Refused updates to levels that every live broker supports."""
     return (each for each in updates(history, applied=False) if each.brokers and not each.outside(each.asked))
 
 
 @invariant("features/upgrades", "584-06", role=Role.CONTROLLER, concerns=on("update"))
 def upgrades(history: History) -> Iterator[Violation]:
-    """An upgrade without the flag, within the range of every live broker, is applied."""
+    """An upgrade without the downgrade flag, to a level that every live broker supports, is applied."""
     for each in _kept_back(history):
         if each.asked > each.level and not each.allowed:
-            why = f"level {each.level} to {each.asked}, which every live broker supports, was refused"
+            why = f"an upgrade from level {each.level} to {each.asked}, which every live broker supports, was refused"
             yield breach(each, why, "accepted", "refused", "upgrade")
 
 
 @invariant("features/downgrades", "584-11", role=Role.CONTROLLER, grade=Grade.INFO, concerns=on("update"))
 def downgrades(history: History) -> Iterator[Violation]:
-    """A downgrade with the flag, within the range of every live broker, is applied, unless the feature forbids it."""
+    """A downgrade with the flag, within the range of every live broker, is applied unless the feature forbids it."""
     for each in _kept_back(history):
         if 1 <= each.asked < each.level and each.allowed:
-            why = f"level {each.level} to {each.asked}, with the flag, which every live broker supports, was refused"
+            why = (
+                f"a downgrade with the flag from level {each.level} to {each.asked}, which every live broker supports, "
+                "was refused"
+            )
             yield breach(each, why, "accepted", "refused", "downgrade")
 
 
 @invariant("features/deletion-is-free", "584-08", "584-68", role=Role.CONTROLLER, concerns=on("update"))
 def deletion_is_free(history: History) -> Iterator[Violation]:
-    """A finalized feature is deleted with the flag, whatever brokers support."""
+    """A deletion of a finalized feature, with the downgrade flag, is applied whatever levels brokers support."""
     for each in updates(history, applied=False):
         if each.asked < 1 and each.level and each.allowed:
             why = f"the deletion of level {each.level}, with the flag, was refused"
@@ -307,7 +310,7 @@ def deletion_is_free(history: History) -> Iterator[Violation]:
 
 @invariant("features/names-the-fault", "584-14", "584-66", role=Role.CONTROLLER, concerns=on("update"))
 def names_the_fault(history: History) -> Iterator[Violation]:
-    """INVALID_REQUEST is said of what is wrong in the update, FEATURE_UPDATE_FAILED of what some broker forbids."""
+    """The error is INVALID_REQUEST if the update itself is wrong, FEATURE_UPDATE_FAILED if a broker forbids it."""
     for each in updates(history, applied=False):
         errors = faults(each)
         observation = each.op.observation
@@ -318,7 +321,7 @@ def names_the_fault(history: History) -> Iterator[Violation]:
 
 
 def faults(moment: Moment) -> set[str]:
-    """The errors that may be told of the update; none where it need not be refused, or may be by a rule of its own."""
+    """The allowed errors for the update; none if it need not be refused, or if the feature may forbid it."""
     level, asked = moment.level, moment.asked
     if asked < 1:
         return set() if level and moment.allowed else {INVALID}
@@ -338,7 +341,7 @@ def faults(moment: Moment) -> set[str]:
 @invariant("features/incompatible-broker-stops", "584-23", "584-25", "584-31", role=Role.CONTROLLER,
            concerns=on("broker-up"))  # fmt: skip
 def incompatible_broker_stops(history: History) -> Iterator[Violation]:
-    """A broker whose range excludes the finalized level, or that does not know the feature, never registers."""
+    """A broker that does not support the finalized level, or does not know the feature, cannot register."""
     for each in _arrivals(history):
         span = _span(each.op.step)
         if each.applied and each.level and not suits(span, each.level):
@@ -349,11 +352,11 @@ def incompatible_broker_stops(history: History) -> Iterator[Violation]:
 
 @invariant("features/compatible-broker-stays", "584-23", role=Role.CONTROLLER, concerns=on("broker-up"))
 def compatible_broker_stays(history: History) -> Iterator[Violation]:
-    """A broker that supports the finalized level registers, and where none is finalized any broker does."""
+    """A broker that supports the finalized level can register; if no level is finalized, every broker can."""
     for each in _arrivals(history):
         span = _span(each.op.step)
         if not each.applied and (not each.level or suits(span, each.level)):
-            held = f"level {each.level} is finalized" if each.level else "nothing is finalized"
+            held = f"level {each.level} is finalized" if each.level else "no level is finalized"
             why = f"{held}, and broker {each.op.step['broker']}, which {_knows(span)}, was shut down"
             yield breach(each, why, "registered", "shut down")
 

@@ -1,7 +1,6 @@
-"""What a classic group coordinator owes to the members of a group: one generation after the other, one leader in each,
-and to everybody what the leader meant for them.
+"""Invariants of a classic group coordinator: generations, leaders, protocols and assignments.
 
-Each rule looks at what was answered, never at what a model would have done.
+Each invariant reads the responses that were received; none compares them with the answers of a model.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,20 +33,20 @@ def generation_grows(history: History) -> Iterator[Violation]:
 
 
 def _falls(talk: Reading, told: Told, before: Told | None) -> Iterator[Violation]:
-    """Below what this reign has told, or what the log has."""
+    """The generation is below the newest one of this reign, or below the one in the log."""
     low, since = (before.generation, before.by) if before is not None else talk.in_the_log(told.by)
     if told.generation >= low or since is None:
         return
     if not talk.rules.keeps_empty_groups and talk.chances_to_empty(since, told.by):
         return
-    known = f"{at(since)} told {_who(before)}" if before is not None else f"{at(since)} handed out the assignment of"
-    why = f"{known} generation {low}, and {at(told.by)} tells {_who(told)} the older generation {told.generation}"
+    known = f"{at(since)} gave {_who(before)}" if before is not None else f"{at(since)} handed out the assignment of"
+    why = f"{known} generation {low}, and {at(told.by)} gives {_who(told)} the older generation {told.generation}"
     steps = (since, told.by)
     yield breach(why, steps, f"generation {low} or later", f"generation {told.generation}", "generation", "falls")
 
 
 def _leaps(talk: Reading, told: Told) -> Iterator[Violation]:
-    """Above the newest that was told of this group, by more than join phases that nobody was left to be told of."""
+    """The generation exceeds the newest known one by more than the join phases that may have ended without members."""
     deletions = (each for each in talk.deletions if each <= told.by and not talk.unwritten(each))
     deleted = max(deletions, default=-1)
     earlier = [each for each in talk.told if deleted < each.by < told.by]
@@ -55,15 +54,18 @@ def _leaps(talk: Reading, told: Told) -> Iterator[Violation]:
     high, since = (0, deleted) if newest is None else (newest.generation, newest.by)
     emptied = talk.chances_to_empty(since, told.by)
     if told.generation > high + 1 + emptied:
-        known = "the group is new" if newest is None else f"{at(since)} told {_who(newest)} generation {high}"
-        ways = f"{emptied} times a chance to empty the group" if emptied else "nothing that could have emptied it"
-        why = f"{known}, and {at(told.by)} tells {_who(told)} generation {told.generation}, with {ways} between them"
+        known = "the group is new" if newest is None else f"{at(since)} gave {_who(newest)} generation {high}"
+        ways = f"{emptied} steps that may have emptied the group" if emptied else "no step that may have emptied it"
+        why = f"{known}, and {at(told.by)} gives {_who(told)} generation {told.generation}, with {ways} between them"
         steps = (told.by,) if newest is None else (since, told.by)
         yield breach(why, steps, f"generation {high + 1}", f"generation {told.generation}", "generation", "leaps")
 
 
 def _stays(talk: Reading, told: Told) -> Iterator[Violation]:
-    """Of a JoinGroup that waited until a join phase was over, or with which the leader of a stable group began one."""
+    """A JoinGroup is answered with a generation that ended before.
+
+    The JoinGroup waited for the end of a join phase, or the leader of a stable group started one with it.
+    """
     asked, generation = told.asked, told.generation
     first = talk.first_told(generation, talk.reign(told.by))
     if first is None or first.by >= asked.index:
@@ -73,11 +75,11 @@ def _stays(talk: Reading, told: Told) -> Iterator[Violation]:
     if asked.parked:
         how = f"waited for the end of another join phase, and {at(told.by)} answers it"
     elif handed is not None and first.by < handed.by < asked.index and member and member == told.answer.leader:
-        how = f"is of the leader {member}, after {at(handed.by)} had handed out the assignment, and is answered"
+        how = f"comes from the leader {member}, after {at(handed.by)} had handed out the assignment, and is answered"
     else:
         return
     why = (
-        f"{at(first.by)} told {_who(first)} generation {generation}; the JoinGroup of {at(asked.index)} {how} with the"
+        f"{at(first.by)} gave {_who(first)} generation {generation}; the JoinGroup of {at(asked.index)} {how} with the"
         " same generation"
     )
     yield breach(why, (first.by, asked.index, told.by), f"generation {generation + 1}", f"generation {generation}",
@@ -93,15 +95,15 @@ def _who(told: Told) -> str:
 
 @invariant("group/one-leader", "grp-02", role=Role.COORDINATOR)
 def one_leader(history: History) -> Iterator[Violation]:
-    """All members of a generation are told of the same leader."""
+    """All members of a generation get the same leader."""
     talk = reading(history)
     first: dict[tuple[int, int], Told] = {}
     for told in talk.told:
         before = first.setdefault((talk.reign(told.by), told.generation), told)
         if talk.person(before.answer.leader) != talk.person(told.answer.leader):
             why = (
-                f"{at(before.by)} told {_who(before)} that {before.answer.leader or 'nobody'} leads generation"
-                f" {told.generation}, and {at(told.by)} tells {_who(told)} that {told.answer.leader or 'nobody'} does"
+                f"{at(before.by)} names {before.answer.leader or 'no member'} to {_who(before)} as leader of generation"
+                f" {told.generation}, and {at(told.by)} names {told.answer.leader or 'no member'} to {_who(told)}"
             )
             yield breach(why, (before.by, told.by), f"leader {before.answer.leader}",
                          f"leader {told.answer.leader}", "leader", "changes")  # fmt: skip
@@ -109,15 +111,15 @@ def one_leader(history: History) -> Iterator[Violation]:
 
 @invariant("group/list-only-to-leader", "grp-31", role=Role.COORDINATOR)
 def list_only_to_leader(history: History) -> Iterator[Violation]:
-    """The leader is told who is in the group, and nobody else is."""
+    """The leader gets the list of members, and no other member gets it."""
     for told in reading(history).told:
         leads = told.answer.leader == told.answer.member
         if leads and not told.answer.members:
-            why = f"{at(told.by)} tells {_who(told)} that it leads generation {told.generation}, and of no members"
+            why = f"{at(told.by)} makes {_who(told)} leader of generation {told.generation}, and lists no members to it"
             yield breach(why, (told.asked.index, told.by), "the list of members", "an empty list", "list", "missing")
         elif told.answer.members and not leads:
             why = (
-                f"{told.answer.leader or 'nobody'} leads generation {told.generation}, and {at(told.by)} lists its"
+                f"{told.answer.leader or 'no member'} leads generation {told.generation}, and {at(told.by)} lists its"
                 f" members to {_who(told)}"
             )
             yield breach(why, (told.asked.index, told.by), "an empty list",
@@ -126,7 +128,7 @@ def list_only_to_leader(history: History) -> Iterator[Violation]:
 
 @invariant("group/leader-hears-all", "grp-02", "grp-31", role=Role.COORDINATOR)
 def leader_hears_all(history: History) -> Iterator[Violation]:
-    """The leader's list has every member of the generation once, as it joined, and nobody who did not join."""
+    """The leader's list has every member of the generation once, as it joined, and no other member."""
     talk = reading(history)
     for told in talk.told:
         if not told.answer.members:
@@ -140,8 +142,8 @@ def leader_hears_all(history: History) -> Iterator[Violation]:
         for other in talk.told:
             if other.by == told.by and other.generation == told.generation and other.answer.member not in ids:
                 why = (
-                    f"{at(told.by)} tells {_who(other)} that it is in generation {told.generation}, and the leader"
-                    f" {_who(told)} does not find it in its list"
+                    f"{at(told.by)} puts {_who(other)} into generation {told.generation}, and the list of the leader"
+                    f" {_who(told)} lacks it"
                 )
                 yield breach(why, (other.asked.index, *steps), f"{_who(other)} in the list",
                              f"members {', '.join(ids)}", "list", "lacks a member")  # fmt: skip
@@ -152,7 +154,7 @@ def _as_they_joined(talk: Reading, told: Told) -> Iterator[Violation]:
     for id, instance, metadata in told.answer.members:
         join = talk.joined(id, told.by)
         if join is None:
-            why = f"{at(told.by)} lists {id} to the leader {_who(told)}, and nobody joined under that id"
+            why = f"{at(told.by)} lists {id} to the leader {_who(told)}, and no member joined under that id"
             yield breach(why, (told.by,), "members that joined", id, "list", "a stranger")
         elif instance not in talk.instances_as(id) and not (instance is None and _tells_no_instances(told)):
             why = f"{id} joined as instance {join.instance}, and {at(told.by)} lists it as instance {instance}"
@@ -168,7 +170,7 @@ def _as_they_joined(talk: Reading, told: Told) -> Iterator[Violation]:
 
 
 def _tells_no_instances(told: Told) -> bool:
-    """In an older version of the answer."""
+    """Is the answer of a version without instance ids?"""
     return isinstance(told.asked.request, Join) and told.asked.request.version < INSTANCE_SINCE[Join]
 
 
@@ -186,26 +188,26 @@ def common_protocol(history: History) -> Iterator[Violation]:
                 lists[id] = [name for name, _ in join.protocols]
         first = talk.first_told(told.generation, talk.reign(told.by))
         if first is not None and first.by < told.by:
-            continue  # somebody is told of it later, and nothing was chosen anew
+            continue  # an earlier answer gave this generation, so no protocol was chosen again
         chosen = told.answer.protocol or ""
         without = next((id for id, names in lists.items() if chosen not in names), None)
         steps = (told.asked.index, told.by)
         if without is not None:
-            why = f"{at(told.by)} tells of protocol {chosen}, and {without} listed {', '.join(lists[without])}"
+            why = f"{at(told.by)} chooses protocol {chosen}, and {without} listed {', '.join(lists[without])}"
             yield breach(why, steps, "a protocol that all listed", chosen, "protocol", "not common")
         elif len(lists) == len(told.answer.members) and not _across_a_break(talk, told):
             votes = _votes(lists)
             if votes and votes.get(chosen, 0) < max(votes.values()):
                 best = [name for name, count in votes.items() if count == max(votes.values())]
                 why = (
-                    f"{at(told.by)} tells of protocol {chosen} with {votes.get(chosen, 0)} votes, and"
+                    f"{at(told.by)} chooses protocol {chosen} with {votes.get(chosen, 0)} votes, and"
                     f" {' and '.join(best)} had {max(votes.values())}"
                 )
                 yield breach(why, steps, f"protocol {' or '.join(best)}", chosen, "protocol", "outvoted")
 
 
 def _across_a_break(talk: Reading, told: Told) -> bool:
-    """Is there a member that joined before? Of what it listed the log has the protocol alone that was chosen then."""
+    """Did a member join before the last break? Of the protocols it listed, the log keeps only the chosen one."""
     joins = (talk.joining(id, told.by) for id, _, _ in told.answer.members)
     return any(each is not None and talk.reign(each.index) != talk.reign(told.by) for each in joins)
 
@@ -225,7 +227,7 @@ def _votes(lists: Mapping[str, list[str]]) -> dict[str, int]:
 
 @invariant("group/assignment-from-leader", "grp-02", role=Role.COORDINATOR)
 def assignment_from_leader(history: History) -> Iterator[Violation]:
-    """The leader's SyncGroup alone sets the assignment of a generation, and each member gets what it meant for it."""
+    """Only the leader's SyncGroup sets the assignment of a generation, and each member gets its own part of it."""
     talk = reading(history)
     meant: dict[int, Given] = {}
     for given in talk.given:
@@ -237,7 +239,7 @@ def assignment_from_leader(history: History) -> Iterator[Violation]:
                 if leader is None:
                     continue
                 why = (
-                    f"{leader} leads generation {generation} and has not given an assignment, and {at(given.by)} hands"
+                    f"{leader} leads generation {generation} and has sent no assignment, and {at(given.by)} hands"
                     f" {member} {given.answer.assignment!r}"
                 )
                 yield breach(why, (given.asked.index, given.by), "no answer before the leader's",
@@ -248,7 +250,7 @@ def assignment_from_leader(history: History) -> Iterator[Violation]:
 
 
 def _word_of_the_leader(talk: Reading, given: Given) -> Given | None:
-    """The SyncGroup that set the assignment: the leader's, that was answered in the same step or is it itself."""
+    """The leader's SyncGroup that set the assignment: the one that was answered in the same step."""
     leader = talk.leader(given.request.generation, given.by)
     if leader is None:
         return None
@@ -268,7 +270,7 @@ def _other_bytes(talk: Reading, word: Given, given: Given) -> Iterator[Violation
     if got not in allowed:
         meant = " or ".join(map(repr, sorted(map(str, allowed))))
         why = (
-            f"{at(word.asked.index)}, of the leader {word.request.member}, meant {meant} for {member} in generation"
+            f"{at(word.asked.index)}, of the leader {word.request.member}, assigned {meant} to {member} in generation"
             f" {given.request.generation}, and {at(given.by)} hands it {got!r}"
         )
         shape = "of another" if got in dict(word.request.assignments).values() else "empty" if not got else "other"
@@ -276,7 +278,7 @@ def _other_bytes(talk: Reading, word: Given, given: Given) -> Iterator[Violation
 
 
 def _meant_for(talk: Reading, word: Given, member: str) -> set[Blob]:
-    """By its id, or by the one that it took over from since then. Nothing where the leader said nothing."""
+    """The leader's assignments for the member, by its id or the id that it replaced since; empty if there are none."""
     told = [each for each in talk.told if talk.person(each.answer.member) == talk.person(member)]
     if all(each.by > word.by for each in told if each.answer.member == member):
         holders = [each.answer.member for each in told if each.by <= word.by]
@@ -289,7 +291,7 @@ def _meant_for(talk: Reading, word: Given, member: str) -> set[Blob]:
 
 @invariant("group/stale-never-wins", "grp-01", "grp-35", "grp-36", "grp-38", role=Role.COORDINATOR)
 def stale_never_wins(history: History) -> Iterator[Violation]:
-    """No heartbeat, SyncGroup or OffsetCommit of a member succeeds but in the current generation."""
+    """Heartbeat, SyncGroup and OffsetCommit of a member succeed only in the current generation."""
     talk = reading(history)
     for asked in talk.served:
         request = asked.request
@@ -303,7 +305,7 @@ def stale_never_wins(history: History) -> Iterator[Violation]:
         emptied = talk.chances_to_empty(-1 if since is None else since, asked.by)
         newer = any(each < asked.by and talk.unwritten(each) for each in talk.deletions)
         if request.generation < current or (request.generation > current + emptied and not newer):
-            known = "there was no generation yet" if since is None else f"{at(since)} told generation {current}"
+            known = "there was no generation yet" if since is None else f"{at(since)} gave generation {current}"
             age = "older" if request.generation < current else "unknown"
             why = (
                 f"{known}, and {at(asked.by)} accepts the {type(request).__name__.lower()} of {request.member} with"

@@ -1,8 +1,8 @@
-"""The documented answer to every request: what our own coordinator says, by the rules of the edition, in the same
-conversation.
+"""Compares each answer with that of the reference coordinator, which runs the same requests by the edition's rules.
 
-Where Kafka leaves open who leads, or which of two protocols with as many votes is taken, ours does as was observed, if
-that is among what is allowed. Only the first step that differs is judged: after it the two groups are not the same.
+Where Kafka leaves open which member leads, or which of two protocols with equal votes is chosen, the reference
+coordinator follows the observed choice if it is allowed. Only the first step that differs is reported: after it the two
+groups are not the same.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ from kipcheck.conformance.models.group.state import Member, State
 
 class Difference(NamedTuple):
     by: int
-    """The step at which the answers part."""
+    """The step at which the answers differ."""
     to: int
     request: Request
     wanted: Reply | None
@@ -52,13 +52,13 @@ class Difference(NamedTuple):
 
 @dataclass
 class Hints:
-    """What was chosen where there is a choice, as far as answers show it."""
+    """The leaders and protocols that the observed answers show, for choices that Kafka leaves open."""
 
     trace: Trace
     index: int = 0
-    """The step that is being played."""
+    """The step that is run now."""
     shown: dict[str, str] = field(default_factory=dict)
-    """By the member id that our coordinator gives: how it showed in what was observed."""
+    """Member id of the reference coordinator -> member id in the observed answers."""
 
     def __post_init__(self) -> None:
         for each in self.trace.asked:
@@ -66,7 +66,7 @@ class Hints:
                 self.shown[f"{each.actor}-{each.index}"] = each.answer.member
 
     def next_told(self, generation: int) -> list[Joined]:
-        """The answers that tell of the generation that comes after this one."""
+        """The first answers with a later generation than this one."""
         told = [
             ((each.by, each.answer.generation), each.answer)
             for each in self.trace.asked
@@ -78,7 +78,10 @@ class Hints:
         return [answer for when, answer in told if when == first]
 
     def leader(self, state: State, candidates: tuple[Member, ...]) -> Member | None:
-        """Who is told to lead next. Who is not told of the next generation may have been chosen in between."""
+        """The next leader in the observed answers; else a member that is in none of their lists.
+
+        Such a member may have been leader of a generation between the two.
+        """
         told = self.next_told(state.generation)
         leaders = {each.leader for each in told}
         members = {id for each in told for id, _, _ in each.members}
@@ -86,7 +89,7 @@ class Hints:
         return next((each for each in candidates if self.shown.get(each.id) in leaders), next(unheard, None))
 
     def protocol(self, state: State, candidates: tuple[str, ...]) -> str | None:
-        if state.phase is Phase.STABLE:  # does a static member that comes back start a new round?
+        if state.phase is Phase.STABLE:  # does a static member that rejoins start a new round?
             asked = next((each for each in self.trace.asked if each.index == self.index), None)
             starts = asked is not None and asked.parked
             return next((each for each in candidates if (each != state.protocol) is starts), None)
@@ -105,7 +108,7 @@ class _Following(Coordinator):
 
 
 class _FollowingDraft(DraftCoordinator):
-    """Who leads is not left open there."""
+    """The draft defines the leader, so only the protocol is chosen."""
 
     hints: Hints
 
@@ -122,7 +125,7 @@ def _coordinator(edition_name: str, hints: Hints) -> Coordinator:
 
 @once
 def differences(history: History) -> tuple[Difference, ...]:
-    """Of the first step that has any."""
+    """The differences at the first step that has any."""
     return tuple(_compared(history))
 
 
@@ -134,7 +137,7 @@ def _compared(history: History) -> Iterator[Difference]:
     requests = {each.index: each.request for each in found.asked}
     for moment in found.moments:
         hints.index = moment.index
-        unheard = moment.index - len(state.actors)  # steps that the target could not be told
+        unheard = moment.index - len(state.actors)  # steps that the target did not get
         state = replace(state, actors=(*state.actors, *[""] * unheard))
         state, replies = service.step(state, moment.event)
         wanted, got = _by_request(replies), _by_request(moment.replies)
@@ -151,7 +154,7 @@ def _by_request(replies: tuple[Reply, ...]) -> Mapping[int, Reply]:
 
 
 def _settled(reply: Reply) -> Reply:
-    """Members are listed to their leader in no order."""
+    """Sorts the member list of a JoinGroup response: its order is not defined."""
     if isinstance(reply, Joined):
         return replace(reply, members=tuple(sorted(reply.members, key=repr)))
     return reply
@@ -170,15 +173,15 @@ def _violation(found: Difference) -> Violation:
     if found.wanted is None or found.got is None:
         wanted, got = _told(found.wanted), _told(found.got)
         way = "answered too early" if found.wanted is None else "not answered"
-        why = f"at {at(found.by)} {asked} is owed {wanted}, and has {got}"
+        why = f"at {at(found.by)} {asked} should have {wanted}, and has {got}"
         said = found.got or found.wanted
         return breach(why, steps, wanted, got, kind, way, "" if said is None else said.error.name)
     if found.wanted.error != found.got.error:
         wanted, got = found.wanted.error.name, found.got.error.name
-        why = f"at {at(found.by)} {asked} is owed {wanted}, and is answered {got}"
+        why = f"at {at(found.by)} {asked} should be answered {wanted}, and is answered {got}"
         return breach(why, steps, wanted, got, kind, wanted, got)
     name, wanted, got = _first_field(found.wanted, found.got)
-    why = f"at {at(found.by)} {asked} is answered {found.got.error.name}, and {name} is {got} where {wanted} is owed"
+    why = f"at {at(found.by)} {asked} is answered {found.got.error.name}; {name} should be {wanted}, and is {got}"
     return breach(why, steps, f"{name} {wanted}", f"{name} {got}", kind, found.got.error.name, name)
 
 
@@ -196,35 +199,35 @@ def _told(reply: Reply | None) -> str:
 
 @invariant("group/answers-join", "grp-34", "grp-33", "grp-43", "grp-47", "grp-48", role=Role.COORDINATOR)
 def answers_join(history: History) -> Iterator[Violation]:
-    """Each JoinGroup has its documented answer when it is due."""
+    """Each JoinGroup gets its documented answer when it is due."""
     yield from _differing(history, Join)
 
 
 @invariant("group/answers-sync", "grp-35", "grp-02", "grp-47", role=Role.COORDINATOR)
 def answers_sync(history: History) -> Iterator[Violation]:
-    """Each SyncGroup has its documented answer when it is due."""
+    """Each SyncGroup gets its documented answer when it is due."""
     yield from _differing(history, Sync)
 
 
 @invariant("group/answers-heartbeat", "grp-36", "grp-40", "grp-47", role=Role.COORDINATOR)
 def answers_heartbeat(history: History) -> Iterator[Violation]:
-    """Each heartbeat has its documented answer."""
+    """Each heartbeat gets its documented answer."""
     yield from _differing(history, Heartbeat)
 
 
 @invariant("group/answers-leave", "grp-37", "grp-47", role=Role.COORDINATOR)
 def answers_leave(history: History) -> Iterator[Violation]:
-    """Each LeaveGroup has its documented answer, member by member."""
+    """Each LeaveGroup gets its documented answer, member by member."""
     yield from _differing(history, Leave)
 
 
 @invariant("group/answers-offsets", "grp-38", "grp-47", role=Role.COORDINATOR)
 def answers_offsets(history: History) -> Iterator[Violation]:
-    """Each OffsetCommit and each OffsetFetch has its documented answer."""
+    """Each OffsetCommit and each OffsetFetch gets its documented answer."""
     yield from _differing(history, Commit, Fetch)
 
 
 @invariant("group/answers-groups", "grp-39", "grp-47", role=Role.COORDINATOR)
 def answers_groups(history: History) -> Iterator[Violation]:
-    """Each request to describe, list or delete the group has its documented answer."""
+    """Each request to describe, list or delete the group gets its documented answer."""
     yield from _differing(history, Describe, ListGroups, Delete)

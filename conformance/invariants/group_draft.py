@@ -1,4 +1,4 @@
-"""What KIP-429's draft adds to what a coordinator owes: the member with the highest protocol version leads."""
+"""Invariants of a coordinator of KIP-429's draft: the member with the highest protocol version leads."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ from kipcheck.conformance.invariants.group_view import Reading, Told, reading
 from kipcheck.conformance.invariants.registry import invariant
 
 UNTOLD = -1
-"""Of a member that tells no version: below all."""
+"""The protocol version of a member that sends none: below all others."""
 
 
 def in_the_draft(case: Case, step: Step) -> bool:
@@ -19,7 +19,7 @@ def in_the_draft(case: Case, step: Step) -> bool:
 
 
 def _elections(history: History) -> Iterator[tuple[Reading, Told, Mapping[str, int]]]:
-    """Who was told to lead a generation, with the protocol version of each member."""
+    """JoinGroup responses that list the members of a generation, with the protocol version of each member."""
     if edition(history.case.edition) != KIP_429:
         return
     talk = reading(history)
@@ -35,7 +35,7 @@ def _elections(history: History) -> Iterator[tuple[Reading, Told, Mapping[str, i
 
 @invariant("group/newest-leads", "429-08", "429-12", role=Role.COORDINATOR, concerns=in_the_draft)
 def newest_leads(history: History) -> Iterator[Violation]:
-    """No member of a generation has a higher protocol version than its leader, also when the former leader is gone."""
+    """No member has a higher protocol version than its leader, also after the previous leader left."""
     for talk, told, versions in _elections(history):
         leader = told.answer.leader
         newest = max(versions, key=lambda id: versions[id])
@@ -51,7 +51,7 @@ def newest_leads(history: History) -> Iterator[Violation]:
 
 @invariant("group/first-of-newest-leads", "429-24", role=Role.COORDINATOR, concerns=in_the_draft)
 def first_of_newest_leads(history: History) -> Iterator[Violation]:
-    """Among those with the highest version the former leader leads on, else the one that joined first."""
+    """Of the members with the highest version the previous leader stays leader, else the first to join leads."""
     former: str | None = None
     reign = 0
     for talk, told, versions in _elections(history):

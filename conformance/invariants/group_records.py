@@ -1,6 +1,5 @@
-"""What a classic group coordinator owes to what it has said: it stays so when the group moves, and what failed or was
-refused never was.
-"""
+"""Invariants of a classic group coordinator's records: they survive a move of the group, and requests that failed or
+were refused leave no trace."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -35,25 +34,25 @@ from kipcheck.conformance.models.group.messages import (
 from kipcheck.conformance.models.group.service import By, FailWrite
 
 KEPT_MS = 24 * 3_600_000
-"""Offsets of a group that is not in use are kept for so long in every release."""
+"""Every release keeps the offsets of an unused group for at least this long."""
 
 
 _OWN_FAULTS = (
     Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION, Error.INCONSISTENT_GROUP_PROTOCOL,
     Error.INVALID_SESSION_TIMEOUT, Error.INVALID_GROUP_ID, Error.REBALANCE_IN_PROGRESS,
 )  # fmt: skip
-"""What is wrong with a request itself; other errors of a join or a sync tell of the log, or of the broker."""
+"""Errors caused by the request itself; other errors of a join or a sync come from the log or the broker."""
 
 
 class Seen(NamedTuple):
-    """A group as it was described."""
+    """The group in a DescribeGroups response."""
 
     asked: Asked
     state: str
     rest: tuple[object, ...]
 
     def __str__(self) -> str:
-        return f"{self.state} with {', '.join(map(str, self.rest)) or 'nobody'}"
+        return f"{self.state} with {', '.join(map(str, self.rest)) or 'no members'}"
 
 
 def _described(talk: Reading) -> Iterator[Seen]:
@@ -67,7 +66,7 @@ def _described(talk: Reading) -> Iterator[Seen]:
 
 
 def _pairs(talk: Reading) -> Iterator[tuple[Seen, Seen, list[Moment]]]:
-    """Two descriptions in a row, and what happened between them."""
+    """Two consecutive descriptions, and the steps between them."""
     seen = list(_described(talk))
     for before, after in pairwise(seen):
         yield before, after, list(talk.between(before.asked.index, after.asked.index))
@@ -78,14 +77,14 @@ def _pairs(talk: Reading) -> Iterator[tuple[Seen, Seen, list[Moment]]]:
 
 @invariant("group/refused-changes-nothing", "grp-49", "grp-08", role=Role.COORDINATOR)
 def refused_changes_nothing(history: History) -> Iterator[Violation]:
-    """A request that is refused leaves the group as it was."""
+    """A refused request leaves the group unchanged."""
     talk = reading(history)
     for before, after, between in _pairs(talk):
         if not all(_is_refused(talk, each) for each in between) or before[1:] == after[1:]:
             continue
         named = ", ".join(f"{type(_request(each)).__name__} at {at(each.index)}" for each in between) or "nothing"
         why = (
-            f"{at(before.asked.index)} describes the group as {before}, {named} was refused since then, and"
+            f"{at(before.asked.index)} describes the group as {before}, {named} was refused after that, and"
             f" {at(after.asked.index)} describes it as {after}"
         )
         steps = (before.asked.index, *(each.index for each in between), after.asked.index)
@@ -97,7 +96,10 @@ def _request(moment: Moment) -> object:
 
 
 def _is_refused(talk: Reading, moment: Moment) -> bool:
-    """Or asks only. What a failed write is behind may have begun a join phase."""
+    """Was the request refused, or did it only read?
+
+    A join or sync that failed because of a write does not count: it may have started a join phase.
+    """
     if not isinstance(moment.event, By):
         return False
     asked = talk.trace.request(moment.index)
@@ -118,7 +120,7 @@ def _is_refused(talk: Reading, moment: Moment) -> bool:
 
 @invariant("group/refused-disturbs-nobody", "grp-49", role=Role.COORDINATOR)
 def refused_disturbs_nobody(history: History) -> Iterator[Violation]:
-    """A member of a stable group hears nothing of what others ask that is refused."""
+    """Refused requests of others do not disturb a member of a stable group."""
     talk = reading(history)
     for each in talk.served:
         request = each.request
@@ -132,8 +134,8 @@ def refused_disturbs_nobody(history: History) -> Iterator[Violation]:
             refused = ", ".join(f"{type(_request(moment)).__name__} at {at(moment.index)}" for moment in between)
             seen = "no answer" if each.answer is None else each.answer.error.name
             why = (
-                f"{at(last.by)} granted {request.member} its {type(last.request).__name__}, nothing was granted since"
-                f" then ({refused}), and {at(each.index)} tells it {seen}"
+                f"{at(last.by)} granted {request.member} its {type(last.request).__name__}, every request since then"
+                f" was refused ({refused}), and {at(each.index)} answers its heartbeat with {seen}"
             )
             steps = (last.index, *(moment.index for moment in between), each.index)
             yield breach(why, steps, "NONE", seen, "heartbeat", "disturbed")
@@ -144,7 +146,7 @@ def refused_disturbs_nobody(history: History) -> Iterator[Violation]:
 
 @invariant("group/outlives-moves", "grp-45", role=Role.COORDINATOR)
 def outlives_moves(history: History) -> Iterator[Violation]:
-    """A group that is stable or empty is the same after it moved."""
+    """A stable or empty group is unchanged after a move."""
     talk = reading(history)
     for before, after, between in _pairs(talk):
         moved = [each for each in between if isinstance(each.event, Unload)]
@@ -161,7 +163,7 @@ def outlives_moves(history: History) -> Iterator[Violation]:
 
 
 def _unwritten(talk: Reading, moved: Moment) -> bool:
-    """Did a static member come back before in a release that does not write its new id?"""
+    """Did a static member rejoin before the move, in a release that does not write its new id?"""
     return not talk.rules.replacement_written and any(
         isinstance(each.request, Join) and each.request.instance is not None and each.index < moved.index
         for each in talk.trace.asked
@@ -170,7 +172,7 @@ def _unwritten(talk: Reading, moved: Moment) -> bool:
 
 @invariant("group/goes-on-after-moves", "grp-45", role=Role.COORDINATOR)
 def goes_on_after_moves(history: History) -> Iterator[Violation]:
-    """A member of a stable group goes on after it moved: in the same generation, with the same assignment."""
+    """After a move a member of a stable group continues in the same generation, with the same assignment."""
     talk = reading(history)
     for each in talk.served:
         request = each.request
@@ -200,7 +202,7 @@ def goes_on_after_moves(history: History) -> Iterator[Violation]:
 
 
 def _says_as_before(now: Heartbeat | Sync, then: Sync) -> bool:
-    """Nothing of itself or its protocol that it did not say when it was given its assignment?"""
+    """Does the request name the same instance and protocol as the SyncGroup, as far as it names them?"""
     told = [(now.instance, then.instance)]
     if isinstance(now, Sync):
         told += [(now.protocol_type, then.protocol_type), (now.protocol, then.protocol)]
@@ -208,7 +210,7 @@ def _says_as_before(now: Heartbeat | Sync, then: Sync) -> bool:
 
 
 def _only_moved(talk: Reading, last: Asked, now: Asked) -> bool:
-    """Between the two, but for what changes nothing, and there was a move?"""
+    """Was there a move between the two requests, and otherwise only steps that change nothing?"""
     if talk.person(_member(now)) != _member(now) and not talk.rules.replacement_written:
         return False
     moved = False
@@ -234,7 +236,7 @@ def _member(asked: Asked) -> str:
 
 @invariant("group/commits-kept", "grp-38", "grp-45", "grp-49", role=Role.COORDINATOR)
 def commits_kept(history: History) -> Iterator[Violation]:
-    """OffsetFetch tells the offset of each partition that was accepted last, and no other."""
+    """OffsetFetch returns the last accepted offset of each partition, and no other."""
     talk = reading(history)
     held: dict[tuple[str, int], tuple[int, int]] = {}
     for each in talk.trace.asked:
@@ -252,12 +254,12 @@ def commits_kept(history: History) -> Iterator[Violation]:
         for topic, number in sorted(held.keys() | told.keys()):
             wanted, got = held.get((topic, number)), told.get((topic, number))
             if wanted is None:
-                why = f"nothing was accepted for {topic}-{number}, and {at(each.index)} tells offset {got}"
+                why = f"no offset was accepted for {topic}-{number}, and {at(each.index)} returns offset {got}"
                 yield breach(why, (each.index,), "no offset", f"offset {got}", "offset", "from nowhere")
             elif got != wanted[0]:
                 seen = "none" if got is None else f"offset {got}"
                 first = f"{at(wanted[1])} accepted offset {wanted[0]} for {topic}-{number}"
-                why = f"{first}, and {at(each.index)} tells {seen}"
+                why = f"{first}, and {at(each.index)} returns {seen}"
                 shape = "lost" if got is None else "other"
                 yield breach(why, (wanted[1], each.index), f"offset {wanted[0]}", seen, "offset", shape)
 
@@ -267,7 +269,7 @@ def commits_kept(history: History) -> Iterator[Violation]:
 
 @invariant("group/failed-writes-count-nothing", "grp-46", role=Role.COORDINATOR)
 def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
-    """What could not be written is not granted: no commit, and to nobody the assignment of the leader."""
+    """If a write fails, neither the commit is granted nor the leader's assignment handed out to any member."""
     talk = reading(history)
     for moment in talk.trace.moments:
         if not isinstance(moment.event, FailWrite):
@@ -299,7 +301,7 @@ def failed_writes_count_nothing(history: History) -> Iterator[Violation]:
 
 
 def _next_write(talk: Reading, failing: Moment) -> Asked | None:
-    """The commit, or the SyncGroup of the leader that sets the assignment, that has to write next."""
+    """The next request that has to write: a commit, or the leader's SyncGroup that sets the assignment."""
     for each in talk.trace.moments:
         if each.index <= failing.index:
             continue
@@ -310,7 +312,7 @@ def _next_write(talk: Reading, failing: Moment) -> Asked | None:
             case Describe() | ListGroups() | Fetch() | Heartbeat():
                 continue
             case Commit(offsets=offsets) if offsets and asked in talk.served:
-                # One that is refused anyway needs no write.
+                # A commit without offsets, or one that is refused anyway, needs no write.
                 return asked
             case Sync(generation=generation, member=member) if asked in talk.served:
                 known = talk.current(asked.index)[0] == generation and talk.leader(generation, asked.index) == member

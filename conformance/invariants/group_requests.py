@@ -1,4 +1,4 @@
-"""What a request to a group coordinator speaks of, and what came of it."""
+"""Member ids, instance ids and errors of requests to a classic group coordinator."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from kipcheck.conformance.models.group.messages import EMPTY, Blob, Commit, Erro
 from kipcheck.conformance.models.group.service import Elapse
 
 REFUSED: Final = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.ILLEGAL_GENERATION)
-"""What is said to whoever is no member, or speaks of another generation."""
+"""Errors for a request with an unknown member id, a fenced instance id or another generation."""
 
 
 def metadata_of(join: Join, protocol: str | None) -> Blob:
@@ -16,7 +16,7 @@ def metadata_of(join: Join, protocol: str | None) -> Blob:
 
 
 def named(asked: Asked) -> frozenset[str]:
-    """The member ids that a request speaks for."""
+    """The member ids in a request."""
     match asked.request:
         case Join() | Sync() | Heartbeat() | Commit():
             return frozenset({asked.request.member} - {""})
@@ -35,12 +35,12 @@ def instances(asked: Asked) -> frozenset[str]:
 
 
 def error_of(asked: Asked) -> Error | None:
-    """None: no answer is known."""
+    """The error of the answer; None if no answer is known."""
     return None if asked.answer is None else asked.answer.error
 
 
 def granted(asked: Asked) -> bool:
-    """Was it done, in part at least?"""
+    """Was the request granted, at least in part?"""
     if isinstance(asked.answer, Left) and asked.answer.members:
         return asked.answer.error == Error.NONE and any(error == Error.NONE for _, _, error in asked.answer.members)
     return error_of(asked) == Error.NONE
@@ -51,7 +51,7 @@ def passes_time(moment: Moment) -> bool:
 
 
 def at(index: int) -> str:
-    """For people, who count from 1."""
+    """A step in a message: readers count from 1."""
     return f"step {index + 1}"
 
 

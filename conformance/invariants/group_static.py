@@ -1,4 +1,5 @@
-"""What a classic group coordinator owes to ids: nobody has another's, and of a static member only the newest counts."""
+"""Invariants of a classic group coordinator's ids: member ids are unique, and only the newest one of a static member
+is valid."""
 
 from collections.abc import Iterator
 
@@ -14,7 +15,7 @@ from kipcheck.conformance.models.group.messages import Described, Error, Join, J
 
 @invariant("group/fresh-ids", "grp-33", role=Role.COORDINATOR)
 def fresh_ids(history: History) -> Iterator[Violation]:
-    """Whoever joins without an id gets one that nobody had, and whoever joins with one keeps it."""
+    """A member that joins without an id gets an unused one, and a member that joins with an id keeps it."""
     talk = reading(history)
     had: dict[str, Asked] = {}
     answers = [each for each in talk.trace.asked if isinstance(each.request, Join) and isinstance(each.answer, Joined)]
@@ -24,7 +25,7 @@ def fresh_ids(history: History) -> Iterator[Violation]:
             continue
         sent, told = each.request.member, each.answer.member
         if sent and told != sent:
-            why = f"{each.actor} joined as {sent} at {at(each.index)}, and {at(each.by)} tells it that it is {told}"
+            why = f"{each.actor} joined as {sent} at {at(each.index)}, and {at(each.by)} answers with the id {told!r}"
             yield breach(why, (each.index, each.by), sent, told or "no id", "id", "changes")
         elif not told:
             why = f"{each.actor} joined without an id at {at(each.index)}, and {at(each.by)} gives it none"
@@ -39,7 +40,7 @@ def fresh_ids(history: History) -> Iterator[Violation]:
 
 @invariant("group/ids-before-members", "grp-33", role=Role.COORDINATOR)
 def ids_before_members(history: History) -> Iterator[Violation]:
-    """From JoinGroup version 4 on a dynamic member joins with an id that it was given, and not without one."""
+    """From JoinGroup version 4 on a dynamic member joins only with an id that it was given."""
     talk = reading(history)
     for each in talk.served if talk.rules.ids_required else ():
         request = each.request
@@ -53,21 +54,21 @@ def ids_before_members(history: History) -> Iterator[Violation]:
 
 @invariant("group/size-limit", "grp-43", role=Role.COORDINATOR)
 def size_limit(history: History) -> Iterator[Violation]:
-    """The group never has more members than the limit."""
+    """The group never has more members than group.max.size."""
     talk = reading(history)
     for told in talk.told if talk.rules.size_by_waiting else ():
-        # Static members stay where they did not join again, and then are not counted.
+        # Static members that did not rejoin stay in the list, and are not counted.
         here = {each.answer.member for each in talk.told if each.by == told.by}
         ids = [id for id, *_ in told.answer.members if id in here or talk.person(id) == id]
         if len(ids) > MAX_SIZE:
-            why = f"the group may have {MAX_SIZE} members, and {at(told.by)} lists {len(ids)}: {', '.join(ids)}"
+            why = f"group.max.size is {MAX_SIZE}, and {at(told.by)} lists {len(ids)} members: {', '.join(ids)}"
             steps = (told.asked.index, told.by)
             yield breach(why, steps, f"at most {MAX_SIZE} members", f"{len(ids)} members", "members", "too many")
 
 
 @invariant("group/one-id-per-instance", "grp-08", role=Role.COORDINATOR)
 def one_id_per_instance(history: History) -> Iterator[Violation]:
-    """No two members of a group have one instance id."""
+    """No two members of a group have the same instance id."""
     for each in reading(history).trace.asked:
         if not isinstance(each.answer, Joined | Described) or each.by is None:
             continue
@@ -80,7 +81,7 @@ def one_id_per_instance(history: History) -> Iterator[Violation]:
 
 @invariant("group/fenced-never-wins", "grp-08", "grp-48", role=Role.COORDINATOR)
 def fenced_never_wins(history: History) -> Iterator[Violation]:
-    """Once another member has the instance id, nothing succeeds that names the old member id."""
+    """Once another member has the instance id, no request with the old member id succeeds."""
     talk = reading(history)
     for told in talk.told:
         asked = told.asked
@@ -111,7 +112,7 @@ def _wins(asked: Asked, old: set[str]) -> bool:
 
 
 def _outlasts(talk: Reading, told: Told, now: Asked) -> bool:
-    """Is the new id in the log, where the group moved since? If it is not, the old one is in force again."""
+    """If the group moved since: is the new id in the log? If it is not, the old one is valid again."""
     if talk.reign(told.by) == talk.reign(now.index):
         return True
     moved = next(each for each in talk.breaks if each > told.by)
@@ -123,7 +124,7 @@ def _outlasts(talk: Reading, told: Told, now: Asked) -> bool:
 
 @invariant("group/fenced-let-go", "grp-08", "grp-48", role=Role.COORDINATOR)
 def fenced_let_go(history: History) -> Iterator[Violation]:
-    """What the old process of an instance has parked is answered FENCED_INSTANCE_ID as soon as the new one joins."""
+    """When the new process of an instance joins, parked requests of the old one are answered FENCED_INSTANCE_ID."""
     talk = reading(history)
     for new in talk.served:
         request = new.request
@@ -141,14 +142,14 @@ def fenced_let_go(history: History) -> Iterator[Violation]:
             if error != Error.FENCED_INSTANCE_ID and not gone and not _replaced(talk, old, new):
                 kind, seen = type(old.request).__name__, "no answer" if error is None else error.name
                 why = (
-                    f"{at(old.index)} parked the {kind} of instance {request.instance}, {at(new.index)} joins anew as"
-                    f" that instance, and the old process has {seen}"
+                    f"{at(old.index)} parked the {kind} of instance {request.instance}, {at(new.index)} joins again as"
+                    f" that instance, and the old process gets {seen}"
                 )
                 yield breach(why, (old.index, new.index), "FENCED_INSTANCE_ID", seen, kind, "not let go")
 
 
 def _replaced(talk: Reading, old: Asked, new: Asked) -> bool:
-    """Was it taken over by a newer request of the same member before? Older releases forget it."""
+    """Was the parked request replaced by a newer one of the same member before? Older releases drop it."""
     return any(
         old.index < each.index < new.index
         and type(each.request) is type(old.request)

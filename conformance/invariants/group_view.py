@@ -1,4 +1,4 @@
-"""Conversations with a classic group coordinator, as far as clients can know what has become of them."""
+"""Reconstructs the state of a classic group from requests and responses, as far as clients can know it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ MAX_SIZE: Final = 4
 
 
 class Where(Enum):
-    """The partition of the group, seen from the broker that is asked."""
+    """Where the partition of the group is, as seen from the broker that gets the requests."""
 
     HERE = "here"
     GONE = "gone"
@@ -43,12 +43,12 @@ class Where(Enum):
 
 
 class Told(NamedTuple):
-    """A generation, as a member was told of it."""
+    """A successful response to JoinGroup: a generation, as one member got it."""
 
     asked: Asked
     answer: Joined
     by: int
-    """The step that led to it."""
+    """The step that brought the response."""
 
     @property
     def generation(self) -> int:
@@ -56,7 +56,7 @@ class Told(NamedTuple):
 
 
 class Given(NamedTuple):
-    """An assignment, as a member was handed it."""
+    """A successful response to SyncGroup: an assignment, as one member got it."""
 
     asked: Asked
     request: Sync
@@ -71,7 +71,7 @@ class Reading:
 
     @cached_property
     def where(self) -> Mapping[int, Where]:
-        """At each step, when it is over."""
+        """The partition's location at the end of each step."""
         found, now = {}, Where.HERE
         for each in self.trace.moments:
             match each.event:
@@ -86,12 +86,12 @@ class Reading:
 
     @cached_property
     def served(self) -> tuple[Asked, ...]:
-        """What was asked for this group, of the broker that has it."""
+        """The requests for this group that reached the broker while it had the group."""
         return tuple(each for each in self.trace.asked if self.where[each.index] is Where.HERE and not each.nameless)
 
     @cached_property
     def told(self) -> tuple[Told, ...]:
-        """Every generation that a member was told of, in the order of the answers."""
+        """Every successful response to a JoinGroup, in the order of the responses."""
         found = [
             Told(each, each.answer, each.by)
             for each in self.trace.asked
@@ -101,7 +101,7 @@ class Reading:
 
     @cached_property
     def given(self) -> tuple[Given, ...]:
-        """Every assignment that a member was handed, in the order of the answers."""
+        """Every assignment that a member got, in the order of the responses."""
         found = [
             Given(each, each.request, each.answer, each.by)
             for each in self.trace.asked
@@ -123,7 +123,7 @@ class Reading:
         )
 
     def unwritten(self, deletion: int) -> bool:
-        """May the write have failed? Up to 3.9 the group is gone for as long as it does not move, and then is back."""
+        """May the write of the deletion have failed? Up to 3.9 the group then is gone only until it moves."""
         return any(isinstance(each.event, FailWrite) and each.index < deletion for each in self.trace.moments)
 
     @cached_property
@@ -138,24 +138,24 @@ class Reading:
 
     @cached_property
     def breaks(self) -> tuple[int, ...]:
-        """The steps at which what only memory knew is lost: the group moved away, was deleted, or began anew."""
+        """The steps that lose what was only in memory: the group moved away, was deleted, or started again."""
         return tuple(sorted({*self.deletions, *self.moves, *self._begun_anew}))
 
     @property
     def _begun_anew(self) -> Iterator[int]:
-        """0.10.0 forgets a group without members: the next one has generation 1 again."""
+        """0.10.0 removes a group without members: the next one has generation 1 again."""
         if not self.rules.keeps_empty_groups:
             for each in self.told:
                 if each.generation == 1 and enters(each) and each.by > self.told[0].by:
                     yield each.by
 
     def reign(self, index: int) -> int:
-        """Of two steps in one reign, the same memory is behind both."""
+        """The number of breaks up to a step: between steps with the same number, memory was kept."""
         return sum(each <= index for each in self.breaks)
 
     @cached_property
     def persons(self) -> Mapping[str, str]:
-        """Who is behind a member id: the instance of a static member, or the id itself."""
+        """By member id: the instance of the static member that has or had it."""
         found: dict[str, str] = {}
         for each in self.trace.asked:
             let_in = each.parked or granted(each)
@@ -182,22 +182,22 @@ class Reading:
         return next((each for each in reversed(self.joins.get(id, ())) if each.index <= until), None)
 
     def joined(self, id: str, until: int) -> Join | None:
-        """What the member said when it joined last."""
+        """The member's last JoinGroup request."""
         found = self.joining(id, until)
         return found.request if found is not None and isinstance(found.request, Join) else None
 
     def instances_as(self, id: str) -> set[str | None]:
-        """Whoever joins again need not tell its instance id once more."""
+        """The instance ids in the member's JoinGroups; a member that joins again may omit its own."""
         found = {each.request.instance for each in self.joins.get(id, ()) if isinstance(each.request, Join)}
         return found - {None} or found
 
     def as_itself(self, asked: Asked) -> bool:
-        """Does the request name no instance id but that of the member?"""
+        """Does the request name no instance id other than the member's own?"""
         own = {self.person(id) for id in named(asked)}
         return all(f"instance {each}" in own for each in instances(asked))
 
     def failed_to_join(self, id: str, until: int) -> bool:
-        """Was a JoinGroup of who is behind the id refused? What it said may have been kept all the same."""
+        """Was a JoinGroup of this member or instance refused? The coordinator may have kept its contents anyway."""
         return any(
             isinstance(each.request, Join)
             and each.index <= until
@@ -210,29 +210,29 @@ class Reading:
         return next((each for each in self.told if (each.generation, self.reign(each.by)) == (generation, reign)), None)
 
     def leader(self, generation: int, until: int) -> str | None:
-        """As its members were told; None where nobody was told of the generation."""
+        """The leader that the responses name; None if no response of the generation is known."""
         found = [each for each in self.told if each.generation == generation and each.by <= until]
         if not found or not (self.rules.keeps_empty_groups or self.reign(found[-1].by) == self.reign(until)):
-            return None  # 0.10.0 may have had several such generations, and the log another than memory
+            return None  # 0.10.0 may have had several generations with this number, and the log another than memory
         leader = found[-1].answer.leader
         return None if self.turned_out(leader, found[-1].by, until) else leader
 
     def turned_out(self, id: str, since: int, until: int) -> bool:
-        """Was there no room any more for the member? Then it is gone without a word to the others."""
+        """Was the member removed because the group was full? The other members get no response about that."""
         return any(
             since < each.index <= until and id in named(each) and error_of(each) == Error.GROUP_MAX_SIZE_REACHED
             for each in self.served
         )
 
     def chances_to_empty(self, since: int, until: int) -> int:
-        """How often the last member may have gone: a join phase that nobody is left to be told of counts too."""
+        """The number of steps that may have removed the last member, which ends a join phase without a response."""
         return sum(
             passes_time(each) or (isinstance(each.event, By) and isinstance(each.event.request, Leave))
             for each in self.between(since - 1, until + 1)
         )
 
     def current(self, until: int) -> tuple[int, int | None]:
-        """The newest generation before that step, and the step that shows it; 0 where there was none."""
+        """The newest generation before that step, and the step that shows it; 0 if there was none."""
         reign = self.reign(until)
         known = [each for each in self.told if each.by < until and self.reign(each.by) == reign]
         if known:
@@ -241,13 +241,13 @@ class Reading:
         return self.in_the_log(until)
 
     def in_the_log(self, until: int) -> tuple[int, int | None]:
-        """The generation of which an assignment was handed out last, and the step at which it was."""
+        """The generation of the last assignment that was handed out, and the step at which it was."""
         since = max((each for each in self.deletions if each <= until), default=-1)
         found = [(each.request.generation, each.by) for each in self.given if since < each.by < until]
         return found[-1] if found else (0, None)
 
     def forgotten(self, before: Given, now: Given) -> bool:
-        """Has the generation begun again between the two, after a move or with a new group?"""
+        """Did the generation start again between the two, after a move or with a new group?"""
         if any(before.by < each <= now.by for each in (*self.deletions, *self._begun_anew)):
             return True
         return any(
@@ -259,7 +259,7 @@ class Reading:
         )
 
     def largest_wait_ms(self, until: int) -> int:
-        """No join phase that began by then lasts longer."""
+        """The upper bound for a join phase that began by then."""
         waits = (
             each.request.patience_ms
             for each in self.trace.asked
@@ -268,21 +268,21 @@ class Reading:
         return max(*waits, INITIAL_DELAY_MS if self.rules.initial_delay else 0, 0)
 
     def waits(self, id: str, until: int) -> bool:
-        """Has the member a request that is parked, and so counts as alive?"""
+        """Does the member have a parked request? Then it counts as alive."""
         return any(
             id in named(each) and each.index < until and (each.by is None or each.by >= until) for each in self.served
         )
 
     def longest_session_ms(self, id: str, until: int) -> int:
-        """Which of its JoinGroups counts depends on the state of the group: no longer than this, in any case."""
+        """The upper bound for its session timeout: which JoinGroup sets it depends on the state of the group."""
         return max((each.session_ms for each in self.said(id, until)), default=0)
 
     def shortest_wait_ms(self, id: str, until: int) -> int:
-        """Nobody is struck off for silence, or for not joining again, before this."""
+        """The earliest time after which the member may be removed: for silence, or because it did not join again."""
         return min((min(each.session_ms, each.patience_ms) for each in self.said(id, until)), default=0)
 
     def dropped(self, parked: Asked, until: int) -> bool:
-        """Did the member leave, or was it turned out, since it asked? Brokers forget its parked SyncGroup."""
+        """Did the member leave, or was it removed, since its request? Brokers drop its parked SyncGroup."""
         for each in self.served:
             if not parked.index < each.index <= until:
                 continue
@@ -295,7 +295,7 @@ class Reading:
         return False
 
     def instances_of(self, asked: Asked) -> frozenset[str]:
-        """Those that it names, and those of the members that it names."""
+        """The instance ids in the request, and those of the members in it."""
         persons = (self.person(id) for id in named(asked))
         return instances(asked) | {each.removeprefix("instance ") for each in persons if each.startswith("instance ")}
 
@@ -304,8 +304,8 @@ class Reading:
         return any(each.request.generation == generation and each.by < until for each in self.given)
 
     def settled(self, member: str, generation: int, until: int) -> Asked | None:
-        """The last time before that step that the member was granted something in that generation, with the assignment
-        in its hands."""
+        """The last heartbeat or SyncGroup before that step that the member was granted in that generation, after it
+        got its assignment."""
         given = [
             each.by for each in self.given if each.request.member == member and each.request.generation == generation
         ]
@@ -320,7 +320,7 @@ class Reading:
         return None
 
     def said(self, id: str, until: int) -> Iterator[Join]:
-        """The JoinGroups of who is behind the id, under whatever id, that were let in at first at least."""
+        """The JoinGroups of this member or instance, under any id, that were parked or granted."""
         for each in self.served:
             join = each.request
             if not isinstance(join, Join) or each.index > until or not (each.parked or granted(each)):
@@ -329,10 +329,10 @@ class Reading:
                 yield join
 
     def last_sign_of(self, id: str, until: int) -> int:
-        """When its session began anew last, before that step: at the latest, where it is not known exactly.
+        """When the member's session last started again before that step; the latest possible time if it is not exact.
 
-        With whatever it asked that was not refused as another's or too old; with its answers; for everybody, when a
-        join phase ends, an assignment is handed out, or the group was loaded.
+        A session starts again with a request that was not refused for its member id, instance or generation, and with
+        the response; for all members, when a join phase ends, an assignment is handed out or the group was loaded.
         """
         signs = [0]
         for each in self.served:
@@ -350,7 +350,7 @@ class Reading:
         return self.trace.moments[-1] if self.trace.moments else None
 
     def between(self, first: int, last: int) -> Iterator[Moment]:
-        """The steps after the one and before the other."""
+        """The steps strictly between the two."""
         return (each for each in self.trace.moments if first < each.index < last)
 
 
@@ -363,18 +363,18 @@ def _rules(edition_name: str) -> Rules:
     """Errors: LookupError where the edition has no coordinator."""
     found = coordinator(edition(edition_name))
     if found is None:
-        raise LookupError(f"{edition_name} says nothing of a group coordinator")
+        raise LookupError(f"edition {edition_name} has no model of a group coordinator")
     return found.rules
 
 
 def _ids(asked: Asked, join: Join) -> set[str]:
-    """The member id that it was sent with, and that it was answered with."""
+    """The member ids of the request and of the response."""
     answer = asked.answer
     told = answer.member if isinstance(answer, Joined) and answer.error == Error.NONE else ""
     return {id for id in (join.member, told) if id}
 
 
 def enters(told: Told) -> bool:
-    """Was it nobody's member before?"""
+    """Did the JoinGroup come from a new dynamic member?"""
     join = told.asked.request
     return isinstance(join, Join) and not join.member and join.instance is None

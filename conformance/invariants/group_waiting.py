@@ -1,4 +1,4 @@
-"""What a classic group coordinator owes to those who wait: an answer in time, and time to say that they live."""
+"""Invariants of a classic group coordinator's timing: parked requests, join phases and session timeouts."""
 
 from collections.abc import Iterator
 
@@ -40,14 +40,14 @@ NOT_LET_IN = (
     Error.UNSUPPORTED_VERSION, Error.INVALID_SESSION_TIMEOUT, Error.UNKNOWN_MEMBER_ID,
     Error.INCONSISTENT_GROUP_PROTOCOL, Error.MEMBER_ID_REQUIRED, Error.GROUP_MAX_SIZE_REACHED,
 )  # fmt: skip
-"""Whoever hears another error when it joins may be in the group all the same: a write has failed."""
+"""After another error the member may be in the group nevertheless: a write has failed."""
 
 # Answers
 
 
 @invariant("group/answered-once", "grp-50", role=Role.COORDINATOR)
 def answered_once(history: History) -> Iterator[Violation]:
-    """Every answer is to a request, the first to it, and of its kind."""
+    """Every request gets at most one answer, of its own kind, and every answer belongs to a request."""
     talk = reading(history)
     asked = {each.index: each for each in talk.trace.asked}
     for by, reply in talk.trace.strays:
@@ -62,31 +62,31 @@ def answered_once(history: History) -> Iterator[Violation]:
         kind = ANSWERS[type(each.request)]
         if each.answer is not None and each.by is not None and not isinstance(each.answer, kind):
             seen = type(each.answer).__name__
-            why = f"{at(each.index)} sent {type(each.request).__name__}, and {at(each.by)} answers it by {seen}"
+            why = f"{at(each.index)} sent {type(each.request).__name__}, and {at(each.by)} answers it with {seen}"
             yield breach(why, (each.index, each.by), kind.__name__, seen, "answer", "of another kind")
 
 
 @invariant("group/answers-at-once", "grp-50", role=Role.COORDINATOR)
 def answers_at_once(history: History) -> Iterator[Violation]:
-    """Only JoinGroup and SyncGroup wait; every other request is answered as it comes."""
+    """Only JoinGroup and SyncGroup are parked; every other request is answered at once."""
     talk = reading(history)
     for each in talk.trace.asked:
         if each.parked and not isinstance(each.request, Join | Sync):
             kind = type(each.request).__name__
-            why = f"{at(each.index)} sent {kind}, which is never parked, and had no answer when the step was over"
+            why = f"{at(each.index)} sent {kind}, which is never parked, and had no answer at the end of the step"
             yield breach(why, (each.index,), "an answer at once", "none", kind, "parked")
     heard = talk.end.index + 1 if talk.end is not None else 0
     unheard = (op for op in history.ops[heard:] if not isinstance(op.observation, Unsupported))
     op = None if talk.trace.whole else next(unheard, None)
     if op is not None and isinstance(op.observation, Replied | Refused):
         seen = f"refused: {op.observation.error}" if isinstance(op.observation, Refused) else "no list of answers"
-        why = f"{at(op.index)} is a conversation's next step, and came back as {seen}"
+        why = f"{at(op.index)} is the next step of the conversation, and its result is {seen}"
         yield breach(why, (op.index,), "answers", seen, "answer", "none of the protocol")
 
 
 @invariant("group/parked-answered", "grp-07", "grp-41", "grp-44", role=Role.COORDINATOR)
 def parked_answered(history: History) -> Iterator[Violation]:
-    """A parked JoinGroup is answered within the join phase, a parked SyncGroup within the time for the assignment."""
+    """A parked JoinGroup is answered within the join phase, a parked SyncGroup within the time for an assignment."""
     talk = reading(history)
     for each in talk.served:
         if not each.parked or superseded_by(talk, each) is not None:
@@ -115,7 +115,7 @@ def parked_answered(history: History) -> Iterator[Violation]:
 
 
 def _left_by_the_leader(talk: Reading, parked: Asked) -> Iterator[Violation]:
-    """Up to 2.8.0 only the session of the leader bounds it."""
+    """Up to 2.8.0 only the leader's session timeout limits how long a SyncGroup waits."""
     assert isinstance(parked.request, Sync)
     leader = talk.leader(parked.request.generation, parked.index)
     join = talk.joined(leader, parked.index) if leader is not None else None
@@ -128,19 +128,19 @@ def _left_by_the_leader(talk: Reading, parked: Asked) -> Iterator[Violation]:
             return
         silent = moment.to_ms - max(parked.at_ms, talk.last_sign_of(leader, moment.index))
         if silent >= talk.longest_session_ms(leader, moment.index):
-            bound = f"the leader {leader} said nothing for {silent} ms, and its session is {join.session_ms} ms"
+            bound = f"the leader {leader} was silent for {silent} ms, and its session timeout is {join.session_ms} ms"
             yield _unanswered(parked, moment.index, moment.to_ms - parked.at_ms, bound)
             return
 
 
 def _unanswered(parked: Asked, index: int, waited: int, bound: str) -> Violation:
     kind = type(parked.request).__name__
-    why = f"the {kind} of {at(parked.index)} waits, {bound}, and when {at(index)} is over it has waited {waited} ms"
+    why = f"the {kind} of {at(parked.index)} is parked, {bound}, and at the end of {at(index)} it waited {waited} ms"
     return breach(why, (parked.index, index), "an answer", "none", kind, "left waiting")
 
 
 def superseded_by(talk: Reading, parked: Asked) -> Asked | None:
-    """The first later request of its kind that speaks for the same member, and waits in its turn or is granted."""
+    """The first later request of the same kind and member that is parked itself, or granted."""
     for each in talk.served:
         if (
             each.index > parked.index
@@ -155,7 +155,7 @@ def superseded_by(talk: Reading, parked: Asked) -> Asked | None:
 
 @invariant("group/superseded-let-go", "grp-07", role=Role.COORDINATOR)
 def superseded_let_go(history: History) -> Iterator[Violation]:
-    """A parked request that a newer one of the member replaces hears NOT_COORDINATOR; in older releases nothing."""
+    """A parked request that a newer one of its member replaces gets NOT_COORDINATOR, in older releases no answer."""
     talk = reading(history)
     for each in talk.served:
         newer = superseded_by(talk, each) if each.parked and isinstance(each.request, Join | Sync) else None
@@ -166,7 +166,7 @@ def superseded_let_go(history: History) -> Iterator[Violation]:
         error = error_of(each)
         steps: tuple[int, ...]
         if error is None and talk.rules.superseded_answered:
-            steps, seen = (each.index, newer.index), "and it has no answer"
+            steps, seen = (each.index, newer.index), "and the old one has no answer"
         elif error is not None and error != Error.NOT_COORDINATOR and each.by is not None:
             steps, seen = (each.index, newer.index, each.by), f"and {at(each.by)} answers the old one {error.name}"
         else:
@@ -176,7 +176,7 @@ def superseded_let_go(history: History) -> Iterator[Violation]:
 
 @invariant("group/unload-answers-all", "grp-47", "grp-07", role=Role.COORDINATOR)
 def unload_answers_all(history: History) -> Iterator[Violation]:
-    """When the group moves away whoever waits is told NOT_COORDINATOR, and until it is loaded nothing is granted."""
+    """When the group moves away parked requests get NOT_COORDINATOR, and no request is granted until it is loaded."""
     talk = reading(history)
     for moment in talk.trace.moments:
         if moment.index not in talk.moves:
@@ -191,7 +191,7 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
                 if error != Error.NOT_COORDINATOR:
                     seen = "no answer" if error is None else error.name
                     kind = type(each.request).__name__
-                    why = f"{at(each.index)} parked a {kind}, {at(moment.index)} took the group away, and it has {seen}"
+                    why = f"{at(each.index)} parked a {kind}, the group moved at {at(moment.index)}, and it got {seen}"
                     yield breach(why, (each.index, moment.index), "NOT_COORDINATOR", seen, kind, "at the move")
     for each in talk.trace.asked:
         where = talk.where[each.index]
@@ -202,7 +202,7 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
         if where is Where.LOADING and isinstance(each.request, Heartbeat):
             continue
         kind = type(each.request).__name__
-        why = f"the group is {where.value} at {at(each.index)}, and the {kind} is granted all the same"
+        why = f"the group is {where.value} at {at(each.index)}, and the {kind} is granted nevertheless"
         yield breach(why, (each.index,), "an error", "NONE", kind, where.value)
 
 
@@ -211,10 +211,10 @@ def unload_answers_all(history: History) -> Iterator[Violation]:
 
 @invariant("group/join-phase-ends", "grp-41", role=Role.COORDINATOR)
 def join_phase_ends(history: History) -> Iterator[Violation]:
-    """A join phase ends within the largest rebalance timeout, and dynamic members that did not join in it are gone."""
+    """A join phase ends within the largest rebalance timeout, and removes dynamic members that did not join in it."""
     talk = reading(history)
     if talk.rules.busy_while_completing or talk.rules.heartbeats_by_phase:
-        return  # the same is said while the assignment is awaited
+        return  # heartbeats get the same answer while the assignment is pending
     yield from _absent(talk)
     since: dict[tuple[str, int, int], Asked] = {}
     for each in talk.served:
@@ -222,20 +222,20 @@ def join_phase_ends(history: History) -> Iterator[Violation]:
         if not isinstance(request, Heartbeat) or error_of(each) != Error.REBALANCE_IN_PROGRESS:
             continue
         if talk.person(request.member) != request.member:
-            continue  # a static member stays
+            continue  # a static member stays in the group
         first = since.setdefault((request.member, request.generation, talk.reign(each.index)), each)
         lasted, bound = each.at_ms - first.at_ms, talk.largest_wait_ms(each.index)
         if lasted >= bound:
             why = (
-                f"{at(first.index)} told {request.member} of a rebalance after generation {request.generation},"
-                f" {at(each.index)} still does {lasted} ms later, and a join phase ends after {bound} ms"
+                f"{at(first.index)} answered {request.member} in generation {request.generation} that a rebalance is"
+                f" in progress, {at(each.index)} still does {lasted} ms later, and a join phase ends after {bound} ms"
             )
             yield breach(why, (first.index, each.index), "the next generation, or no member any more",
                          "REBALANCE_IN_PROGRESS", "join phase", "goes on")  # fmt: skip
 
 
 def _absent(talk: Reading) -> Iterator[Violation]:
-    """Dynamic members of a generation that have joined last before the one before it was told."""
+    """Dynamic members in a list that have not joined since the previous generation was answered."""
     for told in talk.told:
         before = [each for each in talk.told if each.by < told.by and each.generation < told.generation]
         if not told.answer.members or not before:
@@ -247,7 +247,7 @@ def _absent(talk: Reading) -> Iterator[Violation]:
                 continue
             if joining.index <= former.by:
                 why = (
-                    f"{at(former.by)} told generation {former.generation}, {id} has not joined again since"
+                    f"{at(former.by)} gave generation {former.generation}, {id} has not joined again since"
                     f" {at(joining.index)}, and {at(told.by)} lists it in generation {told.generation}"
                 )
                 steps = (joining.index, former.by, told.by)
@@ -267,7 +267,7 @@ def initial_delay(history: History) -> Iterator[Violation]:
     if waited < INITIAL_DELAY_MS and not _nobody_expected(talk, told):
         who = told.answer.member or told.asked.actor
         why = (
-            f"the first member joined at {at(begun.index)}, and {at(told.by)} tells {who} generation"
+            f"the first member joined at {at(begun.index)}, and {at(told.by)} gives {who} generation"
             f" {told.generation} after {waited} ms"
         )
         steps = (begun.index, told.by)
@@ -275,7 +275,7 @@ def initial_delay(history: History) -> Iterator[Violation]:
 
 
 def _nobody_expected(talk: Reading, told: Told) -> bool:
-    """May an id that was given out have become void? In Java that can end the first join phase too."""
+    """May a new member id have expired? In the Java coordinators that can end the first join phase too."""
     return talk.rules.java and any(
         isinstance(each.request, Join)
         and error_of(each) == Error.MEMBER_ID_REQUIRED
@@ -286,7 +286,7 @@ def _nobody_expected(talk: Reading, told: Told) -> bool:
 
 @invariant("group/sessions-end", "grp-40", "grp-49", role=Role.COORDINATOR)
 def sessions_end(history: History) -> Iterator[Violation]:
-    """A member that says nothing that is accepted for its session timeout is no member any more."""
+    """A member without an accepted request for its session timeout is removed."""
     talk = reading(history)
     for each in talk.served:
         request = each.request
@@ -303,8 +303,8 @@ def sessions_end(history: History) -> Iterator[Violation]:
         silent = each.at_ms - last
         if silent >= session:
             why = (
-                f"nothing of {request.member} was accepted for {silent} ms, its session timeout is {session} ms, and"
-                f" {at(each.by)} still knows it"
+                f"no request of {request.member} was accepted for {silent} ms, its session timeout is {session} ms,"
+                f" and {at(each.by)} still knows it"
             )
             yield breach(why, (each.index, each.by), "UNKNOWN_MEMBER_ID", error_name(each), "session", "too long")
 
@@ -323,21 +323,21 @@ def sessions_kept(history: History) -> Iterator[Violation]:
         if last is None or last.by is None or last.to_ms is None or _driven_out(talk, request.member, last, each):
             continue
         if isinstance(last.request, Sync) and talk.settled_before(request.generation, last.by):
-            continue  # asked once more for its assignment: no sign of life to the coordinator in Java
+            continue  # a repeated SyncGroup: for the Java coordinators no sign of life
         silent = each.at_ms - last.to_ms
         patience = talk.shortest_wait_ms(request.member, each.index)
         if silent < patience:
             why = (
                 f"{at(last.by)} granted {request.member} its {type(last.request).__name__} in generation"
-                f" {request.generation}, nobody asked that it leave, and {at(each.index)}, {silent} ms later, does not"
-                f" know it; its session and rebalance timeouts are {patience} ms and more"
+                f" {request.generation}, no LeaveGroup followed, and {at(each.index)}, {silent} ms later, does not"
+                f" know it; its session and rebalance timeouts are {patience} ms or more"
             )
             yield breach(why, (last.by, each.index), "NONE or REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID",
                          "session", "too short")  # fmt: skip
 
 
 def _driven_out(talk: Reading, member: str, last: Asked, now: Asked) -> bool:
-    """May it have left, been replaced, or lost its place, since then?"""
+    """May the member have left, been replaced or been lost in a move since then?"""
     if talk.reign(last.index) != talk.reign(now.index):
         return True
     instance = talk.person(member).removeprefix("instance ")

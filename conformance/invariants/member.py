@@ -1,6 +1,7 @@
-"""What a consumer owes to its user: which callbacks are called when, and that it reads what it was given and no more.
+"""Invariants of a consumer towards its user: when callbacks are called, and which partitions it owns and reads.
 
-As released (ConsumerCoordinator) and as KIP-429's draft has it. Each rule looks at what the consumer was told and did.
+They cover released consumers (ConsumerCoordinator) and KIP-429's draft. Each invariant reads the consumer's inputs and
+its actions.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -59,9 +60,9 @@ def said(action: object) -> str:
             return f"metric {value}"
         case _:
             member = getattr(action, "member", None)
-            named = "" if member is None else f" as {member or 'nobody'}"
+            named = "" if member is None else f" as {member or '(no id)'}"
             generation = getattr(action, "generation", None)
-            return f"{type(action).__name__}{named}{'' if generation is None else f' of generation {generation}'}"
+            return f"{type(action).__name__}{named}{'' if generation is None else f' in generation {generation}'}"
 
 
 def before_join(actions: Iterable[object]) -> Iterator[object]:
@@ -84,7 +85,7 @@ def callbacks(actions: Iterable[object], *kinds: type[Seen]) -> list[Partition]:
 
 @invariant("member/callbacks-in-their-time", "grp-61", role=Role.MEMBER, concerns=every)
 def callbacks_in_their_time(history: History) -> Iterator[Violation]:
-    """Callbacks are called in polls, before the join that they prepare, and when the user leaves: never in between."""
+    """Callbacks are called only in polls, before the join that they prepare, and when the user leaves the group."""
     for each in moments(history):
         if not isinstance(each.event, Poll | Close | Unsubscribe):
             late = [action for action in each.actions if isinstance(action, CALLBACKS)]
@@ -94,26 +95,27 @@ def callbacks_in_their_time(history: History) -> Iterator[Violation]:
             if isinstance(each.event, Poll) and each.before.is_asking:
                 late = [action for action in each.actions if isinstance(action, CALLBACKS)]
         if late:
-            why = f"{said(late[0])}, although the user {'is amid a join' if each.before.is_asking else 'did not ask'}"
+            when = "a join is in progress" if each.before.is_asking else "the user did not poll or leave"
+            why = f"{said(late[0])}, although {when}"
             yield breach(each, why, "no callback", type(late[0]).__name__)
 
 
 @invariant("member/gives-up-what-it-owns", "grp-61", role=Role.MEMBER, concerns=every)
 def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
-    """Only what a consumer owns is revoked or lost, and only what it does not own yet is given to it."""
+    """Only partitions that a consumer owns are revoked or lost, and only partitions that it lacks are added."""
     for each in moments(history):
         owned = set(each.before.owned)
         for action in each.actions:
             match action:
                 case Revoked(partitions) | Lost(partitions):
                     if foreign := {*partitions} - owned:
-                        yield breach(each, f"{listed(foreign)} was given up and not owned", listed(owned), "not owned")
+                        why = f"{listed(foreign)} was given up, and is not owned"
+                        yield breach(each, why, listed(owned), "not owned")
                     owned -= {*partitions}
                 case Given(partitions):
                     if again := {*partitions} & owned:
-                        yield breach(
-                            each, f"{listed(again)} was given and owned before", "nothing again", "given again"
-                        )
+                        why = f"{listed(again)} was assigned, and is owned already"
+                        yield breach(each, why, "no repetition", "given again")
                     owned |= {*partitions}
 
 
@@ -122,31 +124,33 @@ def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
 
 @invariant("member/owns-what-it-was-given", "grp-61", role=Role.MEMBER, concerns=every)
 def owns_what_it_was_given(history: History) -> Iterator[Violation]:
-    """After an assignment a consumer owns what was assigned to it, all of it and nothing else."""
+    """After an assignment a consumer owns exactly the partitions that were assigned to it."""
     for each in moments(history):
         done, _ = each.parts
         if each.assigned is None:
             open_ = each.before.taking is not None and each.before.waits is None
             if not open_ and (given := [action for action in each.actions if isinstance(action, Given)]):
-                why = f"{said(given[0])} without an assignment to take up"
-                yield breach(each, why, "nothing given", "out of nothing")
+                why = f"{said(given[0])} without a pending assignment"
+                yield breach(each, why, "no assigned callback", "out of nothing")
             continue
         if not any(isinstance(action, Given) for action in done):
-            yield breach(each, f"{listed(each.assigned)} was assigned, and the user is not told", "given", "silent")
+            why = f"{listed(each.assigned)} was assigned, and the assigned callback was not called"
+            yield breach(each, why, "given", "silent")
             continue
         owned = (each.before.owned - {*callbacks(done, Revoked, Lost)}) | {*callbacks(done, Given)}
-        if owned - each.assigned and not each.cooperative:  # of the cooperative protocol: see below
+        if owned - each.assigned and not each.cooperative:  # cooperative consumers: member/revokes-what-it-lost
             why = f"{listed(each.assigned)} was assigned, and {listed(owned - each.assigned)} is owned too"
             yield breach(each, why, listed(each.assigned), "too much")
         if missing := each.assigned - owned:
             yield breach(each, f"{listed(missing)} was assigned and is not owned", listed(each.assigned), "too little")
         if foreign := {*callbacks(done, Given)} - each.assigned:
-            yield breach(each, f"{listed(foreign)} was given and not assigned", listed(each.assigned), "not assigned")
+            why = f"the assigned callback got {listed(foreign)}, which was not assigned"
+            yield breach(each, why, listed(each.assigned), "not assigned")
 
 
 @invariant("member/reads-what-it-owns", "grp-61", role=Role.MEMBER, concerns=every)
 def reads_what_it_owns(history: History) -> Iterator[Violation]:
-    """At the end of a poll a consumer reads what it owns by its callbacks: nothing that was revoked, and no less."""
+    """At the end of a poll a consumer reads exactly the partitions that it owns according to its callbacks."""
     for each in moments(history):
         for action in each.actions:
             if isinstance(action, Reads) and {*action.partitions} != each.after.owned:
@@ -160,16 +164,16 @@ def reads_what_it_owns(history: History) -> Iterator[Violation]:
 
 @invariant("member/gives-up-first", "grp-60", "429-17", "429-20", role=Role.MEMBER, concerns=on("member-poll"))
 def gives_up_first(history: History) -> Iterator[Violation]:
-    """An eager consumer gives up all that it owns before it joins, so that it owns nothing while it does."""
+    """An eager consumer gives up all partitions before it joins."""
     for each in moments(history):
         if joins(each) and not each.cooperative and each.after.owned:
-            why = f"it joins and owns {listed(each.after.owned)}"
+            why = f"it joins while it owns {listed(each.after.owned)}"
             yield breach(each, why, "all revoked", "owns while it joins")
 
 
 @invariant("member/keeps-what-it-may", "429-15", "429-17", "429-20", role=Role.MEMBER, concerns=on("member-poll"))
 def keeps_what_it_may(history: History) -> Iterator[Violation]:
-    """Before it joins a cooperative member of a group gives up what it is not subscribed to any more, and only that."""
+    """Before it joins a cooperative member gives up only the partitions that it no longer subscribes to."""
     for each in moments(history):
         who = each.met.who
         if not joins(each) or not each.cooperative or who is None or who.is_out:
@@ -180,15 +184,15 @@ def keeps_what_it_may(history: History) -> Iterator[Violation]:
         revoked = {*callbacks(before_join(then), Revoked)}
         if more := revoked - due:
             yield breach(each, f"{listed(more)} was revoked before the join", listed(due), "too much")
-        retries = each.met.round is Round.FAILED  # It has prepared for this join, and does so once.
+        retries = each.met.round is Round.FAILED  # It prepared for this join before, and does so only once.
         if (less := due - revoked) and not retries:
-            why = f"it is not subscribed to {listed(less)} any more, and joins without giving it up"
+            why = f"it no longer subscribes to {listed(less)}, and joins without giving it up"
             yield breach(each, why, listed(due), "too little")
 
 
 @invariant("member/lost-when-out", "grp-63", role=Role.MEMBER, concerns=every)
 def lost_when_out(history: History) -> Iterator[Violation]:
-    """What a consumer owned that was put out of its group it has lost; while it is in the group it loses nothing."""
+    """A consumer that was removed from its group loses what it owned; a member of the group loses nothing."""
     for each in moments(history):
         who = each.met.who
         if who is None or not each.rules.incremental:
@@ -201,25 +205,26 @@ def lost_when_out(history: History) -> Iterator[Violation]:
                 why = f"{listed(revoked)} was revoked by a consumer that is out of the group"
                 yield breach(each, why, "lost", "revoked")
             if who.is_out and (kept := each.after.owned) and each.met.round is Round.OUT and each.rules.prepares_again:
-                yield breach(each, f"it is out of the group, and joins with {listed(kept)}", "lost", "kept")
+                yield breach(each, f"it is out of the group, and joins while it owns {listed(kept)}", "lost", "kept")
             if not who.is_out and lost:
                 yield breach(each, f"{listed(lost)} was lost by a member of the group", "nothing lost", "in the group")
 
 
 @invariant("member/leaves-with-callbacks", "grp-69", role=Role.MEMBER, concerns=every)
 def leaves_with_callbacks(history: History) -> Iterator[Violation]:
-    """Who leaves gives up all first: as revoked, or as lost where it was out of the group or amid a rebalance."""
+    """A consumer that leaves first gives up all: as lost if out of the group or in a rebalance, else as revoked."""
     for each in moments(history):
         if not isinstance(each.event, Close | Unsubscribe) or each.before.opened is None or not each.rules.incremental:
             continue
         if each.after.owned:
-            yield breach(each, f"it leaves with {listed(each.after.owned)}", "all given up", "kept")
+            yield breach(each, f"it leaves while it owns {listed(each.after.owned)}", "all given up", "kept")
         who, lost, revoked = each.before.who, callbacks(each.actions, Lost), callbacks(each.actions, Revoked)
         if who is None or each.before.round is Round.FAILED:
             continue
         out = who.is_out or each.before.round in (Round.JOINING, Round.SYNCING)
         if out and revoked:
-            yield breach(each, f"{listed(revoked)} was revoked, and may be another's", "lost", "revoked")
+            why = f"{listed(revoked)} was revoked, and may belong to another member already"
+            yield breach(each, why, "lost", "revoked")
         if not out and lost:
             yield breach(each, f"{listed(lost)} was lost by a member of the group", "revoked", "lost")
 
@@ -229,7 +234,7 @@ def leaves_with_callbacks(history: History) -> Iterator[Violation]:
 
 @invariant("member/revokes-what-it-lost", "429-15", role=Role.MEMBER, concerns=on("member-poll"))
 def revokes_what_it_lost(history: History) -> Iterator[Violation]:
-    """A cooperative member revokes what it owned and was not assigned again, just that, before it takes the rest."""
+    """A cooperative member revokes exactly what it owned and was not assigned again, before it adds the rest."""
     for each in moments(history):
         if each.assigned is None or not each.cooperative:
             continue
@@ -243,12 +248,12 @@ def revokes_what_it_lost(history: History) -> Iterator[Violation]:
 
 @invariant("member/rejoins-after-revoking", "429-15", role=Role.MEMBER, concerns=on("member-poll"))
 def rejoins_after_revoking(history: History) -> Iterator[Violation]:
-    """After a cooperative member revoked what it was not assigned again it joins, so that others get it."""
+    """After a cooperative member revoked what it was not assigned again it joins again, so that others can get it."""
     for each in moments(history):
         if each.assigned is None or not each.cooperative:
             continue
         if (gone := each.before.owned - each.assigned) and not joins(each):
-            yield breach(each, f"{listed(gone)} was revoked, and no join follows", "a JoinGroup", "stays")
+            yield breach(each, f"{listed(gone)} was not assigned again, and no join follows", "a JoinGroup", "stays")
 
 
 # KIP-429's draft
@@ -256,19 +261,19 @@ def rejoins_after_revoking(history: History) -> Iterator[Violation]:
 
 @invariant("member/counts-incompatible", "429-03", role=Role.MEMBER, concerns=on("member-poll"))
 def counts_incompatible(history: History) -> Iterator[Violation]:
-    """num.incompatible.rebalance rises by one with every assignment that carries the error, and with nothing else."""
+    """num.incompatible.rebalance rises by one with every assignment that carries the error, and at no other time."""
     for each in moments(history):
         due = isinstance(each.event, Poll) and each.before.can_take and is_incompatible(each.rules, each.before.taking)
         told = [action.value for action in each.actions if isinstance(action, Metric)]
         wanted = [each.before.metric + 1] if due else []
         if told != wanted and not (told and each.before.waits is None):
-            why = f"the metric was {each.before.metric}, and is told {len(told)} times"
+            why = f"the metric was {each.before.metric}, and is reported {len(told)} times"
             yield breach(each, why, f"metric {wanted[0]}" if due else "no metric", "uncounted" if due else "counted")
 
 
 @invariant("member/drafted-subscription", "429-17", role=Role.MEMBER, concerns=on("member-poll"))
 def drafted_subscription(history: History) -> Iterator[Violation]:
-    """As drafted, an eager member sends version 0 and a cooperative one version 1, and JoinGroup v5 tells it too."""
+    """As drafted, an eager member sends version 0 and a cooperative one version 1, in JoinGroup v5 as well."""
     for each in moments(history):
         if not each.rules.draft:
             continue
@@ -279,8 +284,8 @@ def drafted_subscription(history: History) -> Iterator[Violation]:
             told = {blob.version for _, blob in action.protocols if isinstance(blob, Subscription)}
             if told != {version} or action.protocol_version != version or action.version < 5:
                 protocol = COOPERATIVE if version else EAGER
-                why = f"a member that is {protocol} joins with subscriptions of version {sorted(told)}"
-                yield breach(each, why, f"version {version}, told in JoinGroup v5", protocol)
+                why = f"a member with the {protocol} protocol joins with subscriptions of version {sorted(told)}"
+                yield breach(each, why, f"version {version}, in JoinGroup v5 as well", protocol)
 
 
 # The protocol
@@ -288,7 +293,7 @@ def drafted_subscription(history: History) -> Iterator[Violation]:
 
 @invariant("member/finds-a-protocol", "429-20", role=Role.MEMBER, concerns=on("member-open"))
 def finds_a_protocol(history: History) -> Iterator[Violation]:
-    """There is no consumer whose assignors have no rebalance protocol in common, and one wherever they have."""
+    """A consumer can be created exactly if its assignors have a rebalance protocol in common."""
     for each in moments(history):
         if not isinstance(each.event, Open):
             continue
@@ -296,5 +301,5 @@ def finds_a_protocol(history: History) -> Iterator[Violation]:
         refused = isinstance(each.op.observation, Refused)
         if refused is (common is not None):
             names = ", ".join(each.event.assignors)
-            why = f"{names} have {f'{common} in common' if common else 'nothing in common'}"
+            why = f"{names} have {f'{common} in common' if common else 'no protocol in common'}"
             yield breach(each, why, "accepted" if common else "refused", "refused" if refused else "accepted")

@@ -1,4 +1,4 @@
-"""Conversations with a consumer as far as it can know, at each step, what has become of it."""
+"""Reconstructs what a consumer knows at each step of a conversation: id, generation, assignment, pending requests."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -60,14 +60,14 @@ SEARCHED: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINA
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A step that was answered."""
+    """A step that was answered, with the consumer's view before and after it."""
 
     op: Op
     event: Event
     actions: tuple[Request | Seen, ...]
     before: View
     met: View
-    """With what the step told it, and not yet with what it did."""
+    """The view after the event, before the consumer's own actions."""
     after: View
     rules: Rules
 
@@ -77,7 +77,7 @@ class Moment:
 
     @property
     def assigned(self) -> Owned | None:
-        """What a poll has to take up; None: nothing, or nothing that can be taken up."""
+        """The partitions that a poll has to adopt; None if there is no assignment, or none that can be adopted."""
         view = self.before
         if not isinstance(self.event, Poll) or not view.can_take or not isinstance(view.taking, Assigned):
             return None
@@ -85,7 +85,7 @@ class Moment:
 
     @property
     def parts(self) -> tuple[tuple[Request | Seen, ...], tuple[Request | Seen, ...]]:
-        """What belongs to the assignment that a poll takes up, and what comes after it."""
+        """The actions up to the assigned callback of an adopted assignment, and those after it."""
         ends = [k for k, each in enumerate(self.actions, 1) if isinstance(each, Given)]
         cut = ends[0] if ends and self.before.taking is not None else 0
         return self.actions[:cut], self.actions[cut:]
@@ -93,7 +93,7 @@ class Moment:
 
 @once
 def moments(history: History) -> tuple[Moment, ...]:
-    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
+    """The steps up to the first one without an answer: after that the consumer's state is not known."""
     return tuple(_moments(history))
 
 
@@ -120,7 +120,7 @@ def _moments(history: History) -> Iterator[Moment]:
 
 
 class Reader:
-    """One step on."""
+    """Applies one event, and the actions that answered it, to a copy of the view."""
 
     def __init__(self, rules: Rules, view: View) -> None:
         self.rules = rules
@@ -143,7 +143,7 @@ class Reader:
         for each in actions:
             self.did(each)
         if isinstance(event, Told) and self.view.round is Round.SYNCING and self.view.sync is None:
-            self.put(round=Round.FAILED, raises=ILLEGAL_STATE)  # It leads, and found no assignment.
+            self.put(round=Round.FAILED, raises=ILLEGAL_STATE)  # The leader found no assignment.
         if isinstance(event, Poll):
             self.put(polled_ms=self.view.now_ms)
         elif isinstance(event, Close):
@@ -158,7 +158,7 @@ class Reader:
             case Unsubscribe() | Close():
                 self.reset(keeps_id=False)
                 self.put(topics=())
-                if not self.rules.incremental:  # It gives up all, and calls nobody for it.
+                if not self.rules.incremental:  # It gives up all without a callback.
                     self.put(owned=frozenset())
             case Poll() if view.taking is not None:
                 self.take(view.taking)
@@ -186,7 +186,7 @@ class Reader:
     # Answers
 
     def told_joined(self, answer: Joined, sent: Sent) -> None:
-        joining = self.view.round is Round.JOINING  # Else it left meanwhile, or was thrown out.
+        joining = self.view.round is Round.JOINING  # Else it left or was removed meanwhile.
         self.put(due=True, round=Round.FAILED if joining else self.view.round)
         match answer.error:
             case Error.NONE if not joining:
@@ -258,7 +258,7 @@ class Reader:
             case Error.UNKNOWN_MEMBER_ID | Error.ILLEGAL_GENERATION:
                 if self.view.is_news(sent) or not self.rules.compares:
                     self.reset(self.keeps_id(error))
-                elif self.view.round is Round.FAILED:  # Whether it is amid a join is left open.
+                elif self.view.round is Round.FAILED:  # It may be joining or not.
                     self.put(who=None, due=None)
                 elif self.view.round is not Round.JOINING:
                     self.reset(self.keeps_id(error))
@@ -268,7 +268,7 @@ class Reader:
                 self.wait()
 
     def not_now(self, error: Error) -> None:
-        """It tries again later, or tells the user."""
+        """An error that makes the consumer look for the coordinator, or that the next poll raises."""
         if error in SEARCHED:
             self.wait()
         else:
@@ -291,7 +291,7 @@ class Reader:
     def wait(self) -> None:
         if self.view.waits is False:
             self.put(waits_from=self.view.now_ms)
-        else:  # Whether it begins anew is its own affair.
+        else:  # The consumer may or may not start the back-off again.
             self.put(unsure_till=self.view.now_ms + LATEST_MS)
 
     def disconnected(self) -> None:
@@ -308,22 +308,22 @@ class Reader:
         if view.round not in beating:
             return
         if view.now_ms - view.polled_ms >= POLL_MS:
-            failed = view.round is Round.FAILED  # Whether it still had to beat is left open.
+            failed = view.round is Round.FAILED  # It may or may not have had to send heartbeats.
             self.reset(keeps_id=False)
             if failed:
                 self.put(who=None)
         if view.now_ms - view.alive_ms >= SESSION_MS:
-            # Some time ago it began to look for the coordinator, and again, and again.
+            # Before this it began to look for the coordinator, perhaps several times.
             self.put(unsure_till=view.now_ms + LATEST_MS)
 
     def take(self, taking: Blob) -> None:
-        """A poll meets what was assigned."""
+        """A poll processes the pending assignment."""
         view = self.view
         if view.raises or view.waits:
             return
         if view.waits is None:
             self.put(due=view.due or None, who=view.who if view.round is Round.STABLE else None)
-        elif view.round is not Round.STABLE:  # It was thrown out meanwhile.
+        elif view.round is not Round.STABLE:  # The consumer was removed meanwhile.
             self.reset(keeps_id=False)
             self.put(taking=None)
         elif not isinstance(taking, Assigned):
@@ -332,7 +332,7 @@ class Reader:
             self.put(due=True)
 
     def gives_up(self, taking: Assigned) -> bool:
-        """Is there something to revoke, after which a cooperative member joins again?"""
+        """Does a cooperative member have to revoke partitions, after which it joins again?"""
         return is_cooperative(self.rules, self.view.opened) and bool(self.view.owned - {*taking.partitions})
 
     # What it does

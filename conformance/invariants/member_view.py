@@ -1,6 +1,6 @@
-"""What a consumer can know of itself: what it was told last, what it owns by its callbacks, what it has under way.
+"""A consumer's view of itself: id and generation, owned partitions by its callbacks, pending requests.
 
-Where releases of its kind may differ, or time decides, it is left open.
+A value is None, or open, where releases differ or where it depends on time.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from kipcheck.conformance.models.membership import COOPERATIVE, EAGER, Assigned
 
 SOONEST_MS: Final = BACKOFF_MS * 8 // 10
 LATEST_MS: Final = BACKOFF_MS * 12 // 10
-"""The end of a back-off, which newer consumers draw by chance around what is configured."""
+"""The bounds of a back-off: newer consumers draw it at random around the configured value."""
 Owned: TypeAlias = frozenset[Partition]
 
 
 class Who(NamedTuple):
-    """How it has to call itself."""
+    """The member id and generation that requests have to carry."""
 
     member: str = ""
     generation: int = NO_GENERATION
@@ -36,30 +36,30 @@ NOBODY: Final = Who()
 
 class Round(Enum):
     OUT = "out"
-    """It is in no round, and not in the group."""
+    """No rebalance is in progress, and the consumer is not in the group."""
     JOINING = "joining"
     SYNCING = "syncing"
     FAILED = "failed"
-    """Its last one came to nothing; it is not out of the group for that."""
+    """The last rebalance failed; the consumer may still be in the group."""
     STABLE = "stable"
 
 
 class Sent(NamedTuple):
-    """A request that is under way, and who sent it."""
+    """A pending request, and the identity it was sent with."""
 
     request: Request
     who: Who
     protocol: str | None
-    """The assignor of the generation that it knew of."""
+    """The assignor of the generation that was known then."""
 
 
 @dataclass(slots=True)
 class View:
-    """What is known before a step. None stands for what is open. Nobody changes it any more who sees it."""
+    """The view at one point of the conversation; None stands for an unknown value. Treated as immutable once shared."""
 
     now_ms: int = 0
     opened: Open | None = None
-    """None, here: there is no consumer."""
+    """None here means that there is no consumer."""
     topics: tuple[str, ...] = ()
     owned: Owned = frozenset()
     join: Sent | None = None
@@ -71,23 +71,23 @@ class View:
     who: Who | None = NOBODY
     round: Round = Round.OUT
     joined: Joined | None = None
-    """The answer that began the generation."""
+    """The JoinGroup response that started the generation."""
     topics_told: tuple[str, ...] | None = None
-    """Of its last join."""
+    """The topics in its last JoinGroup."""
     due: bool | None = True
-    """Has it to join?"""
+    """Does the consumer have to join?"""
     cluster_changed: bool = False
-    """Were topics told anew since it joined? A leader looks after that."""
+    """Did metadata arrive since it joined? Only a leader acts on that."""
     taking: Blob | None = None
-    """What it was assigned and has not taken up."""
+    """The assignment that was received and not adopted yet."""
     waits_from: int | None = None
-    """The beginning of a back-off, or of the search for the coordinator."""
+    """The start of a back-off, or of the search for the coordinator."""
     unsure_till: int = 0
-    """Until then it may be waiting, or not."""
+    """Until this time the consumer may or may not be waiting."""
     raises: str = ""
-    """What the next poll has to raise."""
+    """The error that the next poll has to raise."""
     alive_ms: int = 0
-    """When it last heard of the coordinator."""
+    """The time of the last successful response from the coordinator."""
     polled_ms: int = 0
     metric: int = 0
 
@@ -101,7 +101,7 @@ class View:
         return None if SOONEST_MS <= waited < LATEST_MS else waited < SOONEST_MS
 
     def is_news(self, sent: Sent) -> bool:
-        """Is it still who it was when it sent that?"""
+        """Are member id, generation and protocol still those that the request was sent with?"""
         return (sent.who, sent.protocol) == (self.who, self.protocol)
 
     @property
@@ -114,17 +114,17 @@ class View:
 
     @property
     def can_take(self) -> bool:
-        """Is it there to be taken up by a poll, and still good for it?"""
+        """Can a poll adopt the pending assignment?"""
         return self.round is Round.STABLE and self.waits is False and not self.raises
 
     @property
     def fits(self) -> bool:
-        """Is it subscribed to all that it was assigned?"""
+        """Is the consumer subscribed to every topic of the assignment?"""
         return isinstance(self.taking, Assigned) and all(topic in self.topics for topic, _ in self.taking.partitions)
 
     @property
     def owes_join(self) -> bool | None:
-        """Has the poll to send one?"""
+        """Does a poll have to send a JoinGroup? None if both are right."""
         if not self.topics or self.raises or self.is_asking or self.waits:
             return False
         changed = self.topics_told is not None and self.topics_told != self.topics
@@ -134,7 +134,7 @@ class View:
 
 
 def is_incompatible(rules: Rules, taking: Blob | None) -> bool:
-    """Is it the error of the draft?"""
+    """Does the assignment carry the error of the draft?"""
     return rules.draft and isinstance(taking, Assigned) and taking.error != 0
 
 
@@ -143,7 +143,7 @@ def is_cooperative(rules: Rules, opened: Open | None) -> bool:
 
 
 def protocol_of(rules: Rules, opened: Open) -> str | None:
-    """The highest that all its assignors support; in the draft, what is configured. None: there is none."""
+    """The highest protocol that all assignors support, in the draft the configured one; None if there is none."""
     if rules.draft:
         return opened.protocol or EAGER
     if not rules.incremental:

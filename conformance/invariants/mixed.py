@@ -1,7 +1,7 @@
-"""What a leader of KIP-429's draft owes to a group in which some members revoke before they join, and some do not.
+"""Invariants of a leader of KIP-429's draft: a mixed group, in which some members revoke before they join.
 
-The text gives the error of an assignment neither a place nor a value: it is read as a field that is zero or not
-(429-22), and is asked for of a machine and not of bytes.
+The draft gives the error of an assignment neither a field nor a value: it is read as a number that is zero or not
+(429-22), and is checked in values, not in bytes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ class Draft:
 
     round: Round
     old: Sequence[Member]
-    """Who has revoked all: version 0."""
+    """Members of version 0, which have revoked all partitions."""
     new: Sequence[Member]
-    """Who reads on what it owns. The text's V2 is one of these (429-23)."""
+    """Members of a later version, which keep reading what they own. The draft's V2 is one of these (429-23)."""
     errors: Mapping[str, int]
 
     @property
@@ -43,7 +43,7 @@ class Draft:
 
 
 def _ids(members: Sequence[Member]) -> str:
-    return " and ".join(each.id for each in members) or "nobody"
+    return " and ".join(each.id for each in members) or "no member"
 
 
 def _drafts(history: History) -> Iterator[Draft]:
@@ -55,7 +55,7 @@ def _drafts(history: History) -> Iterator[Draft]:
 
 
 def _owned(draft: Draft) -> Iterator[tuple[Partition, Member]]:
-    """What one new member alone claims and may have."""
+    """Partitions that exactly one new member claims, and may have."""
     group = draft.round.group
     for partition, claiming in sorted(group.claims.items()):
         new = [each for each in claiming if each in draft.new]
@@ -65,30 +65,28 @@ def _owned(draft: Draft) -> Iterator[tuple[Partition, Member]]:
 
 @invariant("mixed/old-get-nothing", "429-02", "429-10", "429-25", role=Role.LEADER, concerns=is_drafted)
 def old_get_nothing(history: History) -> Iterator[Violation]:
-    """While versions are mixed, members of version 0 are assigned no partition."""
+    """While versions are mixed, members of version 0 get no partition."""
     for draft in _drafts(history):
         for member in draft.old if draft.is_mixed else ():
             got = draft.round.got[member.id]
             if got:
-                why = f"{member.id} is assigned {listed(got)}, while others read on what they own"
+                why = f"{member.id} is assigned {listed(got)}, while others keep reading what they own"
                 yield draft.told(member.id, why, "nothing", listed(got), "old member served")
 
 
 @invariant("mixed/error", "429-02", "429-22", "429-25", role=Role.LEADER, concerns=is_drafted)
 def error(history: History) -> Iterator[Violation]:
-    """While versions are mixed, members of version 0 are told of it by an error, and nobody is told so otherwise."""
+    """While versions are mixed, members of version 0 get an error; no other member gets one, at any time."""
     for draft in _drafts(history):
         for member in draft.old if draft.is_mixed else ():
             if not draft.errors.get(member.id):
-                why = f"{member.id} is not told by an error why it gets nothing, so that it counts nothing and waits"
+                why = f"{member.id} gets no partition and no error, so that it does not count the rebalance"
                 yield draft.told(member.id, why, "an error", "no error", "error missing")
         for member in draft.new if draft.is_mixed else draft.round.group.members:
             code = draft.errors.get(member.id)
             if code:
                 group = "a member of version 1 keeps what it owns" if draft.is_mixed else "versions are not mixed"
-                yield draft.told(
-                    member.id, f"{member.id} is told of error {code}, and {group}", "0", str(code), "blamed"
-                )
+                yield draft.told(member.id, f"{member.id} gets error {code}, and {group}", "0", str(code), "blamed")
 
 
 @invariant("mixed/new-keep", "429-02", "429-10", "429-23", role=Role.LEADER, concerns=is_drafted)
@@ -97,7 +95,7 @@ def new_keep(history: History) -> Iterator[Violation]:
     for draft in _drafts(history):
         for partition, owner in _owned(draft) if draft.is_mixed else ():
             if partition not in draft.round.got[owner.id]:
-                to = " and ".join(draft.round.holders.get(partition, ("nobody",)))
+                to = " and ".join(draft.round.holders.get(partition, ("no member",)))
                 why = f"{owner.id} owns {named(partition)} and reads it; it is assigned to {to}"
                 yield draft.told(owner.id, why, f"{owner.id} keeps it", to, "owned and taken")
                 break
@@ -105,28 +103,28 @@ def new_keep(history: History) -> Iterator[Violation]:
 
 @invariant("mixed/rest-idle", "429-02", "429-11", role=Role.LEADER, concerns=is_drafted)
 def rest_idle(history: History) -> Iterator[Violation]:
-    """While versions are mixed, what no member of version 1 owns stays unassigned: that of one who left too."""
+    """While versions are mixed, partitions that no member of version 1 owns stay unassigned, also after a leave."""
     for draft in _drafts(history):
         for member in draft.new if draft.is_mixed else ():
             more = draft.round.got[member.id] - {*member.owned}
             if more:
-                why = f"{member.id} is assigned {listed(more)} besides, which it does not own"
+                why = f"{member.id} is also assigned {listed(more)}, which it does not own"
                 yield draft.told(member.id, why, f"only of {listed(member.owned)}", listed(more), "handed out")
 
 
 @invariant("mixed/all-old", "429-25", role=Role.LEADER, concerns=is_drafted)
 def all_old(history: History) -> Iterator[Violation]:
-    """Where all have revoked, every partition that somebody subscribes to is assigned at once, as ever."""
+    """If all members have revoked, every subscribed partition is assigned at once."""
     for draft in _drafts(history):
         idle = [each for each in draft.round.group.wanted if each not in draft.round.holders]
         if not draft.new and idle:
-            why = f"{listed(idle)} is assigned to nobody, though nobody reads anything any more"
+            why = f"{listed(idle)} is not assigned, although all members have revoked"
             yield draft.told("", why, "every partition", f"{listed(idle)} idle", "idle", "all old")
 
 
 @invariant("mixed/all-new", "429-25", role=Role.LEADER, concerns=is_drafted)
 def all_new(history: History) -> Iterator[Violation]:
-    """Where all read on, nothing goes to another one before its owner gives it up, and what nobody owns is assigned."""
+    """If no member revokes first, owned partitions stay with their owners, and partitions without one are assigned."""
     for draft in _drafts(history):
         group = draft.round.group
         for partition in group.wanted if not draft.old else ():
@@ -134,10 +132,10 @@ def all_new(history: History) -> Iterator[Violation]:
             holders = draft.round.holders.get(partition, ())
             robber = next((each for each in holders if claiming and all(one.id != each for one in claiming)), None)
             if robber is not None:
-                why = f"{named(partition)} is assigned to {robber}, while {claiming[0].id} owns it and reads it"
-                yield draft.told(robber, why, "held back for a round", f"{robber} has it", "handed over at once")
+                why = f"{named(partition)} is assigned to {robber}, while {claiming[0].id} owns and reads it"
+                yield draft.told(robber, why, "withheld for one round", f"{robber} has it", "handed over at once")
                 break
             if not holders and not claiming:
-                why = f"{named(partition)} is assigned to nobody, and nobody has to give it up first"
-                yield draft.told("", why, "somebody has it", "nobody has it", "idle", "all new")
+                why = f"{named(partition)} is not assigned, and no member has to give it up first"
+                yield draft.told("", why, "an owner", "no owner", "idle", "all new")
                 break

@@ -1,4 +1,4 @@
-"""What readers and writers of the JSON in ZooKeeper owe to it."""
+"""Invariants of codecs for the JSON nodes in ZooKeeper."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,7 +29,7 @@ def is_node(step: Step) -> bool:
 
 
 def reading(case: Case, step: Step, lenient: bool) -> Any:
-    """What the text means, or the refusal."""
+    """The decoded node, or the refusal."""
     try:
         return layout_at(case, step).decode(bytes.fromhex(step["hex"]), lenient=lenient)
     except Refused as refusal:
@@ -41,7 +41,7 @@ def is_legal(case: Case, step: Step) -> bool:
 
 
 def is_illegal(case: Case, step: Step) -> bool:
-    """Text that neither the rules nor released readers take."""
+    """Is it a node that both the strict and the lenient reader refuse?"""
     if not is_node(step) or step.verb != "decode":
         return False
     return all(isinstance(reading(case, step, lenient), Refused) for lenient in (False, True))
@@ -53,7 +53,7 @@ def is_written(case: Case, step: Step) -> bool:
 
 @invariant("nodes/reads", role=Role.CODEC, concerns=is_legal, besides=NODES)
 def reads(history: History) -> Iterator[Violation]:
-    """A legal node is read as what it says, whatever the order of its keys, its spaces and keys that nobody knows."""
+    """A legal node is read correctly, whatever the order of its keys, its whitespace and its unknown keys."""
     for op in answered(history, is_legal):
         wanted, at = reading(history.case, op.step, False), layout_at(history.case, op.step)
         if isinstance(op.observation, Refusal):
@@ -65,14 +65,14 @@ def reads(history: History) -> Iterator[Violation]:
         assert isinstance(op.observation, Replied)
         found = difference(wanted, op.observation["value"])
         if found is not None:
-            why = f"{at}: {found.path or 'the node'} comes out as {brief(found.got)}, not {brief(found.wanted)}"
+            why = f"{at}: {found.path or 'the node'} is read as {brief(found.got)}, not {brief(found.wanted)}"
             shape = "misread", found.path.partition(".")[0]
             yield Violation(why, (op.index,), brief(found.wanted), brief(found.got), found.path, shape=shape)
 
 
 @invariant("nodes/writes", role=Role.CODEC, concerns=is_written, besides=NODES)
 def writes(history: History) -> Iterator[Violation]:
-    """What is written is a legal node that says what was to be written."""
+    """An encoded node is legal and has the value that was given."""
     for op in answered(history, is_written):
         at, wanted = layout_at(history.case, op.step), op.step["value"]
         if isinstance(op.observation, Refusal):
@@ -87,7 +87,7 @@ def writes(history: History) -> Iterator[Violation]:
         try:
             found = difference({**at.defaults(), **wanted}, at.decode(data))
         except Refused as refusal:
-            why = f"{refusal}; that was written: {shown}"
+            why = f"{refusal}; written: {shown}"
             yield Violation(why, (op.index,), "a legal node", shown, refusal.path, shape=("illegal", refusal.kind))
             continue
         if found is not None:
@@ -100,7 +100,7 @@ def writes(history: History) -> Iterator[Violation]:
 
 @invariant("nodes/refuses", role=Role.CODEC, concerns=is_illegal, besides=NODES)
 def refuses(history: History) -> Iterator[Violation]:
-    """A node that breaks a rule of its text, and that no released reader takes, is refused."""
+    """A node that breaks a rule of its edition, and that no released reader accepts, is refused."""
     for op in answered(history, is_illegal):
         refusal = reading(history.case, op.step, False)
         assert isinstance(refusal, Refused)

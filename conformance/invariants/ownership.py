@@ -1,7 +1,7 @@
-"""Who reads which partition, in a group whose members come, go and fail: nobody twice, and in the end everything once.
+"""Invariants of partition ownership in a group whose members join, leave and fail: single owners, no unread partition.
 
-The sums are done once (``contested``, ``unread``, ``unasked``); they serve the laws that an exploration holds every
-state to, and the searches that go through what was seen of a group and say who had what since when.
+``contested``, ``unread`` and ``unasked`` are shared by the laws that an exploration checks in every state and by the
+invariants here, which read the observed events of a group and name owners and steps.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ from kipcheck.conformance.models.operations import TOPICS
 
 
 def contested(owned: Iterable[tuple[str, Collection[Partition]]]) -> Iterator[tuple[Partition, str, str]]:
-    """What two members have at once: the partition, who is named first, who is named later."""
+    """Partitions that two members own at once: the partition, the first member, the later member."""
     first: dict[Partition, str] = {}
     for member, partitions in owned:
         for each in partitions:
@@ -32,7 +32,7 @@ def contested(owned: Iterable[tuple[str, Collection[Partition]]]) -> Iterator[tu
 
 
 def unread(subscribed: Iterable[Iterable[str]], owned: Iterable[Collection[Partition]]) -> list[Partition]:
-    """What somebody subscribes to and nobody has."""
+    """Partitions of subscribed topics without an owner."""
     asked = {topic for topics in subscribed for topic in topics}
     held = {each for partitions in owned for each in partitions}
     return [
@@ -45,12 +45,12 @@ def unread(subscribed: Iterable[Iterable[str]], owned: Iterable[Collection[Parti
 
 
 def unasked(topics: Collection[str], partitions: Iterable[Partition]) -> list[Partition]:
-    """What a member has and does not subscribe to."""
+    """Partitions that a member owns and does not subscribe to."""
     return [each for each in partitions if each[0] not in topics]
 
 
 def is_mixed(versions: Collection[int]) -> bool:
-    """Have some given up everything, and some not?"""
+    """Does the group have members of version 0, which gave up everything, and of later versions?"""
     return V0 in versions and any(each > V0 for each in versions)
 
 
@@ -59,7 +59,7 @@ def is_mixed(versions: Collection[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A partition, since the end of an assigned callback."""
+    """The ownership of a partition since an assigned callback."""
 
     member: str
     generation: int
@@ -67,19 +67,19 @@ class Holding:
     """The step."""
 
     def __str__(self) -> str:
-        return f"{self.member} has had it since step {self.since + 1}, generation {self.generation}"
+        return f"{self.member} owns it since step {self.since + 1}, generation {self.generation}"
 
 
 @dataclass(slots=True)
 class Books:
-    """Who has what, as it goes on."""
+    """The owners of all partitions, updated with each observed event."""
 
     held: dict[str, dict[Partition, Holding]] = field(default_factory=dict)
     generation: Formed | None = None
-    """The last that was formed."""
+    """The last generation that was formed."""
     formed_at: int = 0
     fenced: dict[str, dict[Partition, Holding]] = field(default_factory=dict)
-    """What members that were put out believe they have."""
+    """Partitions of members that the group removed and that have not given them up."""
 
     def tell(self, moment: Moment) -> None:
         match moment.seen:
@@ -103,13 +103,13 @@ class Books:
 
 
 def is_unaware(formed: Formed) -> bool:
-    """Does the leader not understand what some member speaks? What comes of that is left undefined (429-06)."""
+    """Does some member use a version that the leader does not know? KIP-429 leaves the result undefined (429-06)."""
     leads = next((each for each in formed.members if each.member == formed.leader), None)
     return leads is not None and any(each.version > leads.knows for each in formed.members)
 
 
 def told(history: History, undefined: bool = False) -> Iterator[tuple[Moment, Books]]:
-    """Each happening, and the books before it; ``undefined``: also after an unaware leader has led."""
+    """Each observed event with the owners before it; ``undefined``: also after an unaware leader has led."""
     books = Books()
     for moment in moments(history):
         if isinstance(moment.seen, Formed) and is_unaware(moment.seen) and not undefined:
@@ -120,7 +120,7 @@ def told(history: History, undefined: bool = False) -> Iterator[tuple[Moment, Bo
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Somebody takes up what somebody else has not given up."""
+    """A member adds a partition that another one has not given up."""
 
     partition: Partition
     first: Holding
@@ -133,7 +133,7 @@ class Clash:
     def violation(self, *shape: str) -> Violation:
         what = listed([self.partition])
         why = (
-            f"{what}: {self.first} and has not given it up; {self.second.member} takes it up in step "
+            f"{what}: {self.first} and has not given it up; {self.second.member} adds it in step "
             f"{self.second.since + 1}, generation {self.second.generation}, and both read it"
         )
         at = (self.first.since, self.second.since)
@@ -152,13 +152,13 @@ def clashes(history: History, undefined: bool = False) -> Iterator[tuple[Clash, 
 
 
 def every_step(case: Case, step: Step) -> bool:
-    """All but what is about Streams, which is another group."""
+    """All steps except those about Streams, which are another group's."""
     return step.verb != "roll-streams" and not step.verb.startswith("stream-")
 
 
 @invariant("bounce/one-owner", "429-05", "429-16", "429-13", role=Role.OPERATOR_TOOL, concerns=every_step)
 def one_owner(history: History) -> Iterator[Violation]:
-    """No partition is given to two members in one generation."""
+    """No partition is assigned to two members in one generation."""
     for clash, _ in clashes(history):
         if clash.same_generation:
             yield clash.violation("one generation")
@@ -166,7 +166,7 @@ def one_owner(history: History) -> Iterator[Violation]:
 
 @invariant("bounce/revoked-first", "429-05", "429-15", "429-16", role=Role.OPERATOR_TOOL, concerns=every_step)
 def revoked_first(history: History) -> Iterator[Violation]:
-    """Nobody takes up a partition that a member of an earlier generation has not given up yet."""
+    """No member adds a partition that a member of an earlier generation has not given up yet."""
     for clash, _ in clashes(history):
         if not clash.same_generation:
             yield clash.violation("across generations")
@@ -174,18 +174,21 @@ def revoked_first(history: History) -> Iterator[Violation]:
 
 @invariant("bounce/skipped-path", "429-06", role=Role.OPERATOR_TOOL, grade=Grade.INFO, concerns=every_step)
 def skipped_path(history: History) -> Iterator[Violation]:
-    """A leader that does not understand the newest members gives away what they still read."""
+    """A leader that does not know the newest version assigns partitions away from members that still read them."""
     for clash, books in clashes(history, undefined=True):
         formed = books.generation
         if formed is not None and is_unaware(formed):
             found = clash.violation("unaware leader")
-            why = f"{formed.leader}, which leads generation {formed.generation}, does not understand all. {found.why}"
+            why = (
+                f"{formed.leader}, which leads generation {formed.generation}, does not know every member's version. "
+                f"{found.why}"
+            )
             yield Violation(why, (books.formed_at, *found.at), found.expected, found.observed, shape=found.shape)
 
 
 @invariant("bounce/all-owned", "grp-03", "429-04", role=Role.OPERATOR_TOOL, concerns=every_step)
 def all_owned(history: History) -> Iterator[Violation]:
-    """When a group that is not mixed rests, all that its members subscribe to is read."""
+    """When a group that is not mixed is at rest, all subscribed partitions are read."""
     for moment, books in told(history):
         if not isinstance(moment.seen, Rests) or is_mixed([each.version for each in moment.seen.members]):
             continue
@@ -193,14 +196,15 @@ def all_owned(history: History) -> Iterator[Violation]:
         missing = unread([each.topics for each in members], [books.of(each.member) for each in members])
         if missing:
             who = ", ".join(each.member for each in members)
-            why = f"the group of {who} rests in generation {moment.seen.generation}, and nobody reads {listed(missing)}"
+            rests = f"the group of {who} is at rest in generation {moment.seen.generation}"
             at = (books.formed_at, moment.step)
-            yield Violation(why, at, "all is read", f"not {listed(missing)}", shape=("unread",))
+            yield Violation(f"{rests}, and no member reads {listed(missing)}", at, "all partitions read",
+                            f"not {listed(missing)}", shape=("unread",))  # fmt: skip
 
 
 @invariant("bounce/subscribed", "grp-03", role=Role.OPERATOR_TOOL, concerns=every_step)
 def subscribed(history: History) -> Iterator[Violation]:
-    """Nobody takes up a topic that it does not subscribe to."""
+    """No member adds partitions of a topic that it does not subscribe to."""
     for moment, books in told(history):
         if isinstance(moment.seen, Took) and books.generation is not None:
             topics: Mapping[str, tuple[str, ...]] = {each.member: each.topics for each in books.generation.members}
@@ -208,15 +212,15 @@ def subscribed(history: History) -> Iterator[Violation]:
             foreign = unasked(topics.get(member, ()), moment.seen.partitions) if member in topics else []
             if foreign:
                 asked = ", ".join(topics[member])
-                why = f"{member} subscribes to {asked}, and takes up {listed(foreign)} in step {moment.step + 1}"
-                yield Violation(why, (books.formed_at, moment.step), f"of {asked} alone", listed(foreign),
+                why = f"{member} subscribes to {asked}, and adds {listed(foreign)} in step {moment.step + 1}"
+                yield Violation(why, (books.formed_at, moment.step), f"only partitions of {asked}", listed(foreign),
                                 shape=("not subscribed",))  # fmt: skip
 
 
 @invariant("bounce/lost-is-neither", "429-05", role=Role.OPERATOR_TOOL,
            concerns=lambda case, step: step.verb == "lose")  # fmt: skip
 def lost_is_neither(history: History) -> Iterator[Violation]:
-    """An answer that is lost is taken neither for done nor for failed: who has what stays as it is."""
+    """A lost response counts neither as done nor as failed: no member adds or gives up partitions because of it."""
     for moment, _ in told(history):
         if history.ops[moment.step].step.verb != "lose":
             continue
@@ -228,4 +232,4 @@ def lost_is_neither(history: History) -> Iterator[Violation]:
             case _:
                 continue
         why = f"the connection of {history.ops[moment.step].step['member']} breaks, and {member} {how}"
-        yield Violation(why, (moment.step,), "nothing is known", how, shape=("lost", how))
+        yield Violation(why, (moment.step,), "no change", how, shape=("lost", how))

@@ -12,7 +12,8 @@ from kipcheck.conformance.core.verdict import Grade, Violation
 Search: TypeAlias = Callable[[History], Iterator[Violation]]
 Concerns: TypeAlias = Callable[[Case, Step], bool]
 ByMessage: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
-"""(edition, message) -> the ids of what an invariant covers there besides; without a release where none is named."""
+"""(edition, message) -> the ids of the further requirements that an invariant covers there. An edition without a
+release stands for all its releases."""
 
 
 def every_step(case: Case, step: Step) -> bool:
@@ -24,10 +25,10 @@ class Invariant:
     id: str
     requirements: tuple[str, ...]
     role: Role | None
-    """Whom it binds; None: every target."""
+    """The role that it applies to; None: every target."""
     grade: Grade
     concerns: Concerns
-    """Does it read the answer to this step? What it does not read cannot make it undecided."""
+    """Does it read the answer to this step? Other steps cannot make it UNKNOWN."""
     search: Search
     besides: ByMessage = field(default_factory=dict)
 
@@ -36,7 +37,7 @@ class Invariant:
         return (self.search.__doc__ or "").strip().splitlines()[0]
 
     def covers(self, edition: str, message: str) -> tuple[str, ...]:
-        """The requirements that a breach on this message breaks."""
+        """The requirements that a violation on this message breaks."""
         there = self.besides.get((edition, message)) or self.besides.get((edition.partition("@")[0], message), ())
         return (*self.requirements, *there)
 

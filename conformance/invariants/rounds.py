@@ -1,4 +1,4 @@
-"""Answers of a leader, as what they say about each member and each partition."""
+"""Assignments of a leader, by member and by partition."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ STICKIES = (STICKY, COOPERATIVE)
 
 @dataclass(frozen=True)
 class Round:
-    """One assignment, and what it was asked of."""
+    """One assignment, and the group that it was made for."""
 
     op: Op
     assignor: str
     group: Group
     shares: tuple[Share, ...] | None
-    """None: it was refused, or the answer is no assignment."""
+    """None: it was refused, or the answer is not an assignment."""
 
     @property
     def index(self) -> int:
@@ -29,7 +29,7 @@ class Round:
 
     @property
     def step(self) -> str:
-        """For people, who count from 1."""
+        """The step in messages: readers count from 1."""
         return f"step {self.index + 1}"
 
     @cached_property
@@ -38,7 +38,7 @@ class Round:
 
     @cached_property
     def got(self) -> Mapping[str, frozenset[Partition]]:
-        """Of every member; what the answer leaves out has nothing."""
+        """The partitions of every member of the group; none for a member that the answer omits."""
         found: dict[str, frozenset[Partition]] = {each.id: frozenset() for each in self.group.members}
         for member, partitions in self.shares or ():
             if member in found:
@@ -47,7 +47,7 @@ class Round:
 
     @cached_property
     def holders(self) -> Mapping[Partition, tuple[str, ...]]:
-        """Who got a partition, as often as the answer says so."""
+        """The members that got a partition, each as often as the answer names it."""
         found: dict[Partition, list[str]] = {}
         for member, partitions in self.shares or ():
             for partition in partitions:
@@ -56,7 +56,7 @@ class Round:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Each partition that somebody subscribes to has one owner, who may have it, and nothing else was given."""
+        """Does each subscribed partition have one owner, which may have it, and is no other partition assigned?"""
         wanted = set(self.group.wanted)
         return self.holders.keys() == wanted and all(
             len(set(members)) == 1 and members[0] in self.members and
@@ -74,18 +74,18 @@ def of_assignors(*names: str) -> Concerns:
 
 
 _seen: list[tuple[History, tuple[Round, ...]]] = []
-"""The history that was read last: every invariant asks for the same one in turn."""
+"""The last history and its rounds: every invariant requests the same one in turn."""
 
 
 def rounds(history: History, *assignors: str) -> Iterator[Round]:
-    """Those that were answered with an assignment, by one of the assignors where some are named."""
+    """The rounds that were answered with an assignment, of the given assignors if any are given."""
     for each in every_round(history):
         if each.shares is not None and (not assignors or each.assignor in assignors):
             yield each
 
 
 def every_round(history: History) -> tuple[Round, ...]:
-    """Those too that were refused or answered with garbage."""
+    """All rounds, including those that were refused or have an invalid answer."""
     if not _seen or _seen[0][0] is not history:
         _seen[:] = [(history, tuple(_read(history)))]
     return _seen[0][1]
@@ -109,7 +109,7 @@ def _shares(op: Op) -> tuple[Share, ...] | None:
 def giveable(each: Round, sizes: Mapping[str, int], held: Mapping[str, frozenset[Partition]]) -> Iterator[
     tuple[str, str, Partition]
 ]:  # fmt: skip
-    """Who could give what to whom that has at least two fewer."""
+    """Moves (giver, receiver, partition) to a member that has at least two fewer partitions and subscribes to it."""
     by_size = sorted(held, key=lambda member: (sizes[member], member))
     for receiver in by_size:
         for giver in reversed(by_size):

@@ -1,7 +1,7 @@
-"""What the sticky assignors keep: nothing moves without need, the newest claim counts, and user data is understood.
+"""Invariants of the sticky assignors: no needless moves, the newest claim wins, user data is compatible.
 
-Laws of keeping are asked where all claims agree and racks have no say: from 3.5.0 on Kafka would rather have a
-partition near than where it was.
+Stickiness is checked only if all claims agree and there are no racks: from 3.5.0 on Kafka prefers a near replica to
+stickiness.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,23 +21,23 @@ def is_sticky(case: Case, step: Step) -> bool:
 
 
 def is_given_user_data(case: Case, step: Step) -> bool:
-    """As members from 2.3 on write it."""
+    """Does the group have user data with a generation, as members from 2.3 on write it?"""
     return of_assignors(STICKY)(case, step) and 1 in _user_data(step) and 0 not in _user_data(step)
 
 
 def is_given_old_user_data(case: Case, step: Step) -> bool:
-    """Without a generation, as members up to 2.2 write it."""
+    """Does the group have user data without a generation, as members up to 2.2 write it?"""
     return of_assignors(STICKY)(case, step) and 0 in _user_data(step)
 
 
 def _user_data(step: Step) -> set[int | None]:
-    """The versions in which what is given can be read."""
+    """The versions of the members' user data; None for data that cannot be read."""
     given = (each.get("userData") for each in step["members"])
     return {user_data_version(bytes.fromhex(each)) for each in given if each is not None}
 
 
 def settled(each: Round) -> Mapping[Partition, str] | None:
-    """The same, where nothing is left to do: all is owned, and in balance."""
+    """The agreed owners, if every wanted partition has one and they are in balance; else None."""
     owners = agreed(each.group)
     if owners is None or owners.keys() != set(each.group.wanted):
         return None
@@ -46,7 +46,7 @@ def settled(each: Round) -> Mapping[Partition, str] | None:
 
 
 def moved(each: Round, owners: Mapping[Partition, str]) -> list[tuple[Partition, str, str]]:
-    """What an owner lost to somebody else: partition, from whom, to whom."""
+    """Partitions that went from one owner to another: partition, old owner, new owner."""
     return [
         (partition, owner, each.holders[partition][0])
         for partition, owner in sorted(owners.items())
@@ -56,18 +56,19 @@ def moved(each: Round, owners: Mapping[Partition, str]) -> list[tuple[Partition,
 
 @invariant("assign/stays", "grp-14", role=Role.LEADER, concerns=is_sticky)
 def stays(history: History) -> Iterator[Violation]:
-    """Where all is owned, and in balance, everybody keeps what it owns."""
+    """If all partitions are owned, in balance, every member keeps its partitions."""
     for each in rounds(history, *STICKIES):
         if is_sticky(history.case, each.op.step):
-            yield from _restless(each, "everything was owned, in one generation and in balance", ("moved", "settled"))
+            why = "all partitions were owned, in one generation and in balance"
+            yield from _restless(each, why, ("moved", "settled"))
 
 
 @invariant("assign/reads-user-data", "grp-20", role=Role.LEADER, concerns=is_given_user_data)
 def reads_user_data(history: History) -> Iterator[Violation]:
-    """What Kafka's StickyAssignor writes about what a member owns is read."""
+    """The user data in which Kafka's StickyAssignor writes owned partitions is read."""
     for each in rounds(history, STICKY):
         if is_given_user_data(history.case, each.op.step):
-            why = "the user data, as Kafka writes it, says that everything is owned and in balance"
+            why = "by the user data, as Kafka writes it, all partitions are owned, in balance"
             yield from _restless(each, why, ("moved", "user data"))
 
 
@@ -75,10 +76,10 @@ def reads_user_data(history: History) -> Iterator[Violation]:
     "assign/reads-old-user-data", "grp-23", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_given_old_user_data
 )  # fmt: skip
 def reads_old_user_data(history: History) -> Iterator[Violation]:
-    """What StickyAssignors up to 2.2 write, without a generation, is read too."""
+    """User data of StickyAssignors up to 2.2, without a generation, is read too."""
     for each in rounds(history, STICKY):
         if is_given_old_user_data(history.case, each.op.step):
-            why = "the user data, as Kafka up to 2.2 writes it, says that everything is owned and in balance"
+            why = "by the user data, as Kafka up to 2.2 writes it, all partitions are owned, in balance"
             yield from _restless(each, why, ("moved", "old user data"))
 
 
@@ -117,9 +118,9 @@ def keeps_most(history: History) -> Iterator[Violation]:
             first = moved(each, owners)
             shown = f"; {named(first[0][0])} goes from {first[0][1]} to {first[0][2]}" if first else ""
             yield Violation(
-                f"{each.assignor}, {each.step}: all subscribe to the same, {len(each.group.wanted)} partitions make "
-                f"{share}{f' or {share + 1}' if extra else ''} for each of {len(each.members)} members, so that {most} "
-                f"of the {len(owners)} owned can stay; {kept} stay{shown}",
+                f"{each.assignor}, {each.step}: all subscribe to the same topics, {len(each.group.wanted)} partitions "
+                f"make {share}{f' or {share + 1}' if extra else ''} for each of {len(each.members)} members, so that "
+                f"{most} of the {len(owners)} owned can stay; {kept} stay{shown}",
                 (each.index,), f"{most} stay", f"{kept} stay", " ".join(first[0][1:]) if first else "",
                 shape=("moved", "more than needed"),
             )  # fmt: skip
@@ -127,7 +128,7 @@ def keeps_most(history: History) -> Iterator[Violation]:
 
 @invariant("assign/no-exchange", "grp-14", role=Role.LEADER, concerns=is_sticky)
 def no_exchange(history: History) -> Iterator[Violation]:
-    """No two members that were there before exchange partitions of one topic."""
+    """No two members that owned partitions before exchange partitions of one topic."""
     for each in rounds(history, *STICKIES):
         owners = agreed(each.group) if is_sticky(history.case, each.op.step) else None
         seen: dict[tuple[str, str, str], Partition] = {}
@@ -145,7 +146,7 @@ def no_exchange(history: History) -> Iterator[Violation]:
 
 @invariant("assign/no-needless-move", "grp-21", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_sticky)
 def no_needless_move(history: History) -> Iterator[Violation]:
-    """No partition goes to another member that could stay where it is without a loss of balance."""
+    """No partition moves that could stay with its owner without loss of balance."""
     for each in rounds(history, *STICKIES):
         owners = agreed(each.group) if is_sticky(history.case, each.op.step) else None
         if not owners or not each.is_whole or not is_balanced(each, each.got):
@@ -154,9 +155,9 @@ def no_needless_move(history: History) -> Iterator[Violation]:
             back = {**each.got, old: each.got[old] | {partition}, new: each.got[new] - {partition}}
             if is_balanced(each, back):
                 yield Violation(
-                    f"{each.assignor}, {each.step}: {named(partition)} goes from {old}, which is left with "
-                    f"{len(each.got[old])}, to {new}, which comes to {len(each.got[new])}; if it stayed, nobody could "
-                    "give another to one that has two fewer",
+                    f"{each.assignor}, {each.step}: {named(partition)} goes from {old}, which then has "
+                    f"{len(each.got[old])}, to {new}, which then has {len(each.got[new])}; if it stayed, the shares "
+                    "would be in balance too",
                     (each.index,), f"{old} keeps {named(partition)}", f"{new} has it", f"{old} {new}",
                     shape=("moved", "without need"),
                 )  # fmt: skip
@@ -165,7 +166,7 @@ def no_needless_move(history: History) -> Iterator[Violation]:
 
 @invariant("assign/newest-wins", "grp-24", role=Role.LEADER, grade=Grade.SHOULD, concerns=is_sticky)
 def newest_wins(history: History) -> Iterator[Violation]:
-    """Of two members that claim a partition the one with the older generation does not take it from the other."""
+    """If two members claim a partition, the one with the older generation does not take it from the other."""
     for each in rounds(history, *STICKIES):
         if not each.is_whole or each.group.has_racks or not is_sticky(history.case, each.op.step):
             continue
@@ -188,13 +189,13 @@ def newest_wins(history: History) -> Iterator[Violation]:
 
 
 def _room_for(each: Round, rightful: Member, stale: Member) -> str | None:
-    """Why balance is no reason to take something from the rightful owner: what it could have done without instead."""
+    """Why balance does not justify taking the partition from its owner; None if it does."""
     mine, other = each.got[rightful.id], each.got[stale.id]
     if len(mine) < len(other):
-        return f"though it has {len(other)} and {rightful.id} only {len(mine)}"
+        return f"although it has {len(other)} and {rightful.id} only {len(mine)}"
     for partition in sorted(mine - set(rightful.owned)):
         if partition[0] in stale.subscription:
-            return f"though {rightful.id} gets {named(partition)} instead, which it does not claim"
+            return f"although {rightful.id} gets {named(partition)} instead, which it does not claim"
     return None
 
 
@@ -204,7 +205,7 @@ def is_asked_what_it_owns(case: Case, step: Step) -> bool:
 
 @invariant("assign/writes-user-data", "grp-20", role=Role.LEADER, concerns=is_asked_what_it_owns)
 def writes_user_data(history: History) -> Iterator[Violation]:
-    """A member of sticky says what it owns, and in which generation, in the bytes that Kafka reads."""
+    """A member of sticky writes its partitions and their generation in the format that Kafka reads."""
     for op in history.ops:
         if is_asked_what_it_owns(history.case, op.step) and isinstance(op.observation, Replied):
             owned = frozenset((topic, number) for topic, number in op.step["owned"])
@@ -216,9 +217,9 @@ def writes_user_data(history: History) -> Iterator[Violation]:
 
 
 def _misread(owned: frozenset[Partition], generation: int, data: str) -> tuple[str, str] | None:
-    """What is wrong with the user data, and what sort of thing that is."""
+    """What is wrong with the user data, as a sentence and as a shape; None if it is right."""
     if not data:
-        return ("writes none", "none") if owned else None
+        return ("writes no user data", "none") if owned else None
     read = read_user_data(bytes.fromhex(data))
     if read is None:
         return f"writes {data[:64]}, which Kafka's StickyAssignor cannot read", "unreadable"

@@ -1,4 +1,4 @@
-"""When threads of a Streams application end by themselves."""
+"""Invariants of a Streams application's threads: assignments return, and threads end only where they have to."""
 
 from collections.abc import Iterator
 
@@ -11,25 +11,25 @@ from kipcheck.conformance.models.streams.members import ASSIGNMENT_ERROR, INCOMP
 from kipcheck.conformance.models.streams.operations import ShutDown
 
 FIRST_NAMED = 10
-"""The first metadata version in which tasks can have the name of a topology."""
+"""The first metadata version in which a task id can name a topology."""
 
 
 @promised("streams/assigns", "268-26", "grp-09")
 def assigns(history: History) -> Iterator[Violation]:
-    """An assignment comes to an end."""
+    """Every call of the assignor returns."""
     for round in story(history).rounds:
         for each in round.fell:
             if each.is_endless:
-                why = f"{each.life or each.seen.member} never comes back from {each.seen.during} in {round.where}"
+                why = f"{each.life or each.seen.member} never returns from {each.seen.during} in {round.where}"
                 yield Violation(f"{why}: {each.seen.why}", (round.at, each.at), "an answer", "none", shape=("endless",))
 
 
 @promised("streams/lives", "268-26", "268-28")
 def lives(history: History) -> Iterator[Violation]:
-    """No thread ends with an exception but where it has to.
+    """A thread ends with an exception only where it has to.
 
-    It has to by the edition (268-14, 268-32, 268-35), where it cannot read what it gets or write what it uses (which
-    others are blamed for), where something is missing that it reads, and where it was told to.
+    It has to where its edition says so (268-14, 268-32, 268-35), where it cannot decode its assignment or encode its
+    used version (other invariants report the cause), where a source topic is missing, and after a shutdown request.
     """
     found = story(history)
     for number, round in enumerate(found.rounds):
@@ -39,7 +39,7 @@ def lives(history: History) -> Iterator[Violation]:
             if not _has_to(history, found.rounds[: number + 1], each, each.life):
                 what = f"{each.seen.kind}: {each.seen.why}"
                 why = f"{each.life} ends in step {each.at + 1}, after {round.where}, with {what}"
-                yield Violation(why, (round.at, each.at), "it lives", each.seen.kind,
+                yield Violation(why, (round.at, each.at), "no exception", each.seen.kind,
                                 shape=("ends", each.seen.during, each.seen.kind.rpartition(".")[2]))  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def _has_to(history: History, rounds: list[Round], fell: Fell, life: Life) -> bo
     last = rounds[-1]
     match fell.seen.during:
         case "subscribe":
-            # What it used in the end nobody but itself can say: who comes above its own latest is told of elsewhere.
+            # Only the process itself knows its used version; versions above its latest are another invariant's.
             heard = [one for one in reversed(last.heard) if one.life is life]
             used = heard[0].seen.used if heard else life.latest
             return used > life.latest or (named and used < FIRST_NAMED)
@@ -74,7 +74,7 @@ def _last_given(rounds: list[Round], life: Life) -> Given | None:
 
 
 def _is_nothing(given: Given, rounds: list[Round], life: Life) -> bool:
-    """Must a member refuse what it gets?"""
+    """Does the member have to refuse its assignment?"""
     info = given.info
     if info is None or info.used > life.latest:
         return True

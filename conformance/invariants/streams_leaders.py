@@ -1,4 +1,4 @@
-"""What the leader of a Streams group owes to members of older and of newer metadata."""
+"""Invariants of the leader of a Streams group towards members with older and newer metadata versions."""
 
 from collections.abc import Iterator
 
@@ -27,17 +27,17 @@ from kipcheck.conformance.models.streams.members import (
 from kipcheck.conformance.models.streams.tasks import Work, work
 
 THROWS = "2.0.0-2.6.3"
-"""Releases whose leaders throw where they cannot assign; later ones tell all (268-32)."""
+"""Releases whose leaders throw if they cannot assign; later ones send an error to all members (268-32)."""
 
 
 def deployed(history: History) -> Work:
-    """What there is to do."""
+    """The tasks of the deployed application."""
     found = story(history).deployed
     return work(found.topology, found.topics)
 
 
 def is_whole(todo: Work) -> bool:
-    """Is there all that the application reads? Else what leaders do is another matter."""
+    """Are no source topics missing, uneven or of a size that cannot be derived? Otherwise other rules apply."""
     return not (todo.missing or todo.uneven or todo.endless)
 
 
@@ -45,44 +45,44 @@ def listed(tasks: frozenset[TaskId] | set[TaskId]) -> str:
     return ", ".join(map(str, sorted(tasks, key=lambda each: (each.topology or "", *each[:2])))) or "no task"
 
 
-# What can be read
+# Decoding
 
 
 @promised("streams/decodable", "268-07", "268-11", "268-12")
 def decodable(history: History) -> Iterator[Violation]:
-    """Every member can decode what it is sent."""
+    """Every member can decode its assignment."""
     yield from _undecodable(history, known=False)
 
 
 @promised("streams/errors-decodable", "268-42", grade=Grade.INFO)
 def errors_decodable(history: History) -> Iterator[Violation]:
-    """Every member can decode the error that it is sent."""
+    """Every member can decode an assignment with an error."""
     yield from _undecodable(history, known=True)
 
 
 def _undecodable(history: History, known: bool) -> Iterator[Violation]:
-    """``known``: errors of releases that write them in their own latest version, or all else."""
+    """``known``: errors from releases that write them in their own latest version; else all other assignments."""
     for round in story(history).rounds:
         for each in round.given:
             if each.life is None:
-                continue  # There is nobody to read it.
+                continue  # The process ended, so the assignment is not read.
             is_error = each.info is not None and each.info.error != 0
             described = is_error and round.leader is not None and round.leader.bound("268-42")
             why = _hidden(each, each.life)
             if why and described == known:
                 what = f"error {each.info.error}" if each.info is not None and is_error else "its assignment"
                 at = (round.at, each.at)
-                told = f"{each.life} cannot read {what} in {round.where}: {why}"
+                told = f"{each.life} cannot decode {what} in {round.where}: {why}"
                 yield Violation(told, at, f"at most version {each.life.latest}", why,
                                 shape=("undecodable", "error" if is_error else "assignment"))  # fmt: skip
 
 
 def _hidden(given: Given, to: Life) -> str:
-    """Why the bytes are nothing to the member that gets them; empty where they are something."""
+    """Why the member cannot decode the assignment; empty if it can."""
     if given.info is None:
-        return given.why or "nobody can"
+        return given.why or "unreadable"
     if given.info.used > to.latest:
-        return f"version {given.info.used}, and it knows {to.latest}"
+        return f"it has version {given.info.used}, and the member knows up to {to.latest}"
     assert isinstance(given.sent.data, bytes)
     try:
         read_assignment(given.sent.data, to.release)
@@ -91,12 +91,12 @@ def _hidden(given: Given, to: Life) -> str:
     return ""
 
 
-# Subscriptions that the leader does not know
+# Subscriptions of unknown versions
 
 
 @promised("streams/leads-the-future", "268-06", "268-15", "268-31")
 def leads_the_future(history: History) -> Iterator[Violation]:
-    """A leader with version probing has an assignment for subscriptions newer than it knows."""
+    """A leader with version probing makes an assignment although some subscriptions are newer than it knows."""
     todo = deployed(history)
     for round, leader in led(history):
         fell = round.fell_while_leading()
@@ -105,27 +105,28 @@ def leads_the_future(history: History) -> Iterator[Violation]:
         if not fell.is_endless:
             who = ", ".join(f"{each.told.member} {each.info.used}" for each in round.futures)
             why = (
-                f"{leader} knows {leader.latest}, and dies of {who} in {round.where}: {fell.seen.kind}: {fell.seen.why}"
+                f"{leader} knows up to {leader.latest}, and fails on {who} in {round.where}: "
+                f"{fell.seen.kind}: {fell.seen.why}"
             )
             yield Violation(why, (round.at, fell.at), "an assignment", fell.seen.kind, shape=("future", "fatal"))
 
 
 @promised("streams/old-leader-fails", "268-14")
 def old_leader_fails(history: History) -> Iterator[Violation]:
-    """A leader from before version probing fails on a version that it does not know."""
+    """A leader without version probing fails on a version that it does not know."""
     for round, leader in led(history):
         if leader.is_before_probing and round.futures and round.given:
             who = ", ".join(f"{each.told.member} {each.info.used}" for each in round.futures)
-            why = f"{leader} knows {leader.latest}, and makes an assignment for {who} in {round.where}"
+            why = f"{leader} knows up to {leader.latest}, and makes an assignment for {who} in {round.where}"
             yield Violation(why, (round.at, round.given[0].at), "an exception", "an assignment",
                             shape=("future", "survived"))  # fmt: skip
 
 
-# The two numbers
+# Used and supported version
 
 
 def understood(history: History) -> Iterator[tuple[Round, Life, Given, AssignmentInfo, Subscribed]]:
-    """Assignments without error to members that run, whether or not the leader understands these."""
+    """Assignments without error to running members, whether or not the leader knows their versions."""
     for round, leader in led(history):
         for each in round.given:
             subscribed = round.told(each.life) if each.life is not None else None
@@ -135,7 +136,7 @@ def understood(history: History) -> Iterator[tuple[Round, Life, Given, Assignmen
 
 @promised("streams/lowest-version", "268-11", "268-12")
 def lowest_version(history: History) -> Iterator[Violation]:
-    """Whom the leader understands is answered in the lowest used version."""
+    """Members whose version the leader knows get assignments in the lowest used version."""
     for round, leader, each, info, subscribed in understood(history):
         wanted = min(round.lowest, leader.latest)
         if leader.bound("268-11") and subscribed.info.used <= leader.latest and info.used != wanted:
@@ -146,24 +147,24 @@ def lowest_version(history: History) -> Iterator[Violation]:
 
 @promised("streams/second-int", "268-20", "268-34")
 def second_int(history: History) -> Iterator[Violation]:
-    """The second number of an assignment is the leader's latest version, or the lowest supported one, by release."""
+    """The supported version in an assignment is the leader's latest or the lowest of all members, by release."""
     for round, leader, each, info, _ in understood(history):
         if info.used < FIRST_PROBED or not (leader.bound("268-20") or leader.bound("268-34")):
             continue
         wanted = min(round.supported, leader.latest) if leader.bound("268-34") else leader.latest
         if info.supported != wanted:
-            what = "the lowest that all support" if leader.bound("268-34") else "the leader's own"
-            why = f"{each.name} is told {info.supported} as second number in {round.where}; {what} is {wanted}"
+            what = "the lowest of all members" if leader.bound("268-34") else "the leader's latest"
+            why = f"{each.name} gets supported version {info.supported} in {round.where}; {what} is {wanted}"
             yield Violation(why, (round.at, each.at), str(wanted), str(info.supported),
                             shape=("second number", "above" if info.supported > wanted else "below"))  # fmt: skip
 
 
-# Beside a member from the future
+# Groups with a member of an unknown version
 
 
 @promised("streams/future-gets", "268-15", "268-29", "268-31")
 def future_gets(history: History) -> Iterator[Violation]:
-    """What a member from the leader's future is sent: its share from 2.4 on, before and in the draft nothing."""
+    """A member of a version unknown to the leader gets its share from 2.4 on, before and in the draft no tasks."""
     todo = deployed(history)
     for round, leader, each, info, subscribed in understood(history):
         if subscribed.info.used <= leader.latest or round.is_hard_mix:
@@ -171,7 +172,7 @@ def future_gets(history: History) -> Iterator[Violation]:
         takes_part = leader.bound("268-31")
         common = takes_part or leader.bound("268-34")
         wanted = min(round.lowest, leader.latest) if common else leader.latest
-        where = f"{each.name} says {subscribed.info.used}, more than {leader} knows, and in {round.where}"
+        where = f"{each.name} uses {subscribed.info.used}, unknown to {leader}, and in {round.where}"
         at = (round.at, each.at)
         if info.used != wanted:
             yield Violation(f"{where} is sent version {info.used}", at, f"version {wanted}", f"version {info.used}",
@@ -180,15 +181,15 @@ def future_gets(history: History) -> Iterator[Violation]:
         hosts = () if is_draft(leader.release) else info.hosts
         if takes_part:
             if not each.sent.partitions and _has_a_share(round, todo):
-                why = f"{where} gets nothing, of {len(todo.tasks)} tasks for {len(round.members)} members"
-                yield Violation(why, at, "its share", "nothing", shape=("future", "left out"))
+                why = f"{where} gets none of {len(todo.tasks)} tasks for {len(round.members)} members"
+                yield Violation(why, at, "its share", "no task", shape=("future", "left out"))
         elif got or each.sent.partitions or hosts:
             what = listed(got) if got else "partitions without a task" if each.sent.partitions else "hosts"
-            yield Violation(f"{where} gets {what}", at, "nothing", what, shape=("future", "given"))
+            yield Violation(f"{where} gets {what}", at, "no task", what, shape=("future", "given"))
 
 
 def _has_a_share(round: Round, todo: Work) -> bool:
-    """Must nobody go away empty? Where nobody has anything yet, and there is no state to go after."""
+    """Does every member have to get a task? Only if no member has tasks yet, and no task has state."""
     if todo.stateful or not is_whole(todo) or len(todo.tasks) < len(round.members):
         return False
     infos = [each.info for each in round.members]
@@ -199,7 +200,7 @@ def _has_a_share(round: Round, todo: Work) -> bool:
 
 @promised("streams/others-get", "268-16", "268-30")
 def others_get(history: History) -> Iterator[Violation]:
-    """Beside a member from the future the others share all tasks in the draft, and up to 2.3.1 get what they claim."""
+    """Beside unknown versions the other members share all tasks in the draft, and up to 2.3.1 get what they claim."""
     todo = deployed(history)
     for round, leader in led(history):
         given = [each for each in round.given if each.info is not None and not each.info.error]
@@ -208,7 +209,7 @@ def others_get(history: History) -> Iterator[Violation]:
         if is_draft(leader.release):
             idle = {*todo.tasks}.difference(*(each.info.active for each in given if each.info is not None))
             if idle:
-                why = f"nobody gets {listed(idle)} in {round.where}"
+                why = f"no member gets {listed(idle)} in {round.where}"
                 yield Violation(why, (round.at, given[-1].at), "every task", f"not {listed(idle)}",
                                 shape=("others", "idle"))  # fmt: skip
         elif leader.bound("268-30"):
@@ -216,7 +217,7 @@ def others_get(history: History) -> Iterator[Violation]:
 
 
 def _echoed(round: Round, leader: Life, given: list[Given]) -> Iterator[Violation]:
-    """By instance: how its threads share what they claimed is another matter (268-43)."""
+    """Compared by instance: how its threads share the claimed tasks is not checked here (268-43)."""
     known = [each for each in round.members if each.info.used <= leader.latest and each.life is not None]
     for process in sorted({each.info.process for each in known}):
         threads = [each for each in known if each.info.process == process]
@@ -226,20 +227,20 @@ def _echoed(round: Round, leader: Life, given: list[Given]) -> Iterator[Violatio
         got = {task for each in mine if each.info is not None for task in each.info.active}
         if len(mine) == len(threads) and got != claimed:
             who = " and ".join(each.told.member for each in threads)
-            why = f"{who} claimed {listed(claimed)}, and got {listed(got)} in {round.where}, which only echoes"
+            why = f"{who} claimed {listed(claimed)}, and got {listed(got)} in {round.where}; claims should be kept"
             yield Violation(why, (round.at, mine[0].at), listed(claimed), listed(got),
                             shape=("others", "more" if got - claimed else "less"))  # fmt: skip
 
 
 @promised("streams/hard-mix", "268-32")
 def hard_mix(history: History) -> Iterator[Violation]:
-    """A member of the leader's future beside one of version 1 or 2 is an error: thrown up to 2.6, later sent to all."""
+    """An unknown version beside version 1 or 2 is an error: up to 2.6 an exception, later sent to all members."""
     todo = deployed(history)
     for round, leader in led(history):
         if not round.is_hard_mix or not leader.bound("268-32") or not is_whole(todo):
             continue
         if any(each.info.error == SHUTDOWN_REQUESTED for each in round.members):
-            continue  # That comes first.
+            continue  # A shutdown request takes precedence.
         fell = round.fell_while_leading()
         if is_among(leader.release, THROWS):
             if round.given:
@@ -247,11 +248,11 @@ def hard_mix(history: History) -> Iterator[Violation]:
                 yield Violation(why, (round.at, round.given[0].at), "an exception", "an assignment",
                                 shape=("hard mix", "assigned"))  # fmt: skip
         elif fell is not None:
-            why = f"{leader} ends with {fell.seen.kind} in {round.where}, and tells nobody"
+            why = f"{leader} ends with {fell.seen.kind} in {round.where}, without an error for the members"
             yield Violation(why, (round.at, fell.at), f"error {ASSIGNMENT_ERROR} for all", fell.seen.kind,
                             shape=("hard mix", "thrown"))  # fmt: skip
         for each in round.given if fell is None and not is_among(leader.release, THROWS) else ():
-            got = "nothing" if each.info is None else f"error {each.info.error} in version {each.info.used}"
+            got = "no assignment" if each.info is None else f"error {each.info.error} in version {each.info.used}"
             if got != (wanted := f"error {ASSIGNMENT_ERROR} in version {leader.latest}"):
                 why = f"{each.name} is sent {got} in {round.where}"
                 yield Violation(why, (round.at, each.at), wanted, got, shape=("hard mix", "not told"))

@@ -1,4 +1,4 @@
-"""Version probing as a whole: it ends, nobody does it for nothing, and all come to the newest version they share."""
+"""Invariants of version probing: it ends, happens only when needed, and reaches the latest common version."""
 
 from collections.abc import Iterator
 
@@ -25,27 +25,27 @@ from kipcheck.conformance.models.streams.observed_events import Present
 from kipcheck.conformance.models.streams.operations import Start
 
 GENERATIONS = 3
-"""So many for each thing that befell the group are enough until it rests: to meet, to ask for another version or to
-give up what has to move, and to take it up."""
+"""The generations that a group may need per step until it is at rest: one to meet, one to change the version or to give
+up tasks, one to assign them."""
 BOUNCED = 2
-"""So many after a bounce, as released from 2.4 on (268-37); one more where cooperative members hand something over, and
-another one where a leader cannot read yet that the new member is a thread of an old instance."""
+"""The generations after a restarted member, as released from 2.4 on (268-37); one more if cooperative members hand over
+tasks, and another one if the leader cannot decode yet that the new member is a thread of an existing instance."""
 CHANGES = 3
-"""So often a process changes its version at most until the group rests again, if nothing else happens."""
+"""How often a process may change its version until the group is at rest again, if nothing else happens."""
 LEAVES = "2.0.0-2.5.1"
-"""Releases whose members leave the group to subscribe afresh; later ones stay in (268-18)."""
+"""Releases whose members leave the group to subscribe again; later ones stay in (268-18)."""
 UNIQUE = 8
-"""The first metadata version in which no two subscriptions are alike (268-45)."""
+"""The first metadata version with a byte that makes successive subscriptions differ (268-45)."""
 
 
 @promised("streams/probing-ends", "268-24", "268-37")
 def probing_ends(history: History) -> Iterator[Violation]:
-    """A group that is left alone comes to rest, after few rebalances for each thing that befell it."""
+    """A group comes to rest after a limited number of rebalances for each step."""
     events = story(history).events
     for each in stretches(history):
         numbers = [one.number for one in each.rounds]
         if each.rests is None:
-            why = f"after generations {_few(numbers)} the group does not rest"
+            why = f"after generations {_few(numbers)} the group is not at rest"
             yield Violation(why, (each.last,), "rest", "no rest", shape=("restless",))
             return
         befell = events[each.first : each.last + 1]
@@ -62,7 +62,7 @@ def probing_ends(history: History) -> Iterator[Violation]:
 
 
 def _are_bound(stretch: Stretch) -> bool:
-    """By the bound of a bounce? Only if nothing else happens."""
+    """Does the lower bound after a restart apply? Only if nothing else happens, and to releases from 2.6.0 on."""
     if any(round.fell for round in stretch.rounds):
         return False
     lives = [one.life for round in stretch.rounds for one in round.members]
@@ -70,7 +70,7 @@ def _are_bound(stretch: Stretch) -> bool:
 
 
 def _is_regrouped(stretch: Stretch) -> bool:
-    """Does a member whose subscription its leader could not read turn out to be a thread of an instance of others?"""
+    """Does a member whose subscription the leader could not decode turn out to be a thread of another's instance?"""
     unknown = {one.life for round in stretch.rounds for one in round.futures}
     return any(
         one.life in unknown and other.life is not one.life and other.info.process == one.info.process
@@ -82,7 +82,7 @@ def _is_regrouped(stretch: Stretch) -> bool:
 
 
 def _wavering(stretch: Stretch) -> Iterator[Violation]:
-    """Within its last step, in which nobody does anything to the group."""
+    """Repeated version changes in the last step, in which no other event affects the group."""
     changes: dict[Life, list[Heard]] = {}
     for round in stretch.rounds:
         for each in round.heard:
@@ -91,7 +91,7 @@ def _wavering(stretch: Stretch) -> Iterator[Violation]:
     for life, found in changes.items():
         if len(found) > CHANGES:
             used = ", ".join(str(each.seen.used) for each in found)
-            why = f"{life} goes to versions {used} in step {stretch.last + 1}, in which nothing else happens"
+            why = f"{life} changes to versions {used} in step {stretch.last + 1}, in which nothing else happens"
             yield Violation(why, (stretch.last,), "one version", used, shape=("wavers",))
 
 
@@ -100,35 +100,35 @@ def _few(generations: list[int]) -> str:
     return ", ".join(told if len(told) < 6 else [*told[:3], "...", told[-1]]) or "none"
 
 
-# Who asks for a rebalance
+# Requests for a rebalance
 
 
 @promised("streams/last-rebalance", "268-17", "268-18", "268-21", "268-36", "268-37")
 def last_rebalance(history: History) -> Iterator[Violation]:
-    """Whoever has to by its edition asks for one more rebalance: whose version falls or rises, or the leader alone."""
+    """By edition, members whose version falls or changes, or the leader alone, request one more rebalance."""
     for round, each, info in heard(history):
         subscribed = round.told(each.life)
         if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-17"):
             continue
         cause = _cause(each.life, subscribed.info.used, info, round)
         asked = each.seen.rejoin.when
-        told = f"{each.life} subscribed in {subscribed.info.used}, was sent {info.used} with {info.supported} behind it"
+        told = f"{each.life} subscribed in {subscribed.info.used}, got version {info.used}, supported {info.supported}"
         if cause and asked in NOTHING:
-            why = f"{told} in {round.where}, and asks for no rebalance: {cause}"
+            why = f"{told} in {round.where}, and requests no rebalance, although {cause}"
             yield Violation(why, (round.at, each.at), "a rebalance", "none", shape=("rejoin", "none"))
         elif not cause and asked not in NOTHING and not _has_other_causes(each.life):
-            why = f"{told} in {round.where}, and asks for a rebalance, which is not for it to do"
+            why = f"{told} in {round.where}, and requests a rebalance without a reason to"
             yield Violation(why, (round.at, each.at), "none", "a rebalance", shape=("rejoin", "needless"))
         elif cause and (leaves := is_draft(each.life.release) or is_among(each.life.release, LEAVES)) != (
             asked == "again"
         ):
-            how = {True: "subscribes afresh", False: "stays in and rejoins"}
+            how = {True: "leaves and subscribes again", False: "stays in and rejoins"}
             why = f"{told} in {round.where}, and {how[not leaves]}"
             yield Violation(why, (round.at, each.at), how[leaves], how[not leaves], shape=("rejoin", asked))
 
 
 def _cause(life: Life, used: int, info: AssignmentInfo, round: Round) -> str:
-    """Why a member has to ask for a rebalance because of versions; empty where it must not."""
+    """Why versions require a member to request a rebalance; empty if they do not."""
     if is_draft(life.release):
         if info.supported < used:
             return "its version falls"
@@ -140,15 +140,15 @@ def _cause(life: Life, used: int, info: AssignmentInfo, round: Round) -> str:
 
 
 def _has_other_causes(life: Life) -> bool:
-    """From 2.6 on: tasks that it waits for, an end point that is not in the map."""
+    """May it request a rebalance for other reasons? From 2.6 on: tasks to wait for, an end point missing in the map."""
     return not is_draft(life.release) and not is_among(life.release, LEAVES)
 
 
 @promised("streams/rejoins", "268-18", "268-24")
 def rejoins(history: History) -> Iterator[Violation]:
-    """Who asked for a rebalance at once gets one before the group rests.
+    """A member that requested an immediate rebalance gets one before the group is at rest.
 
-    Not where its subscription would be the same as before: coordinators pass over that.
+    Members whose subscription would be unchanged are exempt: coordinators ignore such a JoinGroup.
     """
     for each in stretches(history):
         if each.rests is None:
@@ -157,14 +157,14 @@ def rejoins(history: History) -> Iterator[Violation]:
             for one in round.heard if round.number == each.rests.generation else ():
                 differs = one.seen.used != one.seen.before or (one.seen.used >= UNIQUE and one.life.bound("268-45"))
                 if one.seen.rejoin.when not in NOTHING and differs and one.life in each.running:
-                    why = f"{one.life} asks for a rebalance in generation {round.number}, and the group rests in that"
+                    why = f"{one.life} requests a rebalance in generation {round.number}, and the group stays in it"
                     yield Violation(why, (one.at, each.last), f"a generation after {round.number}", "none",
                                     shape=("no rebalance",))  # fmt: skip
 
 
 @promised("streams/successive-differ", "268-45")
 def successive_differ(history: History) -> Iterator[Violation]:
-    """Two subscriptions of a member, one after the other, differ."""
+    """Two successive subscriptions of a member differ."""
     last: dict[Life, tuple[Round, int]] = {}
     for round in story(history).rounds:
         for each in round.members:
@@ -173,26 +173,26 @@ def successive_differ(history: History) -> Iterator[Violation]:
             before, unique = last.get(each.life, (round, None))
             if unique == each.info.unique:
                 why = (
-                    f"{each.life} says {each.info.unique} in its unique byte in generation {before.number}, and the "
-                    f"same in generation {round.number}"
+                    f"{each.life} has {each.info.unique} in its unique byte in generation {before.number}, and again "
+                    f"in generation {round.number}"
                 )
                 yield Violation(why, (before.at, round.at), f"not {unique}", str(unique), shape=("the same",))
             last[each.life] = round, each.info.unique
 
 
-# Where it ends
+# At rest
 
 
 @promised("streams/upgraded", "268-12", "268-13", "268-22", "268-23", "268-26")
 def upgraded(history: History) -> Iterator[Violation]:
-    """A group that rests has all its members, and speaks the newest version that all support."""
+    """A group at rest has all its members, and uses the latest version that all support."""
     for each in stretches(history):
         if each.rests is None:
             continue
         present = {one.member: one for one in each.rests.members}
         for life in each.running:
             if life.member not in present:
-                why = f"the group rests in generation {each.rests.generation}, and {life} is not in it"
+                why = f"the group is at rest in generation {each.rests.generation}, and {life} is not in it"
                 yield Violation(why, (life.began, each.last), f"{life.member} in the group", "not there",
                                 shape=("upgraded", "missing"))  # fmt: skip
         round = story(history).round(each.rests.generation)
@@ -207,7 +207,7 @@ def _at_rest(stretch: Stretch, round: Round, lives: list[Life], present: dict[st
     silent = [life for life in lives if life.bound("268-36") and not is_draft(life.release)]
     if not silent and round.lowest != common:
         who = ", ".join(map(str, lives))
-        why = f"{who} rest in generation {round.number}, and speak {round.lowest}; all know {common}"
+        why = f"{who} are at rest in generation {round.number}, and use {round.lowest}; all know {common}"
         yield Violation(why, at, f"version {common}", f"version {round.lowest}",
                         shape=("upgraded", "below" if round.lowest < common else "above"))  # fmt: skip
     alike = len({life.latest for life in lives}) == 1
@@ -216,14 +216,14 @@ def _at_rest(stretch: Stretch, round: Round, lives: list[Life], present: dict[st
     for life in lives:
         used = present[life.member].used
         if used != common and (not silent or len(silent) == len(lives)):
-            why = f"{life} rests in generation {round.number} and uses {used}; all know {common}"
+            why = f"{life} is at rest in generation {round.number}, and uses {used}; all know {common}"
             yield Violation(why, at, f"version {common}", f"version {used}",
                             shape=("upgraded", "uses less" if used < common else "uses more"))  # fmt: skip
 
 
 @promised("streams/no-probing", "268-46")
 def no_probing(history: History) -> Iterator[Violation]:
-    """Between releases with the same latest version nobody changes its version, nor rejoins to change it."""
+    """Between releases with the same latest version no member changes its version, or rejoins to change it."""
     found = story(history)
     for round in found.rounds:
         lives = {each.life for each in found.scenes if each.life is not None and each.life.began <= round.at}
@@ -233,9 +233,9 @@ def no_probing(history: History) -> Iterator[Violation]:
             return
         for each in round.members:
             if each.life is not None and each.info.used != (latest := each.life.latest):
-                why = f"{each.life} says {each.info.used} in {round.where}, and all that ever joined know {latest}"
+                why = f"{each.life} uses {each.info.used} in {round.where}, and all processes so far know {latest}"
                 yield Violation(why, (round.at,), str(latest), str(each.info.used), shape=("probing", "says"))
         for one in round.heard:
             if one.seen.rejoin.when == "again":
-                why = f"{one.life} subscribes afresh after {round.where}, and all that ever joined know the same"
+                why = f"{one.life} subscribes again after {round.where}, and all processes so far know the same version"
                 yield Violation(why, (round.at, one.at), "no rebalance", "one more", shape=("probing", "rejoins"))

@@ -1,4 +1,4 @@
-"""Who runs which task of a Streams application, in every mix of releases and after every failure."""
+"""Invariants of task ownership in a Streams application: active tasks, standbys and host maps."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
@@ -28,32 +28,28 @@ from kipcheck.conformance.models.streams.observed_events import Died
 from kipcheck.conformance.models.streams.tasks import Work
 
 FOR_ALL = "0.10.0.0-2.5.1"
-"""Releases whose leaders give standbys of tasks without state too."""
+"""Releases whose leaders also assign standbys of tasks without state."""
 WARMS_UP = "2.6.0+"
-"""Releases whose leaders let more instances keep a task ready than were asked for, until they may run it (KIP-441),"""
+"""Releases whose leaders assign additional standbys, until the instance may run the task (KIP-441)."""
 WARM_UPS = 2
-"""so many times at most (``max.warmup.replicas``)."""
-WARMS_UP = "2.6.0+"
-"""Releases whose leaders let an instance warm up for a task,"""
-WARM_UPS = 2
-"""and for how many: ``max.warmup.replicas`` where nothing is configured."""
+"""The default of ``max.warmup.replicas``: how many additional standbys there may be at a time."""
 UNKNOWN = "unknown"
-"""The instance of all whom the leader cannot read."""
+"""The instance of all members whose subscription the leader cannot decode."""
 FORGETS_IDLE_HOSTS = "0.10.1.0-0.10.1.1"
-"""Releases whose leaders leave hosts that read nothing out of the map."""
+"""Releases whose leaders omit hosts without partitions from the map."""
 STANDBYS_BY_HOST = 6
-"""The first metadata version in which standbys have a map of hosts."""
+"""The first metadata version with a host map for standbys."""
 
 
 class Share(NamedTuple):
-    """What a leader gives to a member, who has an instance."""
+    """The assignment of one member, with its instance."""
 
     given: Given
     info: AssignmentInfo
     process: str
-    """As far as the leader knows it; else ``UNKNOWN``."""
+    """The instance as the leader knows it; else ``UNKNOWN``."""
     end_point: str | None
-    """Likewise."""
+    """The end point as the leader knows it; else None."""
 
     @property
     def name(self) -> str:
@@ -65,7 +61,7 @@ class Share(NamedTuple):
 
 
 def shares(round: Round, leader: Life) -> list[Share]:
-    """All that were made, if none is an error; of a member that nobody can tell from another, none."""
+    """The assignments of a generation, without ambiguous members; empty if any has an error or cannot be decoded."""
     found = []
     for each in round.given:
         if each.info is None or each.info.error:
@@ -92,19 +88,19 @@ def one_owner(history: History) -> Iterator[Violation]:
         for one, other in combinations(present, 2):
             both = {*one.active} & {*other.active}
             if both:
-                why = f"{one.member} and {other.member} both run {listed(both)} when the group rests"
+                why = f"{one.member} and {other.member} both run {listed(both)} when the group is at rest"
                 yield Violation(why, (each.last,), f"{listed(both)} once", "twice", shape=("two owners", "at rest"))
 
 
 @promised("streams/shared-while-probing", "268-43", grade=Grade.INFO)
 def shared_while_probing(history: History) -> Iterator[Violation]:
-    """Threads of one instance get the same partitions while somebody is probed."""
+    """Threads of one instance get the same partitions during version probing."""
     for round, first, second in _shared(history, known=True):
         yield _twice(round, first, second)
 
 
 def _shared(history: History, known: bool) -> Iterator[tuple[Round, Share, Share]]:
-    """``known``: of releases of which that is known, or all else."""
+    """Violations by releases with this known defect (``known``), or all others."""
     for round, leader in led(history):
         leaks = leader.bound("268-43") and not is_draft(leader.release) and bool(round.futures)
         for first, second in combinations(shares(round, leader), 2):
@@ -120,7 +116,7 @@ def _read_twice(first: Share, second: Share) -> set[Partition]:
 def _twice(round: Round, first: Share, second: Share) -> Violation:
     both = first.active & second.active
     what = listed(both) if both else listed_partitions(sorted(_read_twice(first, second)))
-    why = f"{first.name} and {second.name} are both given {what} in {round.where}"
+    why = f"{first.name} and {second.name} both get {what} in {round.where}"
     at = (round.at, first.given.at, second.given.at)
     return Violation(why, tuple(dict.fromkeys(at)), f"{what} once", "twice", shape=("two owners", "one generation"))
 
@@ -133,7 +129,7 @@ class Holding(NamedTuple):
 
 @promised("streams/handed-over", "268-38", "268-28")
 def handed_over(history: History) -> Iterator[Violation]:
-    """Nobody takes up what a member in place has not given up."""
+    """No member adds a partition that a running member has not given up."""
     held: dict[Partition, Holding] = {}
     for each in story(history).scenes:
         match each.moment.seen:
@@ -143,8 +139,8 @@ def handed_over(history: History) -> Iterator[Violation]:
                     if had is not None and had.life is not each.life and had.generation != generation:
                         what = listed_partitions([partition])
                         why = (
-                            f"{had.life} has {what} since step {had.since + 1}, generation {had.generation}, and has "
-                            f"not given it up; {each.life} takes it up in step {each.at + 1}, generation {generation}"
+                            f"{had.life} owns {what} since step {had.since + 1}, generation {had.generation}, and has "
+                            f"not given it up; {each.life} adds it in step {each.at + 1}, generation {generation}"
                         )
                         yield Violation(why, (had.since, each.at), f"{what} in one member", "in two",
                                         shape=("two owners", "across generations"))  # fmt: skip
@@ -162,7 +158,7 @@ def handed_over(history: History) -> Iterator[Violation]:
 
 @promised("streams/all-owned", "268-28", "268-13", "268-31")
 def all_owned(history: History) -> Iterator[Violation]:
-    """In a group that rests every task is active in some member."""
+    """In a group at rest every task is active in some member."""
     todo = deployed(history)
     if not is_whole(todo):
         return
@@ -172,20 +168,21 @@ def all_owned(history: History) -> Iterator[Violation]:
         round = story(history).round(each.rests.generation)
         at = (each.last,) if round is None else (round.at, each.last)
         who = ", ".join(one.member for one in each.rests.members)
-        where = f"the group of {who} rests in generation {each.rests.generation}"
+        where = f"the group of {who} is at rest in generation {each.rests.generation}"
         idle = {*todo.tasks}.difference(*(one.active for one in each.rests.members))
         if idle:
-            yield Violation(f"{where}, and nobody runs {listed(idle)}", at, "every task runs", f"not {listed(idle)}",
+            yield Violation(f"{where}, and no member runs {listed(idle)}", at, "all tasks run", f"not {listed(idle)}",
                             shape=("idle",))  # fmt: skip
         unread = {*todo.task}.difference(*(one.partitions for one in each.rests.members))
         if unread and not idle:
             what = listed_partitions(sorted(unread))
-            yield Violation(f"{where}, and nobody reads {what}", at, "all is read", f"not {what}", shape=("unread",))
+            yield Violation(f"{where}, and no member reads {what}", at, "all partitions read", f"not {what}",
+                            shape=("unread",))  # fmt: skip
 
 
 @promised("streams/tasks-match", "268-44")
 def tasks_match(history: History) -> Iterator[Violation]:
-    """What the task manager runs is what was assigned; up to 2.3.1 it keeps its old tasks while it is probed."""
+    """The task manager runs what was assigned; up to 2.3.1 it keeps its previous tasks during version probing."""
     for round, each, info in heard(history):
         subscribed = round.told(each.life)
         if each.given is None or subscribed is None or not each.life.bound("268-44"):
@@ -198,18 +195,18 @@ def tasks_match(history: History) -> Iterator[Violation]:
         elif keeps_its_tasks(each.life, subscribed.info.used, info):
             if each.seen.applied:
                 why = f"{where} changes its version and runs {listed(set(each.seen.active))} at once"
-                yield Violation(why, at, "what it ran before", "what it was sent", shape=("match", "applied"))
+                yield Violation(why, at, "its previous tasks", "its new tasks", shape=("match", "applied"))
         elif {*each.seen.active} != {*info.active} or not each.seen.applied:
             sent, runs = listed(set(info.active)), listed(set(each.seen.active) if each.seen.applied else set())
             yield Violation(f"{where} was sent {sent}, and runs {runs}", at, sent, runs, shape=("match", "active"))
         elif not {task for task, _ in info.standby} <= {*each.seen.standby}:
             sent, keeps = listed({task for task, _ in info.standby}), listed(set(each.seen.standby))
-            why = f"{where} was sent {sent} to keep ready, and keeps {keeps}"
+            why = f"{where} was sent {sent} as standbys, and keeps {keeps}"
             yield Violation(why, at, sent, keeps, shape=("match", "standby"))
 
 
 def keeps_its_tasks(life: Life, used: int, info: AssignmentInfo) -> bool:
-    """Does it rejoin before it looks at its tasks (KAFKA-8972)?"""
+    """Does it rejoin before it processes its tasks (KAFKA-8972)?"""
     if not life.bound("268-30") or info.used < FIRST_PROBED:
         return False
     return info.used < used or (life.bound("268-35") and info.supported > used)
@@ -217,7 +214,7 @@ def keeps_its_tasks(life: Life, used: int, info: AssignmentInfo) -> bool:
 
 @promised("streams/pairs", "268-51", "268-28")
 def pairs(history: History) -> Iterator[Violation]:
-    """Active tasks pair with partitions: one for each, in the order of topics and numbers."""
+    """Active tasks correspond to partitions: one for each, in the order of topics and partition numbers."""
     todo = deployed(history)
     for round, leader in led(history):
         for each in shares(round, leader):
@@ -232,14 +229,14 @@ def pairs(history: History) -> Iterator[Violation]:
 
 
 def _task(todo: Work, partition: Partition, info: AssignmentInfo) -> TaskId | None:
-    """Who reads it; below version 10 there is no place for the name of a topology."""
+    """The task that reads the partition; below version 10 a task id has no topology name."""
     task = todo.task.get(partition)
     return task if task is None or info.used >= 10 else task._replace(topology=None)
 
 
 @promised("streams/even-topics", "268-57", grade=Grade.INFO)
 def even_topics(history: History) -> Iterator[Violation]:
-    """Co-partitioned topics of different sizes are not assigned: what is read without its partner joins nothing."""
+    """Co-partitioned topics of different sizes are not assigned: a partition without its partner cannot be joined."""
     todo, sizes = deployed(history), {each.name: each.partitions for each in story(history).deployed.topics}
     for round, leader in led(history):
         given = {partition for each in shares(round, leader) for partition in each.given.sent.partitions}
@@ -250,7 +247,7 @@ def even_topics(history: History) -> Iterator[Violation]:
             if alone:
                 what = listed_partitions(alone)
                 told = ", ".join(f"{each} has {sizes[each]}" for each in joined)
-                why = f"{leader} has {what} read without a partner in {round.where}: {told} partitions"
+                why = f"{leader} assigns {what} without a partner in {round.where}: {told} partitions"
                 yield Violation(why, (round.at,), "an error", what, shape=("uneven", "assigned"))
 
 
@@ -259,9 +256,9 @@ def even_topics(history: History) -> Iterator[Violation]:
 
 @promised("streams/standbys", "268-51", "268-28")
 def standbys(history: History) -> Iterator[Violation]:
-    """Standby tasks are as many as asked for, where instances suffice, and never where the task runs.
+    """Each task has the configured number of standbys if there are enough instances, never on its own instance.
 
-    From 2.6.0 on there may be more: where an instance shall run a task and has not caught up it warms up (KIP-441).
+    From 2.6.0 on there may be more: an instance that has not caught up with a task warms up first (KIP-441).
     """
     todo, copies = deployed(history), story(history).deployed.topology.standbys
     if not is_whole(todo):
@@ -280,9 +277,9 @@ def standbys(history: History) -> Iterator[Violation]:
             warm -= max(0, len(keeping) - wanted)
             if len(keeping) < wanted or warm < 0:
                 few = len(keeping) < wanted
-                who = " and ".join(each.name for each in keeping) or "nobody"
-                keep = "keep" if len(keeping) > 1 else "keeps"
-                why = f"{who} {keep} {task} ready in {round.where}, of {len(instances)} instances"
+                who = " and ".join(each.name for each in keeping) or "no member"
+                keep = "have" if len(keeping) > 1 else "has"
+                why = f"{who} {keep} a standby of {task} in {round.where}, of {len(instances)} instances"
                 yield Violation(why, (round.at,), f"{wanted} standbys", str(len(keeping)),
                                 shape=("standbys", "few" if few else "many"))  # fmt: skip
 
@@ -294,27 +291,27 @@ def _misplaced(round: Round, found: list[Share], todo: Work, for_all: bool) -> I
         for task, partitions in each.info.standby:
             owner = runs.get(task)
             if owner is not None and owner.process == each.process:
-                why = f"{each.name} is to keep {task} ready, which {owner.name} of its instance runs, in {round.where}"
+                why = f"{each.name} gets a standby of {task}, which {owner.name} of its instance runs, in {round.where}"
                 yield Violation(why, at, "another instance", "the same", shape=("standbys", "where it runs"))
             if not for_all and task in todo.partitions and task not in todo.stateful:
-                why = f"{each.name} is to keep {task} ready in {round.where}, which has no state"
+                why = f"{each.name} gets a standby of {task}, which has no state, in {round.where}"
                 yield Violation(why, at, "no standby", str(task), shape=("standbys", "no state"))
             reads = todo.partitions.get(task, partitions)
             if {*partitions} != {*reads}:
                 got = listed_partitions(partitions)
-                why = f"{each.name} is to keep {task} ready in {round.where}, with {got}"
+                why = f"{each.name} gets a standby of {task} with {got} in {round.where}"
                 yield Violation(why, at, listed_partitions(reads), got, shape=("standbys", "partitions"))
 
 
 @promised("streams/hosts", "268-03", "268-02")
 def hosts(history: History) -> Iterator[Violation]:
-    """The map of hosts has every end point, and what its members were given.
+    """The host map has every end point with the partitions of its members.
 
-    What they wait for, since somebody owns it still, may be there too.
+    It may also have partitions that an end point is waiting for, because another member still owns them.
     """
     for round, leader in led(history):
         if round.futures and (leader.bound("268-30") or is_draft(leader.release)):
-            continue  # Then nothing is assigned, or nothing to all.
+            continue  # Then no tasks are assigned, or not to all members.
         found = shares(round, leader)
         if len(found) != len(round.members) or any(each.info.used < 2 for each in found):
             continue
@@ -346,18 +343,18 @@ def _by_host(given: Iterable[tuple[str | None, Partitions]]) -> Map:
 def _mapped(
     round: Round, share: Share, told: Map, meant: Map, waits: Collection[Partition], what: str
 ) -> Iterator[Violation]:
-    """``waits``: partitions that somebody owns, and that may be withheld from whoever is to have them."""
+    """Compares host maps; ``waits``: partitions that a member owns and that may be withheld from their new owner."""
     at = tuple(dict.fromkeys((round.at, share.given.at)))
     for name in sorted(told.keys() | meant.keys()):
         got, wanted = told.get(name, frozenset()), meant.get(name, frozenset())
         lacks, more = wanted - got, {each for each in got - wanted if each not in waits}
         if name not in told and (wanted or what == "active"):
-            how, said = "missing", f"does not know {name}"
+            how, said = "missing", f"gets a host map without {name}"
         elif name not in meant:
-            how, said = "unknown", f"is told of {name}, which is no end point of the group"
+            how, said = "unknown", f"gets a host map with {name}, which is not an end point of the group"
         elif lacks or more:
             how = "less" if lacks else "more"
-            said = f"is told that {name} has {listed_partitions(sorted(got))}, as {what} tasks"
+            said = f"gets a host map in which {name} has {listed_partitions(sorted(got))} as {what} tasks"
         else:
             continue
         wants = listed_partitions(sorted(wanted)) if name in meant else f"no {name}"

@@ -1,7 +1,7 @@
-"""What was seen of a Streams group, put together: processes, join phases, what was said in them and what became of it.
+"""Reconstructs a Streams group from its observed events: processes, generations, subscriptions and assignments.
 
-User data is read here, from the bytes and by our own codec, as its sender wrote it. What a process reports of itself
-is taken for what it is: what it holds, and nothing about what anybody said.
+User data is decoded from its bytes with kipcheck's codec, in the layout of its sender. Reports of a process are used
+only for its own state, never for the contents of a message.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,11 +34,11 @@ from kipcheck.conformance.models.streams.observed_events import (
 from kipcheck.conformance.models.streams.operations import Deploy, Event, Start
 
 FIRST_PROBED: Final = 3
-"""The metadata version from which on it can be asked for another (268-48)."""
+"""The first metadata version with version probing: from it on a member can be asked for another version (268-48)."""
 NOTHING: Final = frozenset({"never", "later"})
-"""``Rejoin.when`` of a member that asks for no rebalance at once."""
+"""Values of ``Rejoin.when`` that request no immediate rebalance."""
 BEYOND: Final = Release((1 << 16, 0, 0))
-"""Where a future release stands among the others."""
+"""The release that stands for a future one: above all others."""
 
 
 def is_of_streams(case: Case, step: Step) -> bool:
@@ -46,7 +46,7 @@ def is_of_streams(case: Case, step: Step) -> bool:
 
 
 def promised(id: str, *ids: str, grade: Grade = Grade.MUST) -> Callable[[Search], Search]:
-    """An invariant of a fleet."""
+    """Declares an invariant of a Streams group."""
     return invariant(id, *ids, role=Role.OPERATOR_TOOL, grade=grade, concerns=is_of_streams)
 
 
@@ -56,7 +56,7 @@ def is_draft(release: str) -> bool:
 
 @cache
 def binds(requirement: str, release: str) -> bool:
-    """Does a requirement speak of members of that release?"""
+    """Does a requirement apply to members of that release?"""
     found = requirements()[requirement]
     if is_draft(release):
         return found.edition != "shipped"
@@ -64,7 +64,7 @@ def binds(requirement: str, release: str) -> bool:
 
 
 def is_among(release: str, spans: str) -> bool:
-    """Of a release, be it a future one, which is past all; a draft's binary is among none."""
+    """Is a release in the given ranges? A future release is above all others; a draft's binary is in none."""
     if is_draft(release):
         return False
     return (BEYOND if release == FUTURE else Release.parse(release)) in releases(spans)
@@ -78,11 +78,11 @@ class Life:
     release: str
     upgrade_from: str | None
     began: int
-    """The step."""
+    """The step that started it."""
 
     @property
     def latest(self) -> int:
-        """The newest metadata version of its release."""
+        """The latest metadata version of its release."""
         return latest(self.release)
 
     @property
@@ -98,13 +98,13 @@ class Life:
 
 
 class Subscribed(NamedTuple):
-    """A member in a join phase."""
+    """A member of a generation, with the subscription that it joined with."""
 
     told: Told
     life: Life | None
-    """None of a process that is gone."""
+    """None if the process ended."""
     info: SubscriptionInfo
-    """``UNREADABLE`` where that is what it is."""
+    """``UNREADABLE`` if the user data cannot be decoded."""
 
     @property
     def name(self) -> str:
@@ -112,15 +112,15 @@ class Subscribed(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What the leader sends to a member."""
+    """An assignment that the leader sends to a member."""
 
     sent: Sent
     at: int
     life: Life | None
     info: AssignmentInfo | None
-    """None where nobody can read it."""
+    """None if the user data cannot be decoded."""
     why: str = ""
-    """Nobody can."""
+    """Why it cannot be decoded."""
 
     @property
     def name(self) -> str:
@@ -128,7 +128,7 @@ class Given(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What a member makes of what it was sent."""
+    """A member's state after it processed an assignment."""
 
     seen: Applied
     at: int
@@ -145,7 +145,7 @@ class Fell(NamedTuple):
 
     @property
     def is_endless(self) -> bool:
-        """It did not: what it was asked for never came back."""
+        """Did the call never return, instead of an exception?"""
         return self.seen.kind == ENDLESS
 
 
@@ -154,7 +154,7 @@ UNREADABLE: Final = SubscriptionInfo(0)
 
 @dataclass(slots=True, eq=False)
 class Round:
-    """A generation: what its members said, and what they were told."""
+    """A generation: the subscriptions of its members, their assignments and how they processed them."""
 
     formed: Formed
     at: int
@@ -163,7 +163,7 @@ class Round:
     given: list[Given] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
     fell: list[Fell] = field(default_factory=list)
-    """Who ended with an exception till the next one was formed."""
+    """The threads that ended with an exception before the next generation was formed."""
 
     @property
     def number(self) -> int:
@@ -171,29 +171,29 @@ class Round:
 
     @property
     def where(self) -> str:
-        """For a sentence."""
-        said = ", ".join(f"{each.told.member} says {each.info.used}" for each in self.members)
+        """The generation in messages."""
+        said = ", ".join(f"{each.told.member} uses {each.info.used}" for each in self.members)
         return f"generation {self.number} ({said}; {self.leader or self.formed.leader} leads)"
 
     @property
     def lowest(self) -> int:
-        """Used version."""
+        """The lowest used version."""
         return min(each.info.used for each in self.members)
 
     @property
     def supported(self) -> int:
-        """The lowest latest version that anybody tells of."""
+        """The lowest latest supported version in the subscriptions."""
         return min(each.info.latest for each in self.members)
 
     @property
     def futures(self) -> tuple[Subscribed, ...]:
-        """Members whose version the leader does not know."""
+        """Members whose used version the leader does not know."""
         known = self.leader.latest if self.leader else 0
         return tuple(each for each in self.members if each.info.used > known)
 
     @property
     def is_hard_mix(self) -> bool:
-        """Is there somebody from the leader's future, and somebody who cannot be asked for another version (268-32)?"""
+        """Are there members of versions that the leader does not know, and members without version probing (268-32)?"""
         return bool(self.futures) and self.lowest < FIRST_PROBED
 
     def told(self, life: Life) -> Subscribed | None:
@@ -205,7 +205,7 @@ class Round:
 
 
 class Scene(NamedTuple):
-    """A happening, and whose it is."""
+    """An observed event, and the process that it belongs to."""
 
     moment: Moment
     life: Life | None
@@ -219,7 +219,7 @@ class Scene(NamedTuple):
 class Story:
     deployed: Deploy = field(default_factory=Deploy)
     events: tuple[Event, ...] = ()
-    """Of all steps that were answered."""
+    """The events of all steps that were answered."""
     scenes: list[Scene] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     running: dict[str, Life] = field(default_factory=dict)
@@ -253,7 +253,7 @@ class Story:
 
 
 def subscription_in(data: Blob, release: str | None) -> SubscriptionInfo:
-    """As its sender wrote it."""
+    """The subscription in user data, decoded in the layout of its sender's release."""
     try:
         return read_subscription(data, release) if isinstance(data, bytes) else UNREADABLE
     except Fatal:
@@ -262,7 +262,7 @@ def subscription_in(data: Blob, release: str | None) -> SubscriptionInfo:
 
 def _given(sent: Sent, at: int, life: Life | None, leader: Life | None) -> Given:
     if not isinstance(sent.data, bytes):
-        return Given(sent, at, life, None, "there are no bytes")
+        return Given(sent, at, life, None, "the assignment has no bytes")
     try:
         return Given(sent, at, life, read_assignment(sent.data, leader.release if leader else None))
     except Fatal as fatal:
@@ -271,7 +271,7 @@ def _given(sent: Sent, at: int, life: Life | None, leader: Life | None) -> Given
 
 @once
 def story(history: History) -> Story:
-    """All that was answered; nothing was seen after that."""
+    """The group as observed in all answered steps."""
     found = Story()
     seen = [*moments(history)]
     answered = seen[-1].step + 1 if seen else 0
@@ -281,21 +281,21 @@ def story(history: History) -> Story:
         if isinstance(event, Deploy):
             found.deployed = event
         elif isinstance(event, Start) and index not in refused:
-            break  # From now on it stays as it is.
+            break  # The deployment does not change after the first start.
     for each in seen:
         found.tell(each)
     return found
 
 
 def led(history: History) -> Iterator[tuple[Round, Life]]:
-    """Rounds in which a process led that lived when it was formed, and in which all that was said can be read."""
+    """Generations whose leader was running when they were formed, and whose subscriptions can all be decoded."""
     for each in story(history).rounds:
         if each.leader is not None and each.members and all(one.info is not UNREADABLE for one in each.members):
             yield each, each.leader
 
 
 def heard(history: History) -> Iterator[tuple[Round, Heard, AssignmentInfo]]:
-    """Assignments that were understood and carry no error, as their bytes have it."""
+    """Assignments that their members processed, that can be decoded and that carry no error."""
     for round in story(history).rounds:
         for each in round.heard:
             if each.given is not None and each.given.info is not None and not each.given.info.error:
@@ -303,15 +303,15 @@ def heard(history: History) -> Iterator[tuple[Round, Heard, AssignmentInfo]]:
 
 
 class Stretch(NamedTuple):
-    """Steps up to one after which the group rests, or was given up."""
+    """Steps up to one after which the group is at rest, or the wait for that was given up."""
 
     first: int
-    """Step."""
+    """Its first step."""
     last: int
     rounds: tuple[Round, ...]
-    """Formed in it."""
+    """The generations formed in it."""
     running: tuple[Life, ...]
-    """At its end, but for those that ended with an exception."""
+    """The processes that run at its end, except those that ended with an exception."""
     rests: Rests | None
 
 

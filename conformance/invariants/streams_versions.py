@@ -1,4 +1,4 @@
-"""Which metadata version members of a Streams group use: in which they begin, and what they make of what they hear."""
+"""Invariants of the metadata versions that members of a Streams group use: at the start, and after assignments."""
 
 from collections.abc import Iterator
 
@@ -11,20 +11,20 @@ from kipcheck.conformance.models.streams.observed_events import Began, Refused
 from kipcheck.conformance.models.streams.rules import LINES, Rules
 
 BEFORE_PROBING = LINES[: LINES.index("2.0")]
-"""Values of ``upgrade.from`` that lower the version."""
+"""Values of ``upgrade.from`` that lower the used version."""
 DRAFTED = BEFORE_PROBING
-"""What the draft's release takes (268-08)."""
+"""The values that the draft's release accepts (268-08)."""
 
 
 def values(release: str) -> tuple[str, ...] | None:
-    """Of ``upgrade.from``, that a release takes; None where it does not look at it, or nobody knows."""
+    """The values of ``upgrade.from`` that a release accepts; None if it does not check them, or they are unknown."""
     if is_draft(release):
         return DRAFTED
     return None if release == FUTURE else Rules.of(release).accepts or None
 
 
 def begins_in(life: Life) -> int | None:
-    """The version in which it has to subscribe first; None where it must not run at all."""
+    """The version of its first subscription; None if it must not start at all."""
     if is_draft(life.release) or life.release == FUTURE:
         if life.upgrade_from not in BEFORE_PROBING:
             return life.latest
@@ -36,7 +36,7 @@ def begins_in(life: Life) -> int | None:
 
 
 def is_held_back(life: Life) -> bool:
-    """Does ``upgrade.from`` make it speak an old version, for as long as it runs?"""
+    """Does ``upgrade.from`` fix an older version for as long as the process runs?"""
     begins = begins_in(life)
     return begins is not None and begins < life.latest
 
@@ -46,7 +46,7 @@ def is_held_back(life: Life) -> bool:
 
 @promised("streams/restarts-afresh", "268-47", "268-08")
 def restarts_afresh(history: History) -> Iterator[Violation]:
-    """A process that starts subscribes in its newest version: what it was told before it ended is forgotten."""
+    """A process that starts subscribes in its latest version, whatever version it used before it ended."""
     known: set[Life] = set()
     for round in story(history).rounds:
         for each in round.members:
@@ -57,7 +57,7 @@ def restarts_afresh(history: History) -> Iterator[Violation]:
             if wanted is not None and not is_held_back(each.life) and each.info.used != wanted:
                 why = (
                     f"{each.life} starts in step {each.life.began + 1}, and subscribes in version {each.info.used} in "
-                    f"generation {round.number}: it knows {wanted}, and nothing tells it otherwise"
+                    f"generation {round.number}; its latest is {wanted}, and no upgrade.from lowers it"
                 )
                 yield Violation(why, (each.life.began, round.at), f"version {wanted}", f"version {each.info.used}",
                                 shape=("begins", "below" if each.info.used < wanted else "above"))  # fmt: skip
@@ -65,7 +65,7 @@ def restarts_afresh(history: History) -> Iterator[Violation]:
 
 @promised("streams/upgrade-from", "268-10", "268-41")
 def upgrade_from(history: History) -> Iterator[Violation]:
-    """With upgrade.from of a release before version probing a member subscribes in the version of that release."""
+    """If upgrade.from names a release before version probing, a member subscribes in the version of that release."""
     for round in story(history).rounds:
         for each in round.members:
             if each.life is None or not is_held_back(each.life):
@@ -74,7 +74,7 @@ def upgrade_from(history: History) -> Iterator[Violation]:
             if each.info.used != wanted:
                 why = (
                     f"{each.life} subscribes in version {each.info.used} in generation {round.number}; "
-                    f"{each.life.upgrade_from} speaks {wanted}"
+                    f"the version of {each.life.upgrade_from} is {wanted}"
                 )
                 yield Violation(why, (each.life.began, round.at), f"version {wanted}", f"version {each.info.used}",
                                 shape=("upgrade.from", "ignored"))  # fmt: skip
@@ -82,33 +82,33 @@ def upgrade_from(history: History) -> Iterator[Violation]:
 
 @promised("streams/refuses-values", "268-08", "268-09", "268-39", "268-41", "268-55")
 def refuses_values(history: History) -> Iterator[Violation]:
-    """A value of upgrade.from that the release does not know is a configuration error, and any other is none."""
+    """A value of upgrade.from is a configuration error exactly if the release does not know it."""
     found = story(history)
     for scene in found.scenes:
         match scene.moment.seen:
             case Began(member, upgrade_from=str(value)) if scene.life is not None:
                 taken = values(scene.life.release)
                 if taken is not None and value not in taken:
-                    why = f"{member} starts as {scene.life.release} with upgrade.from={value}, which that does not know"
+                    why = f"{member} starts as {scene.life.release} with upgrade.from={value}, an unknown value"
                     yield Violation(why, (scene.at,), "a configuration error", "it starts", shape=("value", "taken"))
             case Refused(member, release, value, said):
                 taken = values(release)
                 if taken is None or value is None or value in taken:
                     what = "no upgrade.from" if value is None else f"upgrade.from={value}"
-                    why = f"{member} does not start as {release} with {what}: {said}"
+                    why = f"{member} fails to start as {release} with {what}: {said}"
                     yield Violation(why, (scene.at,), "it starts", said, shape=("value", "refused"))
 
 
 @promised("streams/protocols", "268-38", "268-39")
 def protocols(history: History) -> Iterator[Violation]:
-    """Cooperative rebalancing is offered from 2.4 on where upgrade.from names no older release, and in 4.x always."""
+    """Members from 2.4 on are cooperative unless upgrade.from names an older release, and in 4.x always."""
     for round in story(history).rounds:
         for each in round.members:
             if each.life is None or each.life.release == FUTURE:
-                continue  # A future member offers what those offer that it is made to meet: no release says what.
+                continue  # What a future member offers is no release's: tests choose it for the members it meets.
             if each.told.cooperative != (wanted := cooperates(each.life)):
                 what = {True: "cooperative", False: "eager"}
-                why = f"{each.life} joins generation {round.number} as {what[not wanted]} member"
+                why = f"{each.life} joins generation {round.number} as a member that is {what[not wanted]}"
                 yield Violation(why, (each.life.began, round.at), what[wanted], what[not wanted],
                                 shape=("protocol", what[not wanted]))  # fmt: skip
 
@@ -117,30 +117,30 @@ def cooperates(life: Life) -> bool:
     return not is_draft(life.release) and COOPERATIVE in Rules.of(life.release).supports(life.upgrade_from)
 
 
-# What they make of what they hear
+# After an assignment
 
 
 @promised("streams/used-within-own", "268-19", "268-35")
 def used_within_own(history: History) -> Iterator[Violation]:
-    """Nobody uses a metadata version above its own latest."""
+    """No member uses a metadata version above its own latest."""
     yield from _above_own(history, known=False)
 
 
 @promised("streams/adopts-blindly", "268-33", grade=Grade.INFO)
 def adopts_blindly(history: History) -> Iterator[Violation]:
-    """A release that raises its used version without a look at its own latest comes above it."""
+    """Releases that adopt a supported version without a check may use a version above their own latest."""
     yield from _above_own(history, known=True)
 
 
 def _above_own(history: History, known: bool) -> Iterator[Violation]:
-    """``known``: of releases of which that is known, or of all others. Each process once."""
+    """Violations by releases with this known defect (``known``), or by all others; each process once."""
     found: set[Life] = set()
     for round in story(history).rounds:
         for each in round.members:
             if each.life is not None and each.life not in found and each.info.used > each.life.latest:
                 found.add(each.life)
                 if each.life.bound("268-33") == known:
-                    why = f"{each.life} knows {each.life.latest}, and subscribes in {each.info.used} in {round.where}"
+                    why = f"{each.life} knows up to {each.life.latest}; it uses {each.info.used} in {round.where}"
                     yield Violation(why, (round.at,), f"at most {each.life.latest}", str(each.info.used),
                                     shape=("above own", "says"))  # fmt: skip
         for one in round.heard:
@@ -149,28 +149,30 @@ def _above_own(history: History, known: bool) -> Iterator[Violation]:
                 if one.life.bound("268-33") == known:
                     sent = one.given.info if one.given is not None else None
                     told = "" if sent is None else f" was sent {_two(sent)} in generation {round.number} and"
-                    why = f"{one.life} knows {one.life.latest},{told} uses {one.seen.used} from now on"
+                    why = f"{one.life} knows up to {one.life.latest},{told} uses {one.seen.used} from now on"
                     yield Violation(why, (round.at, one.at), f"at most {one.life.latest}", str(one.seen.used),
                                     shape=("above own", "uses"))  # fmt: skip
 
 
 def _two(info: AssignmentInfo) -> str:
     return (
-        f"version {info.used} with {info.supported} behind it" if info.used >= FIRST_PROBED else f"version {info.used}"
+        f"version {info.used} with supported version {info.supported}"
+        if info.used >= FIRST_PROBED
+        else f"version {info.used}"
     )
 
 
 @promised("streams/used-within-told", "268-17", "268-19", "268-35")
 def used_within_told(history: History) -> Iterator[Violation]:
-    """Nobody subscribes in a version above the one that it was last told."""
+    """No member subscribes in a version above the supported version in its last assignment."""
     told: dict[Life, tuple[int, int]] = {}
     for round in story(history).rounds:
         for each in round.members:
             at, most = told.get(each.life, (0, each.info.used)) if each.life is not None else (0, each.info.used)
             if each.info.used > most:
                 why = (
-                    f"{each.life} was told in step {at + 1} that its leader supports {most}, and subscribes in "
-                    f"{each.info.used} in generation {round.number}"
+                    f"{each.life} got supported version {most} in step {at + 1}, and subscribes in {each.info.used} in "
+                    f"generation {round.number}"
                 )
                 yield Violation(why, (at, round.at), f"at most {most}", str(each.info.used), shape=("above told",))
         for one in round.heard:
@@ -181,7 +183,7 @@ def used_within_told(history: History) -> Iterator[Violation]:
 
 @promised("streams/follows", "268-17", "268-19", "268-35", "268-36")
 def follows(history: History) -> Iterator[Violation]:
-    """After an assignment a member uses the version that follows from its two numbers."""
+    """After an assignment a member uses the version that follows from the used and supported version in it."""
     for round, each, info in heard(history):
         subscribed = round.told(each.life)
         if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-17"):
@@ -199,20 +201,20 @@ def follows(history: History) -> Iterator[Violation]:
 
 
 def follows_from(life: Life, used: int, info: AssignmentInfo) -> int:
-    """By the draft: as far as the leader and it itself know. As released: the second number, if there is cause."""
+    """The version to use: in the draft the lower of supported and own latest, else the supported one if it changes."""
     if is_draft(life.release):
         return min(info.supported, life.latest)
     return info.supported if has_cause(used, info) else used
 
 
 def has_cause(used: int, info: AssignmentInfo) -> bool:
-    """To change the used version, as released (268-35, 268-36)."""
+    """Does the assignment change the used version, as released (268-35, 268-36)?"""
     return info.used < used or info.supported > used
 
 
 @promised("streams/old-data-moves-nobody", "268-48")
 def old_data_moves_nobody(history: History) -> Iterator[Violation]:
-    """An assignment in version 1 or 2 changes nobody's used version."""
+    """An assignment in version 1 or 2 does not change a member's used version."""
     for round, each, info in heard(history):
         subscribed = round.told(each.life)
         if info.used >= FIRST_PROBED or subscribed is None or not each.life.bound("268-48"):
@@ -229,18 +231,18 @@ def old_data_moves_nobody(history: History) -> Iterator[Violation]:
 
 @promised("streams/refuses-newer", "268-35")
 def refuses_newer(history: History) -> Iterator[Violation]:
-    """An assignment above the used version, or a second number above the own latest, is refused."""
+    """An assignment above the used version, or with a supported version above the own latest, is refused."""
     for round, each, info in heard(history):
         subscribed = round.told(each.life)
         if info.used < FIRST_PROBED or subscribed is None or not each.life.bound("268-35"):
             continue
         if is_to_be_refused(each.life, subscribed.info.used, info):
             why = (
-                f"{each.life} subscribed in {subscribed.info.used} and knows {each.life.latest}; it was sent "
-                f"{_two(info)} in generation {round.number}, and takes it"
+                f"{each.life} subscribed in {subscribed.info.used} and knows up to {each.life.latest}; it was sent "
+                f"{_two(info)} in generation {round.number}, and accepts it"
             )
             what = "version" if info.used > subscribed.info.used else "second number"
-            yield Violation(why, (round.at, each.at), "an error", "it is taken", shape=("taken", what))
+            yield Violation(why, (round.at, each.at), "an error", "accepted", shape=("taken", what))
 
 
 def is_to_be_refused(life: Life, used: int, info: AssignmentInfo) -> bool:

@@ -1,4 +1,4 @@
-"""What binds every target, whatever it plays."""
+"""Invariant of every target, in any role: it survives every input."""
 
 from collections.abc import Iterator
 
@@ -7,18 +7,18 @@ from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.registry import invariant
 
 WORDS = 400
-"""So much of the end of stderr is told."""
+"""The number of characters of the end of stderr that are shown."""
 ENDS = {
-    "crashed": "it went down",
-    "timeout": "it hung",
-    "memory": "it asked for more memory than it may have",
-    "garbled": "it spoke garbage",
+    "crashed": "the target crashed",
+    "timeout": "the target hung",
+    "memory": "the target exceeded its memory limit",
+    "garbled": "the target sent an invalid answer",
 }
 
 
 @invariant("survives", "grp-09", role=None)
 def survives(history: History) -> Iterator[Violation]:
-    """No input brings the target down, hangs it, or costs time or memory out of proportion to its size."""
+    """No input crashes the target, hangs it, or costs time or memory out of proportion to its size."""
     for op in history.ops:
         if isinstance(op.observation, Died):
             size = len(op.step.body.get("hex", "")) // 2
@@ -26,7 +26,7 @@ def survives(history: History) -> Iterator[Violation]:
             cause, detail = op.observation.cause, op.observation.detail
             why = f"given{given} to {op.step.verb}, {ENDS.get(cause, cause)}" + (f" ({detail})" if detail else "")
             yield Violation(
-                why, (op.index,), "an answer, be it a refusal", _seen(op.observation),
+                why, (op.index,), "an answer, or a refusal", _seen(op.observation),
                 shape=("died", op.step.verb, cause, detail.partition(":")[0] if cause in ("crashed", "memory") else ""),
             )  # fmt: skip
 
@@ -34,6 +34,6 @@ def survives(history: History) -> Iterator[Violation]:
 def _seen(died: Died) -> str:
     seen = f"{died.cause}: {died.detail}".rstrip(": ")
     said = died.evidence.strip()[-WORDS:]
-    if died.cause == "timeout":  # where it was when it was stopped is another place each time
-        return f"{seen}; what it told of that is in the failure's file" if said else seen
+    if died.cause == "timeout":  # its stack differs from run to run
+        return f"{seen}; its stderr is in the failure's file" if said else seen
     return f"{seen}; its stderr ends in: {said}" if said else seen

@@ -1,4 +1,4 @@
-"""What a codec owes to tagged fields, and to versions, that it does not know."""
+"""Invariants of codecs for unknown tagged fields and later versions of consumer protocol data."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from kipcheck.conformance.invariants.wire import answered, is_answer_in_v0, misr
 
 
 def is_tagged(verb: str) -> Concerns:
-    """Steps with bytes that are legal and hold unknown tagged fields."""
+    """Steps with legal bytes that contain unknown tagged fields."""
 
     def concerns(case: Case, step: Step) -> bool:
         return step.verb == verb and not is_answer_in_v0(step) and reading(case, step).unknown_tags
@@ -28,7 +28,7 @@ decode_tagged, recode_tagged = is_tagged("decode"), is_tagged("recode")
     besides={("apache", "ApiVersionsResponse"): ("584-03",), ("kip-584", "ApiVersionsResponse"): ("584-03",)},
 )  # fmt: skip
 def skips(history: History) -> Iterator[Violation]:
-    """Tagged fields that the reader does not know are skipped, and the rest is read as if they were not there."""
+    """Unknown tagged fields are skipped, and the rest is read as without them."""
     for op in answered(history, decode_tagged):
         found = reading(history.case, op.step)
         if not well_read(history, without_tags(found.value)):
@@ -49,7 +49,7 @@ def skips(history: History) -> Iterator[Violation]:
 
 
 def _shape(violation: Violation) -> tuple[str, ...]:
-    """Where the tag stands and which field comes out wrong is chance: a reader is out of step from there on."""
+    """The shape without the field: which field is misread after an unknown tag depends on the tag's position."""
     kind, *words = violation.shape
     return ("tag refused", *words) if kind == "refused" else ("tag misread",)
 
@@ -60,25 +60,25 @@ def well_skipped(history: History) -> bool:
 
 @invariant("wire/keeps-unknown-tags", "grp-06", role=Role.CODEC, grade=Grade.SHOULD, concerns=recode_tagged)
 def keeps(history: History) -> Iterator[Violation]:
-    """Tagged fields that are not known survive: what is decoded with them is encoded with them, in ascending order."""
+    """Unknown tagged fields are kept: what is decoded with them is encoded with them, in ascending order."""
     for op, found, written in recoded(history):
         if written.refused is None and difference(tagged(found.value), tagged(written.value)) is not None:
-            what = f"the unknown tag in {whose(found)} is lost, or changed, when the message is decoded and encoded"
+            what = f"the unknown tag in {whose(found)} is lost or changed when the message is decoded and encoded"
             yield spoilt(op, found, written, what, "lost")
 
 
 @invariant("wire/writes-readable-tags", "grp-05", role=Role.CODEC, concerns=recode_tagged)
 def writes_readably(history: History) -> Iterator[Violation]:
-    """What is encoded after unknown tagged fields were read can be read itself."""
+    """A message that was read with unknown tagged fields is encoded as readable bytes."""
     for op, found, written in recoded(history):
         if written.refused is not None:
             why = written.refused.why
-            what = f"with an unknown tag in {whose(found)}, what is encoded again cannot be read: {why}"
+            what = f"with an unknown tag in {whose(found)}, the encoded bytes cannot be read: {why}"
             yield spoilt(op, found, written, what, "unreadable")
 
 
 def recoded(history: History) -> Iterator[tuple[Op, Reading, Reading]]:
-    """What was given and what was written of it, where it was read rightly: to do that is another sentence."""
+    """Steps with the bytes that were given and those that were written, if the target reads unknown tags correctly."""
     for op in answered(history, recode_tagged):
         if isinstance(op.observation, Refusal) or not well_skipped(history):
             continue
@@ -101,7 +101,7 @@ def spoilt(op: Op, found: Reading, written: Reading, what: str, how: str) -> Vio
 
 
 def tagged(value: Any) -> Any:
-    """Nothing but the unknown tagged fields, each in its place."""
+    """Only the unknown tagged fields, each in its place."""
     if isinstance(value, dict):
         kept = {key: each if key == TAGS else tagged(each) for key, each in value.items()}
         return {key: each for key, each in kept.items() if each not in (None, {}, [])}
@@ -109,7 +109,7 @@ def tagged(value: Any) -> Any:
 
 
 def from_a_later_version(case: Case, step: Step) -> bool:
-    """Consumer protocol data under a version that is newer than the newest, read as the newest."""
+    """Is it consumer protocol data of a version above the newest, to be read as the newest?"""
     if step.verb != "decode" or not step["message"].startswith("ConsumerProtocol"):
         return False
     found = reading(case, step)
@@ -119,12 +119,12 @@ def from_a_later_version(case: Case, step: Step) -> bool:
 
 @invariant("wire/reads-later-versions", "429-01", role=Role.CODEC, concerns=from_a_later_version)
 def reads_later(history: History) -> Iterator[Violation]:
-    """Consumer protocol data of a later version, which only adds at the end, is read as far as it is known."""
+    """Of consumer protocol data of a later version, which only adds fields at the end, the known fields are read."""
     for op in answered(history, from_a_later_version):
         found = reading(history.case, op.step)
         if isinstance(op.observation, Refusal):
-            yield refused(op, found.layout, "data under a later version")
+            yield refused(op, found.layout, "data of a later version")
         elif isinstance(op.observation, Replied):
-            violation = misread(op, found.layout, found.lenient, op.observation["value"], "under a later version")
+            violation = misread(op, found.layout, found.lenient, op.observation["value"], "in data of a later version")
             if violation is not None:
                 yield violation

@@ -1,4 +1,4 @@
-"""What bytes and values mean: two readings of our own that have to agree before anybody else is judged by them."""
+"""Reads bytes with the codec and with the construct declarations; both must agree before a target is judged by them."""
 
 import re
 from collections.abc import Iterator
@@ -15,21 +15,21 @@ TAGS = "_unknownTaggedFields"
 
 
 class Disagreement(Exception):
-    """The codec and the construct reading differ: a bug of ours, and no verdict on anybody."""
+    """The codec and the construct reader differ: a bug in kipcheck, not in the target."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Bytes, as one layout reads them."""
+    """Bytes and their value in one layout."""
 
     layout: Layout
     data: bytes
     value: Any
-    """As JSON; None where they are refused."""
+    """The value as JSON; None if the strict reader refuses the bytes."""
     refused: Refused | None
-    """Why the strict reader refuses them."""
+    """Why the strict reader refuses the bytes."""
     lenient: Any
-    """What Kafka's own readers make of them, as JSON; None where they refuse them too."""
+    """The value that Kafka's own readers return, as JSON; None if they refuse the bytes too."""
     lenient_refused: Refused | None
 
     @property
@@ -58,23 +58,23 @@ def read(layout: Layout, data: bytes) -> Reading:
 
 def _read(layout: Layout, data: bytes, lenient: bool) -> tuple[Any, Refused | None]:
     from kipcheck.conformance.wire import (
-        constructs,  # brings construct, which nobody needs who only looks up an invariant
+        constructs,  # imports construct, which a lookup of an invariant does not need
     )
 
     fast, fast_refused = _attempt(lambda: layout.decode(data, lenient=lenient))
     if fast_refused is not None and fast_refused.offset is not None:
-        return None, fast_refused  # the codec knows no offset by itself: it had this from the construct reading
+        return None, fast_refused  # the codec has no offsets: this one comes from the construct reader
     slow, slow_refused = _attempt(lambda: constructs.read(layout, data, lenient=lenient))
     if (fast_refused is None) != (slow_refused is None):
         raise Disagreement(
             f"{layout} {'leniently ' if lenient else ''}from {data[:200].hex()}: "
-            f"the codec {fast_refused or 'reads it'}, the construct reading {slow_refused or 'reads it'}"
+            f"codec: {fast_refused or 'accepted'}; construct reader: {slow_refused or 'accepted'}"
         )
     if fast_refused is not None:
         return None, fast_refused
     shown, other = layout.codec.to_json(fast), layout.codec.to_json(slow)
     if (found := difference(shown, other)) is not None:
-        raise Disagreement(f"{layout} from {data[:200].hex()}: the two readings differ at {found}")
+        raise Disagreement(f"{layout} from {data[:200].hex()}: codec and construct reader differ at {found}")
     return shown, None
 
 
@@ -92,7 +92,7 @@ class Difference:
     got: Any
 
     def __str__(self) -> str:
-        return f"{self.path or 'the whole'}: {brief(self.wanted)} against {brief(self.got)}"
+        return f"{self.path or 'the value'}: {brief(self.wanted)}, not {brief(self.got)}"
 
 
 class _Absent:
@@ -104,7 +104,7 @@ ABSENT = _Absent()
 
 
 def difference(wanted: Any, got: Any, path: str = "") -> Difference | None:
-    """The first one; -0.0 differs from 0.0, a NaN equals a NaN, true differs from 1."""
+    """The first difference, or None. -0.0 differs from 0.0, a NaN equals a NaN, true differs from 1."""
     if isinstance(wanted, dict) and isinstance(got, dict):
         for key in (*wanted, *(key for key in got if key not in wanted)):
             inner = f"{path}.{key}" if path else key
@@ -117,13 +117,13 @@ def difference(wanted: Any, got: Any, path: str = "") -> Difference | None:
             if (found := difference(one, other, f"{path}[{index}]")) is not None:
                 return found
         return None if len(wanted) == len(got) else Difference(path, wanted, got)
-    # By their text too: 0.0 is no -0.0, and a NaN, which equals nothing, is the same as another.
+    # Compared as text: -0.0 differs from 0.0, and a NaN equals another NaN.
     same = type(wanted) is type(got) and str(wanted) == str(got)
     return None if same else Difference(path, wanted, got)
 
 
 def brief(value: Any) -> str:
-    """For a sentence: JSON's words, cut where it grows long."""
+    """A value in a message: as in JSON, cut to 60 characters."""
     match value:
         case None:
             text = "null"
@@ -141,14 +141,14 @@ def brief(value: Any) -> str:
 
 
 def without_tags(value: Any) -> Any:
-    """The value with no unknown tagged field left in it."""
+    """The value without its unknown tagged fields."""
     if isinstance(value, dict):
         return {key: without_tags(each) for key, each in value.items() if key != TAGS}
     return [without_tags(each) for each in value] if isinstance(value, list) else value
 
 
 def without_foreign_fields(layout: Layout, value: Any) -> Any:
-    """The value as JSON with nothing left in it that this version lacks."""
+    """The value as JSON without the fields that this version lacks."""
     absent = {each.name for each in layout.absent}
     kept = {name: each for name, each in value.items() if name not in absent}
     for slot in layout.slots:
@@ -164,7 +164,7 @@ def without_foreign_fields(layout: Layout, value: Any) -> Any:
 
 
 def tags_in(value: Any, path: str = "") -> Iterator[str]:
-    """The paths of the structs that hold unknown tagged fields."""
+    """The paths of the structs with unknown tagged fields."""
     if isinstance(value, dict):
         if TAGS in value:
             yield path
@@ -179,7 +179,7 @@ STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def slot_at(layout: Layout, path: str) -> tuple[Slot, bool] | None:
-    """The slot that a path leads to, and whether the path ends in an element of it. None for the message itself."""
+    """The slot at a path, and whether the path ends in an element of it. None for the message itself."""
     found: tuple[Slot, bool] | None = None
     current: Layout | None = layout
     for name, index in STEP.findall(path):
@@ -194,13 +194,13 @@ def slot_at(layout: Layout, path: str) -> tuple[Slot, bool] | None:
 
 
 def in_tagged(layout: Layout, path: str) -> bool:
-    """Does a path lead into a known tagged field, which a reader of the same version may not know?"""
+    """Is the path inside a known tagged field, which a reader of the same version may not know?"""
     ends = (end for end in range(1, len(path) + 1) if end == len(path) or path[end] in ".[")
     return any((found := slot_at(layout, path[:end])) is not None and found[0].tag is not None for end in ends)
 
 
 def kind_at(layout: Layout, path: str) -> str:
-    """What sort of field a path leads to, without its name: ``nullable string``, ``array``, ``tagged struct``."""
+    """The kind of the field at a path, without its name: ``nullable string``, ``array``, ``tagged struct``."""
     found = slot_at(layout, path)
     if found is None:
         return "tags" if path.endswith(TAGS) or TAGS in path else "message"

@@ -1,4 +1,4 @@
-"""What an operator who rolls the members of a group may rely on: KIP-429's two bounces, as drafted and as released."""
+"""Invariants of rolling upgrades of a consumer group: KIP-429's two rolling bounces, as drafted and as released."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -27,8 +27,8 @@ from kipcheck.conformance.models.observed_events import (
 from kipcheck.conformance.models.operations import KINDS, Crash, Event, Revive, Roll, Stop
 
 GENERATIONS = 3
-"""So many for each thing that befell the group are enough until it rests: one to notice, one to hand over, one to take
-up."""
+"""The generations that a group may need per step until it is at rest: one to notice the change, one to give up
+partitions, one to assign them."""
 
 
 def in_draft(history: History) -> bool:
@@ -36,27 +36,27 @@ def in_draft(history: History) -> bool:
 
 
 def at_a_glance(formed: Formed) -> str:
-    members = ", ".join(f"{each.member} speaks {each.version}" for each in formed.members)
+    members = ", ".join(f"{each.member} version {each.version}" for each in formed.members)
     return f"generation {formed.generation} ({members}; {formed.leader} leads)"
 
 
 @dataclass(slots=True)
 class Script:
-    """What the operator has asked for, as the steps go on."""
+    """The state that the operator's steps ask for, updated with each step."""
 
     kinds: dict[str, str] = field(default_factory=dict)
-    """Of the members that should run."""
+    """The kinds of the members that should run."""
     stopped: dict[str, str] = field(default_factory=dict)
     leaving: set[str] = field(default_factory=set)
-    """Told to stop, with or without starting again, and not gone yet."""
+    """Members that were stopped or restarted, and have not ended yet."""
     failed: set[str] = field(default_factory=set)
     lately: set[str] = field(default_factory=set)
-    """Kinds of members that may still be in the group, as far as anybody can tell: of all since it last rested."""
+    """The kinds of all members that ran since the group was last at rest, and may still be in it."""
     steps: int = 0
-    """So many have been looked at."""
+    """The number of steps that were processed."""
 
     def until(self, history: History, index: int) -> None:
-        """The steps up to that one, itself included."""
+        """Processes the steps up to that one, inclusive."""
         while self.steps <= index:
             self._tell(event_of(history.ops[self.steps].step))
             self.steps += 1
@@ -110,14 +110,14 @@ def eager_gives_up(history: History) -> Iterator[Violation]:
             for each in moment.seen.members:
                 kept = sorted(books.of(each.member)) if each.version == V0 else []
                 if kept:
-                    why = f"{each.member} is eager, joined {at_a_glance(moment.seen)} and still reads {listed(kept)}"
+                    why = f"{each.member} is eager, joined {at_a_glance(moment.seen)}, and still reads {listed(kept)}"
                     since = books.held[each.member][kept[0]].since
-                    yield Violation(why, (since, moment.step), "nothing read", listed(kept), shape=("eager", "keeps"))
+                    yield Violation(why, (since, moment.step), "no partition", listed(kept), shape=("eager", "keeps"))
 
 
 @invariant("bounce/incremental", "429-04", "429-15", "429-19", role=Role.OPERATOR_TOOL, concerns=every_step)
 def incremental(history: History) -> Iterator[Violation]:
-    """A cooperative member revokes nothing but what an assignment took from it."""
+    """A cooperative member revokes only partitions that an assignment took from it."""
     last: dict[str, tuple[int, Assigned]] = {}
     versions: dict[str, int] = {}
     for moment, _, script in scripted(history):
@@ -133,10 +133,10 @@ def incremental(history: History) -> Iterator[Violation]:
                 kept = [each for each in partitions if assigned is not None and each in assigned.partitions]
                 if assigned is not None and kept:
                     why = (
-                        f"{member} is cooperative, was given {listed(kept)} in generation {assigned.generation} and "
-                        f"revokes it in step {moment.step + 1} although nothing took it away"
+                        f"{member} is cooperative, was assigned {listed(kept)} in generation {assigned.generation} "
+                        f"and revokes it in step {moment.step + 1}, although no assignment took it away"
                     )
-                    yield Violation(why, (at, moment.step), "read on", f"{listed(kept)} revoked",
+                    yield Violation(why, (at, moment.step), f"{listed(kept)} kept", f"{listed(kept)} revoked",
                                     shape=("cooperative", "revokes all"))  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def incremental(history: History) -> Iterator[Violation]:
 
 @invariant("bounce/mixed", "429-02", "429-10", "429-11", "429-13", role=Role.OPERATOR_TOOL, concerns=every_step)
 def mixed(history: History) -> Iterator[Violation]:
-    """In a mixed group who has revoked gets nothing but an error, and who has not keeps what it has and no more."""
+    """In a mixed group members that have revoked get only an error, and the others keep exactly what they own."""
     if not in_draft(history):
         return
     joined: dict[str, tuple[int, frozenset[Partition]]] = {}
@@ -161,20 +161,20 @@ def mixed(history: History) -> Iterator[Violation]:
                 at = (books.formed_at, moment.step)
                 if version == V0 and (partitions or not error):
                     what = f"gets {listed(partitions)}" + ("" if error else " and no error")
-                    yield Violation(f"{where}, which speaks 0, {what}", at, "nothing, and an error", what,
+                    yield Violation(f"{where}, which uses version 0, {what}", at, "no partition, and an error", what,
                                     shape=("mixed", "partitions" if partitions else "no error"))  # fmt: skip
                 if version > V0 and set(partitions) != had:
                     more, less = sorted(set(partitions) - had), sorted(had - set(partitions))
-                    what = f"is given {listed(more)}" if more else f"loses {listed(less)}"
-                    yield Violation(f"{where}, which had {listed(had)}, {what}", at,
-                                    "what it had", what, shape=("mixed", "given" if more else "taken"))  # fmt: skip
+                    what = f"gets {listed(more)}" if more else f"loses {listed(less)}"
+                    yield Violation(f"{where}, which owned {listed(had)}, {what}", at,
+                                    "what it owned", what, shape=("mixed", "given" if more else "taken"))  # fmt: skip
 
 
 @invariant("bounce/metric", "429-03", "429-11", "429-13", role=Role.OPERATOR_TOOL, concerns=every_step)
 def metric(history: History) -> Iterator[Violation]:
-    """Each assignment with an error raises num.incompatible.rebalance by one, and nothing else does.
+    """Each assignment with an error raises num.incompatible.rebalance by one, and nothing else raises it.
 
-    Of a member that knows of it: an old binary cannot read the error.
+    Members that do not know the error are exempt: an old binary cannot read it.
     """
     due: dict[str, tuple[int, int]] = {}
     totals: dict[str, int] = {}
@@ -193,9 +193,9 @@ def metric(history: History) -> Iterator[Violation]:
                 before = totals.get(member, 0)
                 if member not in due or total != before + 1:
                     why = f"the metric of {member} goes from {before} to {total} in step {moment.step + 1}"
-                    why += "" if member in due else ", and no assignment with an error came"
+                    why += "" if member in due else ", without an assignment with an error"
                     shape = ("metric", "miscounted")
-                    yield Violation(why, (moment.step,), "one more for each", str(total), shape=shape)
+                    yield Violation(why, (moment.step,), "one more for each error", str(total), shape=shape)
                 due.pop(member, None)
                 totals[member] = total
             case Ended(member):
@@ -208,8 +208,8 @@ def metric(history: History) -> Iterator[Violation]:
 
 
 def _uncounted(member: str, at: int, generation: int, now: int) -> Violation:
-    why = f"{member} was refused in generation {generation} with an error, and its metric did not rise"
-    return Violation(why, (at, now), "num.incompatible.rebalance + 1", "as before", shape=("metric", "not raised"))
+    why = f"{member} got an assignment with an error in generation {generation}, and its metric did not rise"
+    return Violation(why, (at, now), "num.incompatible.rebalance + 1", "unchanged", shape=("metric", "not raised"))
 
 
 # Who leads
@@ -217,7 +217,7 @@ def _uncounted(member: str, at: int, generation: int, now: int) -> Violation:
 
 @invariant("bounce/newest-leads", "429-08", "429-09", "429-12", role=Role.OPERATOR_TOOL, concerns=every_step)
 def newest_leads(history: History) -> Iterator[Violation]:
-    """Where brokers choose by version, a member with the highest version leads."""
+    """If brokers choose the leader by version, a member with the highest version leads."""
     if not in_draft(history) or any(op.step.verb == "old-brokers" for op in history.ops):
         return
     for moment, _ in told(history, undefined=True):
@@ -231,20 +231,20 @@ def newest_leads(history: History) -> Iterator[Violation]:
 
 
 def _told(joining: Joining) -> tuple[int, bool]:
-    """What it says of its version in JoinGroup: below all others, one that knows only the first says nothing."""
+    """The version in JoinGroup, for comparison; a member that knows only version 0 sends none and comes last."""
     return joining.version, joining.knows > V0
 
 
 @invariant("bounce/no-probing", "429-18", role=Role.OPERATOR_TOOL, grade=Grade.SHOULD,
            concerns=lambda case, step: step.verb == "roll-streams")  # fmt: skip
 def no_probing(history: History) -> Iterator[Violation]:
-    """In a Streams group whose newest member leads nobody is told to step down."""
+    """In a Streams group whose newest member leads, no member is asked to use an older version."""
     if not in_draft(history) or any(op.step.verb == "old-brokers" for op in history.ops):
         return
     for moment, _ in told(history, undefined=True):
         if isinstance(moment.seen, SteppedDown):
             member, version = moment.seen.member, moment.seen.version
-            why = f"{member} is told to speak version {version} of the metadata, and joins once more"
+            why = f"{member} has to use metadata version {version}, and joins once more"
             yield Violation(why, (moment.step,), "one round", "a probing round", shape=("probing",))
 
 
@@ -254,7 +254,7 @@ def no_probing(history: History) -> Iterator[Violation]:
 @invariant("bounce/rests", "grp-19", "429-04", role=Role.OPERATOR_TOOL,
            concerns=lambda case, step: step.verb == "settle")  # fmt: skip
 def rests(history: History) -> Iterator[Violation]:
-    """A group that is left alone comes to rest, after few generations for each thing that befell it."""
+    """A group comes to rest after a limited number of generations for each step."""
     formed: list[int] = []
     since = 0
     for moment, _ in told(history, undefined=True):
@@ -262,7 +262,7 @@ def rests(history: History) -> Iterator[Violation]:
             case Formed(generation):
                 formed.append(generation)
             case Restless(turns):
-                why = f"after {turns} turns of its members, and generations {_few(formed)}, the group does not rest"
+                why = f"after {turns} turns of its members, and generations {_few(formed)}, the group is not at rest"
                 yield Violation(why, (moment.step,), "rest", "no rest", shape=("restless",))
                 return
             case Rests():
@@ -281,9 +281,9 @@ def _few(generations: Collection[int]) -> str:
 
 @invariant("bounce/upgraded", "429-04", "429-14", "429-19", role=Role.OPERATOR_TOOL, concerns=every_step)
 def upgraded(history: History) -> Iterator[Violation]:
-    """When a group rests, all members that run are in it and speak what they were told.
+    """When a group is at rest, all members that run are in it and use their configured version.
 
-    But for those that have nothing in common with it, and were turned away.
+    Members that have no assignor in common with the group, and were refused, are exempt.
     """
     for moment, _, script in scripted(history, undefined=True):
         match moment.seen:
@@ -301,17 +301,17 @@ def upgraded(history: History) -> Iterator[Violation]:
                     if member not in there:
                         what, shape = "is not in the group", "missing"
                     elif there[member] != wanted:
-                        what, shape = f"speaks {there[member]}", "other version"
+                        what, shape = f"uses version {there[member]}", "other version"
                     else:
                         continue
-                    why = f"the group rests in generation {generation}, and {member}, a {kind} member, {what}"
-                    yield Violation(why, (moment.step,), f"{member} there, speaking {wanted}", what,
+                    why = f"the group is at rest in generation {generation}, and {member}, a {kind} member, {what}"
+                    yield Violation(why, (moment.step,), f"{member} in the group, with version {wanted}", what,
                                     shape=("upgrade", shape))  # fmt: skip
 
 
 def _has_nothing_in_common(script: Script, member: str) -> bool:
-    """As released: may there be a member whose assignors are all others than this one's?"""
+    """May the group have had a member without any of this one's assignors?"""
     if member not in script.kinds:
-        return True  # stopped already: what it was then is not asked
+        return True  # the member was stopped, so its kind is not known any more
     mine = set(KINDS[script.kinds[member]].assignors)
     return any(mine.isdisjoint(KINDS[kind].assignors) for kind in script.lately)

@@ -1,4 +1,4 @@
-"""What a codec owes to fields and versions that are older, or newer, than what it is asked about."""
+"""Invariants of codecs for absent fields, later versions, and ApiVersions answers in version 0."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -38,16 +38,16 @@ def _refusal(layout: Layout, text: str) -> Refused | None:
 
 
 def refusal(case: Case, step: Step) -> Refused | None:
-    """Why the layout has no bytes for the value of a step."""
+    """Why the layout cannot encode the value of a step; None if it can."""
     return _refusal(layout_at(case, step), dumps(step["value"]))
 
 
 WRITTEN_BY_HAND = frozenset({"AssignmentInfo"})
-"""Kafka's class for it is not generated, and leaves out what a version lacks."""
+"""Messages whose Kafka class is not generated, and omits fields that a version lacks."""
 
 
 def is_from_another_version(case: Case, step: Step) -> bool:
-    """Values with a field that the version lacks, which is not at its default and may not be ignored."""
+    """Is it a value with a field that the version lacks, that is not at its default and may not be ignored?"""
     if step.verb != "encode" or step["message"] in WRITTEN_BY_HAND or any(True for _ in tags_in(step["value"])):
         return False
     found = refusal(case, step)
@@ -56,7 +56,7 @@ def is_from_another_version(case: Case, step: Step) -> bool:
 
 @invariant("wire/refuses-absent-fields", "grp-10", role=Role.CODEC, concerns=is_from_another_version)
 def refuses_absent(history: History) -> Iterator[Violation]:
-    """What a version has no place for is refused, where it may not be ignored, and not left out in silence."""
+    """A field that the version lacks is refused, not silently omitted, if it may not be ignored."""
     for op in answered(history, is_from_another_version):
         found = refusal(history.case, op.step)
         assert found is not None
@@ -70,7 +70,7 @@ def refuses_absent(history: History) -> Iterator[Violation]:
 
 
 def is_with_what_may_be_ignored(case: Case, step: Step) -> bool:
-    """Values with a field that the version lacks and that may be ignored there."""
+    """Is it a value with a field that the version lacks, and that may be ignored?"""
     if step.verb != "encode" or any(True for _ in tags_in(step["value"])):
         return False
     return _foreign(layout_at(case, step), step["value"]) and refusal(case, step) is None
@@ -92,7 +92,7 @@ def _foreign(layout: Layout, value: object) -> bool:
     concerns=is_with_what_may_be_ignored,
 )  # fmt: skip
 def leaves_out(history: History) -> Iterator[Violation]:
-    """What a version has no place for and may ignore is left out, and the rest is written as if it were not there."""
+    """A field that the version lacks and may ignore is omitted, and the rest is written as without it."""
     for op in answered(history, is_with_what_may_be_ignored):
         layout = layout_at(history.case, op.step)
         wanted = canonical(layout, op.step)
@@ -102,19 +102,19 @@ def leaves_out(history: History) -> Iterator[Violation]:
         if isinstance(op.observation, Refusal):
             yield refused(op, layout, "a value with a field that may be ignored in this version")
         elif isinstance(op.observation, Replied):
-            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "the value without it")
+            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "a value with a field to omit")
             if found is not None:
                 yield found
 
 
 def _plainly_written(history: History, index: int, data: bytes) -> bool:
-    """Was the same value, without the field, written as it should be? Else this adds nothing."""
+    """Was the value without the field written correctly before? If not, another invariant reports it."""
     before = History(history.case, history.target, history.ops[:index])
     return well_written(before, data)
 
 
 def is_of_the_future(case: Case, step: Step) -> bool:
-    """Streams metadata under a version that is newer than the newest."""
+    """Is it Streams metadata of a version above the newest?"""
     if step.verb != "decode" or step["message"] not in ("SubscriptionInfo", "AssignmentInfo"):
         return False
     try:
@@ -126,7 +126,7 @@ def is_of_the_future(case: Case, step: Step) -> bool:
 
 @invariant("wire/reads-future-versions", "268-06", role=Role.CODEC, concerns=is_of_the_future)
 def reads_future(history: History) -> Iterator[Violation]:
-    """Of Streams metadata of a later version the used and the supported version are read, whatever follows."""
+    """The used and the supported version of Streams metadata of a later version are read, whatever follows."""
     for op in answered(history, is_of_the_future):
         found = reading(history.case, op.step)
         if isinstance(op.observation, Refusal):
@@ -134,13 +134,13 @@ def reads_future(history: History) -> Iterator[Violation]:
         elif isinstance(op.observation, Replied):
             got = {name: op.observation["value"].get(name) for name in VERSIONS}
             wanted = {name: found.value[name] for name in VERSIONS}
-            violation = misread(op, found.layout, wanted, got, "of a later version")
+            violation = misread(op, found.layout, wanted, got, "in metadata of a later version")
             if violation is not None:
                 yield violation
 
 
 def is_of_no_known_version(case: Case, step: Step) -> bool:
-    """Streams metadata that leads with a version for which there is no layout, or with another than was asked for."""
+    """Does the Streams metadata start with a version that has no layout, or is not the requested one?"""
     if step.verb != "decode" or step["message"] not in ("SubscriptionInfo", "AssignmentInfo"):
         return False
     found = reading(case, step)
@@ -149,7 +149,7 @@ def is_of_no_known_version(case: Case, step: Step) -> bool:
 
 @invariant("wire/refuses-unknown-versions", "268-07", role=Role.CODEC, concerns=is_of_no_known_version)
 def refuses_unknown(history: History) -> Iterator[Violation]:
-    """Streams metadata is never read in the layout of another version than the one that leads it."""
+    """Streams metadata is read only in the layout of the version that it starts with."""
     for op in answered(history, is_of_no_known_version):
         if isinstance(op.observation, Replied):
             found = reading(history.case, op.step)
@@ -164,7 +164,7 @@ VERSIONS = ("version", "latestSupportedVersion")
 
 
 def is_given_in_v0(case: Case, step: Step) -> bool:
-    """The v0 bytes, legal as such, with which a broker refuses the version that was asked for."""
+    """Is it the legal v0 answer with which a broker refuses the requested version?"""
     if step.verb != "decode" or not is_answer_in_v0(step):
         return False
     return not reading(case, step).legal and _in_v0(case, step) is not None
@@ -177,20 +177,20 @@ def _in_v0(case: Case, step: Step) -> dict[str, object] | None:
 
 @invariant("wire/reads-answer-in-v0", "584-35", role=Role.CODEC, concerns=is_given_in_v0)
 def reads_answer(history: History) -> Iterator[Violation]:
-    """Where the v0 answer to an unsupported version is accepted, error 35 and the range of versions are read from it.
+    """If the v0 answer to an unsupported version is accepted, error 35 and the range of versions are read from it.
 
-    To refuse it is right too: the generated class of a release refuses it, and its client falls back.
+    A target may also refuse it: the generated class of a release does, and its client falls back to v0.
     """
     for op in answered(history, is_given_in_v0):
         wanted = _in_v0(history.case, op.step)
         assert wanted is not None
         if isinstance(op.observation, Replied):
-            # What a later version adds, to the message and to its entries, is at its default.
+            # Fields that a later version adds, to the message and to its entries, have their defaults.
             shorter = layout_of(history.case.edition, op.step["message"], 0)
             found = difference(wanted, _as_far_as(shorter, op.observation["value"]))
             if found is not None:
                 yield Violation(
-                    f"{layout_at(history.case, op.step)}: of an answer in v0 {found.path} comes out as "
+                    f"{layout_at(history.case, op.step)}: in an answer in v0 {found.path} is read as "
                     f"{brief(found.got)}, not {brief(found.wanted)}",
                     (op.index,), brief(found.wanted), brief(found.got), found.path,
                     shape=("misread", "answer in v0"),
@@ -198,7 +198,7 @@ def reads_answer(history: History) -> Iterator[Violation]:
 
 
 def _as_far_as(layout: Layout, value: Any) -> dict[str, Any]:
-    """Only what the layout has."""
+    """Only the fields that the layout has."""
     known: dict[str, Any] = {}
     for slot in layout.slots:
         each = value.get(slot.name)
@@ -209,7 +209,7 @@ def _as_far_as(layout: Layout, value: Any) -> dict[str, Any]:
 
 @invariant("wire/falls-back-to-v0", "584-35", role=Role.CODEC, grade=Grade.INFO, concerns=is_given_in_v0)
 def falls_back(history: History) -> Iterator[Violation]:
-    """The v0 answer to an unsupported version is read although a later version was asked for."""
+    """The v0 answer to an unsupported version is read although a later version was requested."""
     for op in answered(history, is_given_in_v0):
         if isinstance(op.observation, Refusal):
-            yield refused(op, layout_at(history.case, op.step), "the answer in v0 to a version that is not supported")
+            yield refused(op, layout_at(history.case, op.step), "the answer in v0 to an unsupported version")

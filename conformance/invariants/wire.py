@@ -1,4 +1,4 @@
-"""What a codec owes to every message and version."""
+"""Invariants of codecs for every message and version: encode, decode, recode and refuse."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,7 +25,7 @@ from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 
 BOUND = frozenset({"truncated", "length", "varint"})
-"""The classes of damage that no reader may take for data; of the others Kafka's own readers pass over some."""
+"""The kinds of damage that no reader may accept; Kafka's own readers accept some of the others."""
 
 UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
@@ -47,28 +47,28 @@ LAYOUTS: ByMessage = {
     ("apache", "ConsumerProtocolAssignment"): ("429-21",),
     ("apache", "ValueAndTimestamp"): ("258-01", "258-13"),
 }
-"""Layouts that have a requirement of their own."""
+"""Further requirements that the layouts of some messages have."""
 
 
 def reading(case: Case, step: Step) -> Reading:
-    """What the bytes of a step mean."""
+    """The bytes of a step, as both readers read them."""
     return read(layout_of(case.edition, step["message"], step["version"]), bytes.fromhex(step["hex"]))
 
 
 def is_answer_in_v0(step: Step) -> bool:
-    """Asked for in a later version, and yet perhaps the v0 with which a broker refuses that version."""
+    """May the bytes be the v0 answer with which a broker refuses the later version that was requested?"""
     later = step["message"] == "ApiVersionsResponse" and step["version"] > 0
     return later and bytes.fromhex(step["hex"]).startswith(UNSUPPORTED_VERSION)
 
 
 FORGIVING = frozenset({"StickyAssignorUserData", "CooperativeStickyAssignorUserData"})
-"""What assignors take for no information at all where they cannot read it."""
+"""User data that assignors treat as absent if they cannot read it."""
 
 
 def is_readable_in_v0(case: Case, step: Step) -> bool:
-    """Not what was asked for, but what Kafka's own client makes of what it cannot read as what it asked for.
+    """Can Kafka's client read the bytes as v0, which it tries if it cannot read the requested version?
 
-    Also where it refuses that for a null, which other readers let pass.
+    True also if it refuses v0 for a reason such as a null, which other readers accept.
     """
     if step["message"] != "ApiVersionsResponse" or step["version"] == 0:
         return False
@@ -77,14 +77,14 @@ def is_readable_in_v0(case: Case, step: Step) -> bool:
 
 
 def answered(history: History, concerns: Callable[[Case, Step], bool]) -> Iterator[Op]:
-    """The steps that concern an invariant and got an answer."""
+    """The steps that the predicate selects, and that were answered or refused."""
     for op in history.ops:
         if isinstance(op.observation, Replied | Refusal) and concerns(history.case, op.step):
             yield op
 
 
 def words(text: str) -> str:
-    """An error message without what changes from case to case: numbers, names, quotations."""
+    """The words of an error message that do not change from case to case: no numbers, names or quotations."""
     plain = (word.strip(".,:;()") for word in text.split())
     return " ".join(word for word in plain if word.isalpha() and word.islower())[:60]
 
@@ -103,14 +103,14 @@ def misread(op: Op, layout: Layout, wanted: object, got: object, what: str) -> V
     if found is None:
         return None
     return Violation(
-        f"{layout}: {what} {found.path or 'the value'} comes out as {brief(found.got)}, not {brief(found.wanted)}",
+        f"{layout}: {what} {found.path or 'the value'} is read as {brief(found.got)}, not {brief(found.wanted)}",
         (op.index,), brief(found.wanted), brief(found.got), found.path,
         shape=("misread", kind_at(layout, found.path), *_sorts(found.wanted, found.got)),
     )  # fmt: skip
 
 
 def rewritten(op: Op, layout: Layout, wanted: bytes, got: bytes, what: str) -> Violation | None:
-    """What is wrong with ``got``: with its meaning, or where that is the same with its form."""
+    """What is wrong with ``got``: its value, or if the value is the same, its form. None if it equals ``wanted``."""
     if wanted == got:
         return None
     offset = next((n for n, (one, other) in enumerate(zip(wanted, got, strict=False)) if one != other), None)
@@ -124,7 +124,8 @@ def rewritten(op: Op, layout: Layout, wanted: bytes, got: bytes, what: str) -> V
     else:
         sort, path, trouble = "another form", "", "the same value in other bytes"
     return Violation(
-        f"{layout}: {what} gives {_cut(got)}, not {_cut(wanted)} ({trouble})", (op.index,), _cut(wanted), _cut(got),
+        f"{layout}: {what} is written as {_cut(got)}, not {_cut(wanted)} ({trouble})",
+        (op.index,), _cut(wanted), _cut(got),
         path, offset, ("written", sort, kind_at(layout, path)),
     )  # fmt: skip
 
@@ -135,7 +136,7 @@ def _cut(data: bytes) -> str:
 
 
 def _sorts(wanted: object, got: object) -> tuple[str, str]:
-    """Between null and the rest it matters whether the rest is empty."""
+    """The types of the two values, for a shape; next to a null an empty value counts as a type of its own."""
 
     def sort(value: object, other: object) -> str:
         return "null" if value is None else "empty" if other is None and value in ("", []) else type(value).__name__
@@ -144,14 +145,14 @@ def _sorts(wanted: object, got: object) -> tuple[str, str]:
 
 
 _CANONICAL: dict[int, tuple[Step, Layout, bytes | None]] = {}
-"""Of the steps asked about last, by identity: every invariant asks about the same ones again."""
+"""The last steps, by identity: every invariant requests the same ones again."""
 FEW: Final = 32
 
 
 def canonical(layout: Layout, step: Step) -> bytes | None:
-    """The bytes of a step's value; None where the layout has none for it. Errors: ``Disagreement``."""
+    """The canonical bytes of a step's value; None if the layout cannot encode it. Errors: ``Disagreement``."""
     kept = _CANONICAL.get(id(step))
-    if kept is None or kept[1] is not layout:  # what is kept lives, so its id is nobody else's
+    if kept is None or kept[1] is not layout:  # the cached step is alive, so no other step has its id
         if len(_CANONICAL) >= FEW:
             _CANONICAL.clear()
         kept = _CANONICAL[id(step)] = step, layout, _written(layout, step)
@@ -168,12 +169,12 @@ def _written(layout: Layout, step: Step) -> bytes | None:
     told = without_foreign_fields(layout, step["value"])
     if back.refused is not None or (told.keys() == back.value.keys() and back.value != told):
         read_as = back.refused or back.value
-        raise Disagreement(f"{layout}: what the codec wrote, {data[:200].hex()}, is read as {read_as}")
+        raise Disagreement(f"{layout}: the bytes that the codec wrote, {data[:200].hex()}, are read as {read_as}")
     return data
 
 
 def is_encode(case: Case, step: Step) -> bool:
-    """Values that the layout has bytes for, with nothing unknown in them."""
+    """Is it a value that the layout can encode, without unknown tagged fields?"""
     if step.verb != "encode" or any(True for _ in tags_in(step["value"])):
         return False
     return canonical(layout_of(case.edition, step["message"], step["version"]), step) is not None
@@ -181,7 +182,7 @@ def is_encode(case: Case, step: Step) -> bool:
 
 @invariant("wire/encodes", "grp-05", role=Role.CODEC, concerns=is_encode, besides=LAYOUTS)
 def encodes(history: History) -> Iterator[Violation]:
-    """A legal value is written as bytes that give the value back."""
+    """A legal value is written as bytes that are read as the same value."""
     for op in answered(history, is_encode):
         layout = layout_of(history.case.edition, op.step["message"], op.step["version"])
         wanted = canonical(layout, op.step)
@@ -189,13 +190,13 @@ def encodes(history: History) -> Iterator[Violation]:
         if isinstance(op.observation, Refusal):
             yield refused(op, layout, "a legal value")
         elif isinstance(op.observation, Replied):
-            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "the value written")
+            found = rewritten(op, layout, wanted, bytes.fromhex(op.observation["hex"]), "the value")
             if found is not None:
                 yield found
 
 
 def is_plain(verb: str) -> Callable[[Case, Step], bool]:
-    """Steps with bytes that are legal and hold nothing unknown."""
+    """Steps with legal bytes, without unknown tagged fields."""
 
     def concerns(case: Case, step: Step) -> bool:
         if step.verb != verb or is_answer_in_v0(step):
@@ -211,19 +212,19 @@ decode_plain, recode_plain = is_plain("decode"), is_plain("recode")
 
 @invariant("wire/decodes", "grp-05", role=Role.CODEC, concerns=decode_plain, besides=LAYOUTS)
 def decodes(history: History) -> Iterator[Violation]:
-    """Legal bytes are read as the value that both readings of ours find in them."""
+    """Legal bytes are read as the value that both reference readers find in them."""
     for op in answered(history, decode_plain):
         found = reading(history.case, op.step)
         if isinstance(op.observation, Refusal):
             yield refused(op, found.layout, "a legal message")
         elif isinstance(op.observation, Replied):
-            violation = misread(op, found.layout, found.value, op.observation["value"], "read from legal bytes")
+            violation = misread(op, found.layout, found.value, op.observation["value"], "in legal bytes")
             if violation is not None:
                 yield violation
 
 
 def well_read(history: History, value: object) -> bool:
-    """Was this value, wherever the case has it decoded, read as it is? What builds on a wrong answer is not judged."""
+    """Did every decode of this value in the case return it? What follows from a wrong answer is not judged."""
     return all(
         isinstance(op.observation, Replied) and difference(value, op.observation["value"]) is None
         for op in answered(history, decode_plain)
@@ -232,7 +233,7 @@ def well_read(history: History, value: object) -> bool:
 
 
 def well_written(history: History, data: bytes) -> bool:
-    """Was the value of these bytes, wherever the case has it encoded, written as they are?"""
+    """Did every encode of the value of these bytes in the case return them?"""
     return all(
         isinstance(op.observation, Replied) and bytes.fromhex(op.observation["hex"]) == data
         for op in answered(history, is_encode)
@@ -242,7 +243,7 @@ def well_written(history: History, data: bytes) -> bool:
 
 @invariant("wire/recodes", "grp-05", role=Role.CODEC, concerns=recode_plain)
 def recodes(history: History) -> Iterator[Violation]:
-    """What is decoded from canonical bytes is encoded as the same bytes."""
+    """A value that is decoded from canonical bytes is encoded as the same bytes."""
     for op in answered(history, recode_plain):
         found = reading(history.case, op.step)
         if not (well_read(history, found.value) and well_written(history, found.data)):
@@ -251,17 +252,17 @@ def recodes(history: History) -> Iterator[Violation]:
             yield refused(op, found.layout, "a legal message, to be decoded and encoded,")
         elif isinstance(op.observation, Replied):
             got = bytes.fromhex(op.observation["hex"])
-            violation = rewritten(op, found.layout, found.data, got, "the message decoded and encoded")
+            violation = rewritten(op, found.layout, found.data, got, "a message that is decoded and encoded")
             if violation is not None:
                 yield violation
 
 
 def is_beyond_reading(case: Case, step: Step) -> bool:
-    """Bytes that end too soon, or lengths that lead past their end, which Kafka's own readers refuse as well."""
+    """Are the bytes cut off, or is a length past their end, so that Kafka's own readers refuse them too?"""
     if step.verb != "decode" or step["message"] in FORGIVING or is_readable_in_v0(case, step):
         return False
     found = reading(case, step)
-    # A negative length counts as null for Kafka, so that even where no null may be it is not damage of this class.
+    # Kafka reads a negative length as null, so it is not damage of this kind even where null is not allowed.
     if found.refused is None or found.lenient_refused is None:
         return False
     beyond = found.refused.kind in BOUND and found.lenient_refused.kind in BOUND
@@ -269,7 +270,7 @@ def is_beyond_reading(case: Case, step: Step) -> bool:
 
 
 def is_negative_varint(found: Reading) -> bool:
-    """Refused for five bytes in which Kafka sees a negative number: null, or to older releases no tags at all."""
+    """Is the reason five bytes that Kafka reads as a negative number: null, or in older releases no tags?"""
     offset = found.refused.offset if found.refused is not None else None
     varint = b"" if offset is None else found.data[offset : offset + 5]
     return len(varint) == 5 and all(byte >= 0x80 for byte in varint[:4]) and 0x08 <= varint[4] < 0x80
@@ -280,7 +281,7 @@ def is_negative_varint(found: Reading) -> bool:
     besides={("apache", "ValueAndTimestamp"): ("258-31",)},
 )  # fmt: skip
 def refuses(history: History) -> Iterator[Violation]:
-    """Bytes that are cut off, or whose lengths lead past their end, are refused and not taken for data."""
+    """Bytes that are cut off, or have lengths past their end, are refused."""
     for op in answered(history, is_beyond_reading):
         if isinstance(op.observation, Replied):
             found = reading(history.case, op.step)
@@ -294,7 +295,7 @@ def refuses(history: History) -> Iterator[Violation]:
 
 
 def is_forgiven(case: Case, step: Step) -> bool:
-    """Bytes that a strict reader refuses and Kafka's own readers take."""
+    """Are the bytes refused by the strict reader and accepted by Kafka's own?"""
     if step.verb != "decode" or is_readable_in_v0(case, step):
         return False
     found = reading(case, step)
@@ -303,20 +304,20 @@ def is_forgiven(case: Case, step: Step) -> bool:
 
 @invariant("wire/reads-alike", "grp-05", role=Role.CODEC, grade=Grade.INFO, concerns=is_forgiven)
 def reads_alike(history: History) -> Iterator[Violation]:
-    """Where bytes are accepted that a strict reader refuses, they are read as Kafka's own readers read them."""
+    """Bytes that a strict reader refuses are, if accepted, read as Kafka's own readers read them."""
     for op in answered(history, is_forgiven):
         if isinstance(op.observation, Replied):
             found = reading(history.case, op.step)
             assert found.refused is not None
             wanted, got = without_tags(found.lenient), without_tags(op.observation["value"])
-            violation = misread(op, found.layout, wanted, got, f"with {found.refused.why}")
+            violation = misread(op, found.layout, wanted, got, f"in bytes with {found.refused.why}")
             if violation is not None:
                 shape = ("unlike", found.refused.kind, *violation.shape)
                 yield replace(violation, offset=found.refused.offset, shape=shape)
 
 
 def _sort_of_place(found: Reading) -> tuple[str, ...]:
-    """A varint is read in one way wherever it stands; a text and a list are not."""
+    """The field type for a shape; omitted for a varint, which is read in the same way everywhere."""
     assert found.refused is not None
     return () if found.refused.kind == "varint" else (kind_at(found.layout, found.refused.path).split()[-1],)
 

@@ -1,8 +1,8 @@
-"""Small targets with one planted defect each: the suite's own mutation test.
+"""Mutants: small targets with one planted defect each, for the mutation test of the suite.
 
-Each vice names the check and the invariant that have to catch it, on one subject, within the values that the check
-draws by default, and what the case has to be shrunk to: the bytes of the guilty step, or its value where it has none;
-a conversation in the shorthand of its machine; an ellipsis where that depends on chance.
+Each mutant names the check and the invariant that have to find it, on one subject, within the values that the check
+draws by default, and the least case that shrinking has to reach: the bytes of the failing step, or its value if it has
+no bytes; a conversation in the shorthand of its machine; an ellipsis if the least case depends on the seed.
 """
 
 from importlib import import_module

@@ -17,7 +17,7 @@ Value: TypeAlias = dict[str, Any]
 
 
 def everywhere(value: Any, change: Callable[[Any], Any]) -> Any:
-    """``change`` on every leaf."""
+    """Applies ``change`` to every leaf."""
     if isinstance(value, dict):
         return {key: everywhere(each, change) for key, each in value.items()}
     if isinstance(value, list):
@@ -42,7 +42,7 @@ def holds_tags(value: Any) -> bool:
 
 @vice("wire/two-readings", "wire/decodes", "JoinGroupRequest", 1, "000000000000000000010000000000000000")
 class SwapsFields(Reference):
-    """Two timeouts change places when they are read."""
+    """Two timeouts are swapped when they are read."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
@@ -54,7 +54,7 @@ class SwapsFields(Reference):
 
 @vice("wire/vectors", "wire/decodes", "JoinGroupRequest", 0, ...)
 class TurnsNamesAround(Reference):
-    """Texts are read from their end."""
+    """Strings are read in reverse."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         def around(leaf: Any) -> Any:
@@ -66,7 +66,7 @@ class TurnsNamesAround(Reference):
 
 @vice("wire/round-trip", "wire/encodes", "HeartbeatRequest", 0, {"groupId": "", "generationId": 1, "memberId": ""})
 class WritesLittleEndian(Reference):
-    """A generation is written with its lowest byte first."""
+    """A generation is written in little-endian order."""
 
     def write(self, layout: Layout, value: Value) -> bytes:
         if isinstance(value.get("generationId"), int):
@@ -77,7 +77,7 @@ class WritesLittleEndian(Reference):
 
 @vice("wire/two-readings", "wire/decodes", "HeartbeatResponse", 0, "ffff")
 class ForgetsTheSign(Reference):
-    """Error codes are read as if they had no sign."""
+    """Error codes are read as unsigned numbers."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
@@ -88,7 +88,7 @@ class ForgetsTheSign(Reference):
 
 @vice("wire/two-readings", "wire/decodes", "HeartbeatRequest", 3, "0000000000000000ffff")
 class IgnoresNullability(Reference):
-    """Null is read as an empty text."""
+    """Null is read as an empty string."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value: Value = everywhere(super().read(layout, data), lambda leaf: "" if leaf is None else leaf)
@@ -114,7 +114,7 @@ class LosesTheLast(Reference):
 
 @vice("wire/round-trip", "wire/encodes", "LeaveGroupRequest", 0, {"groupId": "", "memberId": "0" * 128})
 class CutsLongTexts(Reference):
-    """Texts are written up to their 127th byte."""
+    """Strings are cut after 127 characters when they are written."""
 
     def write(self, layout: Layout, value: Value) -> bytes:
         return super().write(layout, everywhere(value, lambda leaf: leaf[:127] if isinstance(leaf, str) else leaf))
@@ -125,7 +125,7 @@ class CutsLongTexts(Reference):
     "supportedFeatures": [], "finalizedFeaturesEpoch": 0, "finalizedFeatures": [], "zkMigrationReady": False,
 })  # fmt: skip
 class WritesDefaults(Reference):
-    """A tagged field is written although it holds its default."""
+    """A tagged field is written although it has its default."""
 
     def write(self, layout: Layout, value: Value) -> bytes:
         data = super().write(layout, value)
@@ -138,7 +138,7 @@ EPOCH = bytes.fromhex("010108ffffffffffffffff")
 
 @vice("wire/round-trip", "wire/recodes", "LeaveGroupRequest", 4, "010201000000")
 class ForgetsOnTheWay(Reference):
-    """What is decoded and encoded again comes out without the instance ids."""
+    """A message that is decoded and encoded again has other instance ids."""
 
     def answer(self, op: Any, /) -> dict[str, Any]:
         self._again = op["op"] == "recode"
@@ -155,7 +155,7 @@ class ForgetsOnTheWay(Reference):
 
 @vice("wire/prefixes", "wire/refuses", "HeartbeatResponse", 0, "")
 class AcceptsTruncation(Reference):
-    """What is missing at the end counts as zeros."""
+    """Missing bytes at the end are read as zeros."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         try:
@@ -168,7 +168,7 @@ class AcceptsTruncation(Reference):
 
 @vice("wire/damage", "wire/refuses", "SyncGroupResponse", 0, "000000000001")
 class BelievesLengths(Reference):
-    """A length that runs past the end takes what there is."""
+    """A length past the end of the message is accepted."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         try:
@@ -181,7 +181,7 @@ class BelievesLengths(Reference):
 
 @vice("wire/damage", "wire/refuses", "ListGroupsRequest", 3, "808080808000")
 class ReadsLongVarints(Reference):
-    """A varint may take as many bytes as it likes."""
+    """A varint of any length is accepted."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         try:
@@ -194,7 +194,7 @@ class ReadsLongVarints(Reference):
 
 @vice("wire/damage", "wire/reads-alike", "MetadataRequest", 4, "ffffffff02")
 class ReadsTwoAsFalse(Reference):
-    """Of booleans only 1 is true."""
+    """A boolean is read as true only if its byte is 1."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         try:
@@ -211,7 +211,7 @@ class ReadsTwoAsFalse(Reference):
 
 @vice("wire/unknown-tags", "wire/keeps-unknown-tags", "HeartbeatResponse", 4, ...)
 class DropsUnknownTags(Reference):
-    """Unknown tagged fields are skipped and not kept."""
+    """Unknown tagged fields are skipped and lost."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value: Value = bare(super().read(layout, data))
@@ -220,7 +220,7 @@ class DropsUnknownTags(Reference):
 
 @vice("wire/unknown-tags", "wire/writes-readable-tags", "HeartbeatResponse", 4, ...)
 class ForgetsTheSizeOfTags(Reference):
-    """Unknown tagged fields are written again without saying how long they are."""
+    """Unknown tagged fields are written again without their sizes."""
 
     def write(self, layout: Layout, value: Value) -> bytes:
         tags = value.get(TAGS, ())
@@ -232,7 +232,7 @@ class ForgetsTheSizeOfTags(Reference):
 
 @vice("wire/unknown-tags", "wire/skips-unknown-tags", "HeartbeatResponse", 4, ...)
 class RefusesUnknownTags(Reference):
-    """A message with a tagged field that is not known is refused."""
+    """A message with an unknown tagged field is refused."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
@@ -266,7 +266,7 @@ class RefusesLaterVersions(Reference):
 
 @vice("wire/repeat", "wire/same-answer", "DescribeGroupsRequest", 0, "00000000")
 class LeaksDefaults(Reference):
-    """All that is read shares one list."""
+    """All decoded messages share one list."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -282,7 +282,7 @@ class LeaksDefaults(Reference):
 
 @vice("wire/repeat", "wire/same-answer", "HeartbeatRequest", 0, ...)
 class KeepsState(Reference):
-    """An empty member id is taken from the message before."""
+    """An empty member id is replaced by that of the previous message."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -296,12 +296,12 @@ class KeepsState(Reference):
         return value
 
 
-# What costs a process its life
+# Defects that end the process
 
 
 @vice("wire/unknown-tags", "survives", "HeartbeatResponse", 4, ..., deadly=True)
 class CrashesOnTags(Reference):
-    """An unknown tagged field brings the process down."""
+    """An unknown tagged field crashes the process."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
@@ -312,7 +312,7 @@ class CrashesOnTags(Reference):
 
 @vice("wire/prefixes", "survives", "HeartbeatResponse", 0, "", deadly=True)
 class HangsOnTruncation(Reference):
-    """It waits for ever for bytes that do not come."""
+    """Truncated input makes it loop for ever."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         try:
@@ -325,7 +325,7 @@ class HangsOnTruncation(Reference):
 
 @vice("wire/damage", "survives", "DescribeGroupsRequest", 0, "7fffffff", deadly=True)
 class AllocatesByLength(Reference):
-    """Memory for a list is taken before its elements are looked for."""
+    """Memory for a list is allocated by its length, before its elements are read."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         try:
@@ -348,7 +348,7 @@ class GrowsQuadratically(Reference):
 
 @vice("wire/damage", "survives", "HeartbeatRequest", 0, "0000000000000001ff", deadly=True)
 class LeavesQuietly(Reference):
-    """Bytes that are no UTF-8 end the process as if all were well."""
+    """Invalid UTF-8 ends the process with exit code 0."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         try:
@@ -364,7 +364,7 @@ class LeavesQuietly(Reference):
 
 @vice("wire/absent-fields", "wire/refuses-absent-fields", "JoinGroupRequest", 4, ...)
 class DropsWhatHasNoPlace(Reference):
-    """A field that the version lacks is left out in silence."""
+    """A field that the version lacks is silently omitted."""
 
     def write(self, layout: Layout, value: Value) -> bytes:
         return super().write(layout, without_foreign_fields(layout, value))
@@ -392,7 +392,7 @@ class RefusesTheFuture(Reference):
 
 @vice("wire/damage", "wire/refuses-unknown-versions", "SubscriptionInfo", 3, ...)
 class IgnoresTheLeadingVersion(Reference):
-    """Metadata is read in the version that was asked for, whatever version leads it."""
+    """Metadata is read in the requested version, whatever version it starts with."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         if layout.message == "SubscriptionInfo":
@@ -402,7 +402,7 @@ class IgnoresTheLeadingVersion(Reference):
 
 @vice("wire/answer-in-v0", "wire/reads-answer-in-v0", "ApiVersionsResponse", 3, ...)
 class ForgetsTheError(Reference):
-    """An answer in v0 is read as if all were well."""
+    """An answer in v0 is read without its error."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
@@ -411,7 +411,7 @@ class ForgetsTheError(Reference):
 
 @vice("wire/answer-in-v0", "wire/falls-back-to-v0", "ApiVersionsResponse", 4, ...)
 class KnowsNoFallback(Reference):
-    """An answer in v0 is read in the version that was asked for, or not at all."""
+    """An answer in v0 is read in the requested version, or refused."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         return layout.decode(data)
@@ -422,7 +422,7 @@ class KnowsNoFallback(Reference):
 
 @vice("wire/claims", "survives", "JoinGroupRequest", 6, ..., deadly=True)
 class BelievesClaims(Reference):
-    """Memory is taken for as many elements as a short list claims to have."""
+    """Memory is allocated for as many elements as a short list claims to have."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         try:
@@ -433,12 +433,12 @@ class BelievesClaims(Reference):
             raise
 
 
-# Objects of its own
+# Shared objects
 
 
 @vice("wire/repeat", "wire/own-defaults", "ApiVersionsResponse", 3, ...)
 class SharesDefaults(Reference):
-    """What is set once stays the default of a tagged field."""
+    """The first value that is set becomes the default of a tagged field."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -454,7 +454,7 @@ class SharesDefaults(Reference):
 
 @vice("wire/repeat", "wire/same-answer", "HeartbeatRequest", 0, ..., remembers=True)
 class SpoilsWhatItWrites(Reference):
-    """To write an object changes it, and the same bytes are read as the same object."""
+    """Writing an object changes it, and equal bytes are read as the same object."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -475,7 +475,7 @@ class SpoilsWhatItWrites(Reference):
 
 @vice("wire/two-readings", "keeps-its-claims", "SyncGroupRequest", 5, ...)
 class ClaimsTooMuch(Reference):
-    """It has never heard of the newest version of a message, and yet names it."""
+    """It claims the newest version of a message, and does not support it."""
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op.get("message") == "SyncGroupRequest" and op["version"] == 5:

@@ -1,4 +1,4 @@
-"""Coordinators of a KIP-848 group with one planted defect each. The least case is told in shorthand."""
+"""Coordinators of KIP-848 groups with one planted defect each. Least cases are in shorthand."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from kipcheck.conformance.targets.protocol import CONSUMER_GROUP, Claims
 
 
 class Playing(ConsumerGroup):
-    """The machine as an adapter of its own."""
+    """The reference machine as an adapter, with overridable decisions."""
 
     name = "consumer-group"
     version = "0"
@@ -52,15 +52,15 @@ def epochs(invariant: str, least: str) -> Callable[[Made], Made]:
 
 
 AFTER_ROUNDS = f"join a on t none; join b on t none; {4 * 'beat a told; beat b told; '}beat a told"
-"""Four rounds are granted, and one heartbeat more shows that they were not enough."""
+"""Four rounds are allowed, and one more heartbeat shows that they were not enough."""
 
 
-# Who owns what
+# Ownership
 
 
 @ownership("one-owner", "join a on t none; join b on t none; beat a told; beat b told")
 class GivesWhatIsPending(Playing):
-    """What a member was told to give up counts as free at once."""
+    """A partition that a member has to revoke counts as free at once."""
 
     def is_free(self, state: State, member: Member, partition: Partition) -> bool:
         others = (each for each in state.members if each.id != member.id)
@@ -69,7 +69,7 @@ class GivesWhatIsPending(Playing):
 
 @ownership("one-owner", "join a on t none; join b on t none")
 class GivesWhatIsOwned(Playing):
-    """A partition goes to its new owner while the old one has not been told of it."""
+    """A partition goes to its new owner before the old one is asked to revoke it."""
 
     def is_free(self, state: State, member: Member, partition: Partition) -> bool:
         return True
@@ -77,7 +77,7 @@ class GivesWhatIsOwned(Playing):
 
 @ownership("one-owner", "beat a on t,u told; beat a on t told; beat a; beat b on t,u told")
 class TakesSilenceForConsent(Playing):
-    """A heartbeat that says nothing of what its member owns acknowledges the revocation."""
+    """A heartbeat without owned partitions acknowledges the revocation."""
 
     def has_revoked(self, member: Member, owned: Partitions | None) -> bool:
         return owned is None or super().has_revoked(member, owned)
@@ -85,7 +85,7 @@ class TakesSilenceForConsent(Playing):
 
 @ownership("co-subscription", "beat a on t,u told; join b on t none; beat a told; beat a told; beat b told")
 class GivesAnyTopic(Playing):
-    """Subscriptions are not looked at when partitions are dealt out."""
+    """Partitions are assigned without regard to subscriptions."""
 
     def may_have(self, member: Member, partition: Partition) -> bool:
         return True
@@ -93,7 +93,7 @@ class GivesAnyTopic(Playing):
 
 @ownership("settles", AFTER_ROUNDS)
 class ForgetsWhoWaits(Playing):
-    """A member that has to wait for a partition is taken for settled."""
+    """A member that waits for a partition counts as settled."""
 
     def computed(self, state: State, member: Member, owned: Partitions | None, epoch: int) -> Member:
         return super().computed(state, member, owned, epoch)._replace(waiting=False)
@@ -101,7 +101,7 @@ class ForgetsWhoWaits(Playing):
 
 @ownership("settles", f"beat a on t told; beat b on t told; leave a told{5 * '; beat b told'}")
 class KeepsTheTarget(Playing):
-    """When a member goes, what it had stays set aside for it."""
+    """When a member leaves, its partitions stay reserved for it."""
 
     def without(self, state: State, id: str) -> State:
         return super().without(state, id)._replace(group_epoch=state.group_epoch)
@@ -109,7 +109,7 @@ class KeepsTheTarget(Playing):
 
 @ownership("settles", AFTER_ROUNDS)
 class WaitsForSilence(Playing):
-    """What was given up is not believed before the member says that it owns nothing at all."""
+    """A revocation is accepted only when the member owns no partition at all."""
 
     def has_revoked(self, member: Member, owned: Partitions | None) -> bool:
         return owned == ()
@@ -120,7 +120,7 @@ class WaitsForSilence(Playing):
 
 @epochs("epochs-rise", "beat a on t told; beat b on t told; leave b told; beat a told")
 class CountsDown(Playing):
-    """Who leaves takes the epoch back with it."""
+    """A leaving member resets the group epoch."""
 
     def without(self, state: State, id: str) -> State:
         after = super().without(state, id)
@@ -129,7 +129,7 @@ class CountsDown(Playing):
 
 @epochs("group-epoch-rises", "beat a on t told; beat a on t,u told; beat b on t told")
 class BeginsAgain(Playing):
-    """A member that joins is told the first epoch."""
+    """A member that joins gets epoch 1."""
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         after, actions = super().beat(state, beat)
@@ -143,7 +143,7 @@ class BeginsAgain(Playing):
 
 @epochs("answers-leaving", "beat a on t told; beat a-2 told")
 class AnswersTheGroupsEpoch(Playing):
-    """Who leaves is told the epoch of the group that goes on."""
+    """A member that leaves gets the epoch of the remaining group."""
 
     def beat(self, state: State, beat: Beat) -> Transition[State, Action]:
         after, actions = super().beat(state, beat)
@@ -156,7 +156,7 @@ class AnswersTheGroupsEpoch(Playing):
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat a+1 told")
 class BelievesNewerEpochs(Playing):
-    """Only epochs that are too old are fenced."""
+    """Only epochs that are too old are fenced, not those that are too new."""
 
     def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
         return epoch < member.epoch and super().is_stale(member, epoch, owned)
@@ -164,7 +164,7 @@ class BelievesNewerEpochs(Playing):
 
 @epochs("stale-epoch-fenced", "beat a on t told; beat b on t told; leave a told; beat b told; beat b-1")
 class BelievesOldEpochs(Playing):
-    """The epoch before is taken whatever its member owns."""
+    """The previous epoch is accepted whatever the member owns."""
 
     def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
         return epoch not in (member.epoch, member.previous)
@@ -172,7 +172,7 @@ class BelievesOldEpochs(Playing):
 
 @epochs("repetition-taken", "beat a on t told; beat a on t,u told; beat a-1 told")
 class KnowsNoRepetition(Playing):
-    """Who missed an answer is fenced."""
+    """A member that repeats its previous epoch after a lost response is fenced."""
 
     def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
         return epoch != member.epoch
@@ -180,7 +180,7 @@ class KnowsNoRepetition(Playing):
 
 @epochs("names-the-fault", "beat a told")
 class JoinsWithoutTopics(Playing):
-    """A member joins that does not say what it subscribes to."""
+    """A member may join without a subscription."""
 
     def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
         if epoch == 0 and beat.topics is None and state.member(beat.client) is None:
@@ -190,7 +190,7 @@ class JoinsWithoutTopics(Playing):
 
 @epochs("names-the-fault", "leave a told")
 class KnowsNoGroup(Playing):
-    """A group that is not there has members that are unknown."""
+    """A group that does not exist is reported as an unknown member."""
 
     def fault(self, state: State, beat: Beat, epoch: int, owned: Partitions | None) -> str | None:
         return super().fault(state._replace(exists=True), beat, epoch, owned)
@@ -206,7 +206,7 @@ class NeverExpires(Playing):
 
 @epochs("silent-are-fenced", "beat a on t told; pass 1000; beat a told")
 class ExpiresAtOnce(Playing):
-    """A member is removed when it was silent for a second."""
+    """A member is removed after one second of silence."""
 
     def is_late(self, member: Member) -> bool:
         return member.silent_ms >= 1_000
@@ -214,7 +214,7 @@ class ExpiresAtOnce(Playing):
 
 @epochs("late-revokers-are-fenced", "beat a on t told; beat b on t told; beat a told; pass 30000; beat a told")
 class WaitsForEver(Playing):
-    """Nobody is fenced who does not give up what it was told to."""
+    """A member that does not revoke its partitions in time is not fenced."""
 
     def is_late(self, member: Member) -> bool:
         return super().is_late(member._replace(revoking_ms=0))

@@ -1,4 +1,4 @@
-"""Controllers of feature updates with one planted defect each. The least case is told in shorthand."""
+"""Controllers of feature updates with one planted defect each. Least cases are in shorthand."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ from kipcheck.conformance.targets.protocol import FEATURES, Claims
 
 
 class Playing(FeatureController):
-    """The machine as an adapter of its own."""
+    """The reference machine as an adapter, with overridable decisions."""
 
     name = "features"
     version = "0"
@@ -64,7 +64,7 @@ def brokers(invariant: str, least: str) -> Callable[[Made], Made]:
 
 @epochs("epoch-grows", "up 0 1-2; update 1; update 2")
 class StuckEpoch(Playing):
-    """Updates are applied and the epoch stays where it was."""
+    """Updates are applied, and the epoch is not raised after the first."""
 
     def applied(self, state: State, update: Update) -> State:
         return replace(super().applied(state, update), epoch=1)
@@ -72,7 +72,7 @@ class StuckEpoch(Playing):
 
 @epochs("epoch-grows", "up 0 1-2; update 1; update 2")
 class LeapingEpoch(Playing):
-    """Every write of the node counts twice."""
+    """Every update raises the epoch by two."""
 
     def applied(self, state: State, update: Update) -> State:
         return replace(super().applied(state, update), epoch=state.epoch + 2)
@@ -80,7 +80,7 @@ class LeapingEpoch(Playing):
 
 @epochs("epoch-grows", "up 0 1-2; update 1; update 0!")
 class DeletesTheNode(Playing):
-    """With the feature the whole node is deleted, and its versions begin again."""
+    """A deletion of the feature deletes the whole node, and its versions start again."""
 
     def applied(self, state: State, update: Update) -> State:
         after = super().applied(state, update)
@@ -99,7 +99,7 @@ class CountsRefusals(Playing):
 
 @epochs("only-updates-change", "up 0 1-2; update 2; update 1; describe")
 class AppliesWhatItRefuses(Playing):
-    """A downgrade without the flag is refused and lowers the level all the same."""
+    """A downgrade without the flag is refused, and lowers the level nevertheless."""
 
     def update(self, state: State, update: Update) -> Transition[State, Action]:
         after, actions = super().update(state, update)
@@ -108,7 +108,7 @@ class AppliesWhatItRefuses(Playing):
 
 @epochs("only-updates-change", "up 0 1-2; describe")
 class FinalizesByItself(Playing):
-    """The first broker that comes gets its highest level finalized."""
+    """The first broker that registers finalizes its highest level."""
 
     def step(self, state: State, event: Event, /) -> Transition[State, Action]:
         after, actions = super().step(state, event)
@@ -119,7 +119,7 @@ class FinalizesByItself(Playing):
 
 @epochs("outlives-restarts", "up 0 1-2; update 1; restart; describe")
 class ForgetsAtRestart(Playing):
-    """What is finalized is gone when the controllers start again."""
+    """Finalized features are lost when the controllers restart."""
 
     def restarted(self, state: State) -> State:
         return State(brokers=state.brokers)
@@ -127,7 +127,7 @@ class ForgetsAtRestart(Playing):
 
 @epochs("epoch-names-contents", "up 0 1-2; update 1; describe")
 class TellsTheLevelBefore(Playing):
-    """The level is told as it was before the last update, the epoch as it is."""
+    """The reported level is the one before the last update, the epoch the current one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class TellsTheLevelBefore(Playing):
 
 @gating("downgrade-gated", "up 0 1-2; update 2; update 1")
 class ForgetsGate(Playing):
-    """A downgrade that nobody allowed is finalized."""
+    """A downgrade without the flag is finalized."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
         falls = 1 <= update.level < state.level
@@ -171,7 +171,7 @@ class DeletesNothing(Playing):
 
 @gating("flag-only-down", "up 0 1-2; update 1; update 2!")
 class RisesWithTheFlag(Playing):
-    """The downgrade flag does not keep a level from rising."""
+    """An upgrade with the downgrade flag is applied."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
         rises = update.level > state.level > 0
@@ -180,14 +180,14 @@ class RisesWithTheFlag(Playing):
 
 @gating("same-level-refused", "up 0 1-2; update 1; update 1")
 class AcceptsTheSame(Playing):
-    """An update to the level that is there is accepted."""
+    """An update to the finalized level is accepted."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
         return iter(()) if update.level == state.level > 0 else super().faults(state, update)
 
 
 class _LooksElsewhere(Playing):
-    """Counts only some brokers."""
+    """Checks only some of the brokers."""
 
     def counts(self, broker: Broker, level: int) -> bool:
         raise NotImplementedError
@@ -199,7 +199,7 @@ class _LooksElsewhere(Playing):
 
 @gating("level-suits-brokers", "up 0 2-2; up 1 1-2; update 1")
 class LooksAtTheHighest(_LooksElsewhere):
-    """The lowest level of a broker is not looked at."""
+    """The lowest level of a broker is not checked."""
 
     def counts(self, broker: Broker, level: int) -> bool:
         return broker.low is None or level >= broker.low
@@ -207,7 +207,7 @@ class LooksAtTheHighest(_LooksElsewhere):
 
 @gating("level-suits-brokers", "up 0 -; up 1 1-2; update 1")
 class ForgetsTheUnknowing(_LooksElsewhere):
-    """A broker that does not know the feature forbids nothing."""
+    """A broker that does not know the feature does not forbid an update."""
 
     def counts(self, broker: Broker, level: int) -> bool:
         return broker.knows
@@ -215,7 +215,7 @@ class ForgetsTheUnknowing(_LooksElsewhere):
 
 @gating("level-suits-brokers", "update 1")
 class AsksNobody(Playing):
-    """With no broker there, nothing is forbidden."""
+    """Without live brokers every level is accepted."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
         alone = not state.brokers and update.level > state.level and not update.allow_downgrade
@@ -227,7 +227,7 @@ class AsksNobody(Playing):
 
 @gating("upgrades", "up 0 1-2; update 2")
 class StopsShort(Playing):
-    """The highest level that a broker supports is out of its range."""
+    """The highest level that a broker supports counts as out of range."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
         yield from super().faults(state, update)
@@ -237,7 +237,7 @@ class StopsShort(Playing):
 
 @gating("downgrades", "up 0 1-2; update 2; update 1!")
 class NeverGoesDown(Playing):
-    """No level is lowered, whatever the operator allows."""
+    """Every downgrade is refused, even with the flag."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
         yield from super().faults(state, update)
@@ -257,7 +257,7 @@ class GuardsDeletion(Playing):
 
 @gating("names-the-fault", "update 0")
 class BlamesBrokers(Playing):
-    """Whatever is wrong, some broker is said to forbid it."""
+    """Every refusal has the error FEATURE_UPDATE_FAILED."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
         return (FEATURE_UPDATE_FAILED for _ in super().faults(state, update))
@@ -265,7 +265,7 @@ class BlamesBrokers(Playing):
 
 @gating("names-the-fault", "up 0 1-2; update 3")
 class BlamesTheOperator(Playing):
-    """Whatever is wrong, the update is said to be."""
+    """Every refusal has the error INVALID_REQUEST."""
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
         return (INVALID_REQUEST for _ in super().faults(state, update))
@@ -276,7 +276,7 @@ class BlamesTheOperator(Playing):
 
 @brokers("incompatible-broker-stops", "up 0 1-2; update 1; up 0 2-2")
 class AdmitsAnyone(Playing):
-    """A broker registers whatever it supports."""
+    """A broker can register whatever it supports."""
 
     def admits(self, state: State, broker: Broker) -> bool:
         return True
@@ -284,7 +284,7 @@ class AdmitsAnyone(Playing):
 
 @brokers("incompatible-broker-stops", "up 0 1-2; update 1; up 0 -")
 class AdmitsTheUnknowing(Playing):
-    """A broker that does not know the finalized feature registers."""
+    """A broker that does not know the finalized feature can register."""
 
     def admits(self, state: State, broker: Broker) -> bool:
         return not broker.knows or super().admits(state, broker)
@@ -292,7 +292,7 @@ class AdmitsTheUnknowing(Playing):
 
 @brokers("compatible-broker-stays", "up 0 1-2; update 1; up 0 1-2")
 class WantsTheNewest(Playing):
-    """A broker has to have the finalized level as its highest."""
+    """A broker can register only if the finalized level is its highest."""
 
     def admits(self, state: State, broker: Broker) -> bool:
         return not state.level or (broker.supports(state.level) and broker.high == state.level)

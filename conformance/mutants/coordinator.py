@@ -1,4 +1,4 @@
-"""Coordinators of classic groups with one planted defect each. The least case is told in shorthand."""
+"""Coordinators of classic groups with one planted defect each. Least cases are in shorthand."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,7 +40,7 @@ newest = _check("newest-leads")
 
 @generations("generation-grows", "join a; elapse 3000; rejoin a lists=p:y; rejoin a")
 class LeapsOver(Coordinating):
-    """Each join phase counts twice."""
+    """Each join phase raises the generation by two."""
 
     def bumped(self, generation: int) -> int:
         return generation + 2
@@ -48,7 +48,7 @@ class LeapsOver(Coordinating):
 
 @generations("generation-grows", "join a; elapse 3000; rejoin a lists=p:y; sync a; rejoin a")
 class CountsToTwo(Coordinating):
-    """After the second generation comes the second."""
+    """The generation never rises above 2."""
 
     def bumped(self, generation: int) -> int:
         return min(super().bumped(generation), 2)
@@ -56,7 +56,7 @@ class CountsToTwo(Coordinating):
 
 @generations("one-leader", "join a; join b; elapse 6000")
 class LeadsInSecret(Coordinating):
-    """Who leads is told to the leader alone."""
+    """Only the leader gets the leader's id."""
 
     def joined(
         self, state: State, member: Member, asked: Parked, leader: str | None, listing: bool, skip: bool = False
@@ -66,7 +66,7 @@ class LeadsInSecret(Coordinating):
 
 @generations("list-only-to-leader", "join a; join b; elapse 6000")
 class ListsToAll(Coordinating):
-    """Everybody is told who is in the group."""
+    """Every member gets the list of members."""
 
     def joined(
         self, state: State, member: Member, asked: Parked, leader: str | None, listing: bool, skip: bool = False
@@ -76,7 +76,7 @@ class ListsToAll(Coordinating):
 
 @generations("leader-hears-all", "join a; join b; elapse 6000")
 class ListsOneTooFew(Coordinating):
-    """The list that the leader gets stops before the last member, if there are several."""
+    """The leader's list lacks the last member, if there are several."""
 
     def member_list(self, state: State, version: int) -> tuple[tuple[str, str | None, Blob], ...]:
         return super().member_list(state, version)[: max(1, len(state.members) - 1)]
@@ -84,7 +84,7 @@ class ListsOneTooFew(Coordinating):
 
 @generations("leader-hears-all", "join a; elapse 3000; rejoin a lists=p:y")
 class KeepsOldMetadata(Coordinating):
-    """What a member says of itself when it joins again is not taken over."""
+    """The metadata of a member that joins again is not updated."""
 
     def updated(self, member: Member, join: Join) -> Member:
         return super().updated(member, join)._replace(protocols=member.protocols)
@@ -92,7 +92,7 @@ class KeepsOldMetadata(Coordinating):
 
 @generations("common-protocol", "join a lists=q:x,p:x; join b; elapse 6000")
 class PleasesTheFirst(Coordinating):
-    """The protocol is the one that the first member likes best."""
+    """The protocol is the first member's preferred one."""
 
     def elected_protocol(self, state: State) -> str:
         return state.members[0].protocols[0][0]
@@ -100,7 +100,7 @@ class PleasesTheFirst(Coordinating):
 
 @generations("assignment-from-leader", "join a; join b; elapse 6000; sync b")
 class AnyoneAssigns(Coordinating):
-    """The assignment is that of whoever asks for its own first."""
+    """The first SyncGroup sets the assignment, whichever member sends it."""
 
     def assigns(self, state: State, member: Member) -> bool:
         return True
@@ -108,7 +108,7 @@ class AnyoneAssigns(Coordinating):
 
 @generations("assignment-from-leader", "join a; elapse 3000; sync a a=x")
 class HandsOutNothing(Coordinating):
-    """Once the group is stable nobody is told what it was given."""
+    """In a stable group SyncGroup is answered with an empty assignment."""
 
     def synced(self, state: State, member: Member, asked: Parked, error: Error) -> Synced:
         stable = state.phase is Phase.STABLE
@@ -125,7 +125,7 @@ class WaitsForNobody(Coordinating):
 
 @generations("join-phase-ends", "join a; join b; elapse 6000; rejoin a lists=p:y")
 class WaitsForTheLeaderAlone(Coordinating):
-    """The join phase ends when the leader has joined again; the others are in the next generation unasked."""
+    """The join phase ends when the leader has joined again; the others are in the next generation without joining."""
 
     def prepare(self, state: State, out: Out) -> State:
         state = super().prepare(state, out)
@@ -134,12 +134,12 @@ class WaitsForTheLeaderAlone(Coordinating):
         return self.next_generation(state, out) if hasty else state
 
 
-# Whoever waits
+# Parked requests
 
 
 @parked("answered-once", "join a as i; elapse 3000; sync a; join a as i")
 class AnswersAgain(Coordinating):
-    """A SyncGroup that was answered still counts as one that waits."""
+    """An answered SyncGroup still counts as parked."""
 
     def answer_parked_syncs(self, state: State, error: Error, out: Out) -> State:
         super().answer_parked_syncs(state, error, out)
@@ -148,7 +148,7 @@ class AnswersAgain(Coordinating):
 
 @parked("answers-at-once", "join a v4; rejoin a; beat a")
 class ParksHeartbeats(Coordinating):
-    """While members join, heartbeats have no answer."""
+    """During a join phase heartbeats get no answer."""
 
     def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:
         return state if self.told_to_rejoin(state) else super().heartbeat(state, beat, out)
@@ -156,7 +156,7 @@ class ParksHeartbeats(Coordinating):
 
 @parked("parked-answered", "join a session=30000 rebalance=10000; elapse 3000; join b rebalance=10000; elapse 10000")
 class SleepsThroughTheDeadline(Coordinating):
-    """When the time to join is over and somebody has not joined, nothing happens."""
+    """The join phase does not end at its deadline while a member has not joined."""
 
     def on_rebalance_timeout(self, state: State, out: Out) -> State:
         return super().on_rebalance_timeout(state, out) if state.initial or self.all_joined(state) else state
@@ -164,7 +164,7 @@ class SleepsThroughTheDeadline(Coordinating):
 
 @parked("superseded-let-go", "join a v4; rejoin a; rejoin a")
 class AnswersTheFormer(Coordinating):
-    """A JoinGroup that a newer one replaces is told that there is a rebalance."""
+    """A JoinGroup that a newer one replaces is answered REBALANCE_IN_PROGRESS."""
 
     def supersede_join(self, member: Member, former: Parked, out: Out) -> None:
         out.append(self.join_refusal(former.to, Error.REBALANCE_IN_PROGRESS, member.id))
@@ -172,7 +172,7 @@ class AnswersTheFormer(Coordinating):
 
 @parked("unload-answers-all", "join a; join b; elapse 6000; sync b; unload")
 class MovesInSilence(Coordinating):
-    """When the group moves away the SyncGroups that wait are forgotten."""
+    """When the group moves away, parked SyncGroups are never answered."""
 
     def unload(self, state: State, out: Out) -> State:
         return super().unload(state._replace(members=tuple(each._replace(sync=None) for each in state.members)), out)
@@ -180,7 +180,7 @@ class MovesInSilence(Coordinating):
 
 @parked("sessions-end", "join a; elapse 3000; elapse 10000; beat a")
 class NeverLetsGo(Coordinating):
-    """A member that has fallen silent stays."""
+    """A silent member is never removed."""
 
     def on_session_expired(self, state: State, id: str, out: Out) -> State:
         return state
@@ -188,7 +188,7 @@ class NeverLetsGo(Coordinating):
 
 @parked("sessions-kept", "join a; elapse 3000; sync a; elapse 5000; beat a; elapse 5000; beat a")
 class DeafToHeartbeats(Coordinating):
-    """A heartbeat is answered, and does not keep its member alive."""
+    """A heartbeat is answered, but does not extend the session of its member."""
 
     def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
         return False
@@ -199,7 +199,7 @@ class DeafToHeartbeats(Coordinating):
 
 @static("one-id-per-instance", "join a as i; join b as i; elapse 6000")
 class TakesTwins(Coordinating):
-    """Whoever joins with a known instance id is one member more."""
+    """A join with a known instance id adds another member."""
 
     def replace_static(self, state: State, holder: Member, join: Join, out: Out) -> State:
         return self.add_member(state, join, join.fresh, out)
@@ -207,7 +207,7 @@ class TakesTwins(Coordinating):
 
 @static("fenced-never-wins", "join a as i; elapse 3000; sync a; join b as i; commit a as i 3")
 class CommitsForTheInstance(Coordinating):
-    """Of a commit with an instance id the member id does not matter."""
+    """The member id of a commit with an instance id is not checked."""
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
         holder = state.static(commit.instance or "")
@@ -216,7 +216,7 @@ class CommitsForTheInstance(Coordinating):
 
 @static("fenced-let-go", "join a as i; join b as i")
 class LeavesTheFormerWaiting(Coordinating):
-    """What the former process of an instance has parked is forgotten."""
+    """Parked requests of the previous process of an instance are never answered."""
 
     def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
         return super().fence_off(state, holder._replace(join=None, sync=None), fresh, out)
@@ -224,7 +224,7 @@ class LeavesTheFormerWaiting(Coordinating):
 
 @static("fresh-ids", "join a v4; join b v4")
 class GivesIdsTwice(Coordinating):
-    """While an id waits for its member, everybody is given that one."""
+    """While a new member id is unused, every member without an id gets it."""
 
     def give_id(self, state: State, join: Join, out: Out) -> State:
         return super().give_id(state, replace(join, fresh=(*state.pending, join.fresh)[0]), out)
@@ -232,7 +232,7 @@ class GivesIdsTwice(Coordinating):
 
 @static("ids-before-members", "join a v4")
 class AsksForIdsTooLate(Coordinating):
-    """Members are told to join with an id from version 5 on."""
+    """Members have to join with an id from JoinGroup version 5 on instead of 4."""
 
     def needs_id_first(self, join: Join) -> bool:
         return super().needs_id_first(join) and join.version != 4
@@ -243,7 +243,7 @@ class AsksForIdsTooLate(Coordinating):
 
 @errors("answers-join", "join a session=6000 v4")
 class WantsLongerSessions(Coordinating):
-    """The shortest session that is allowed is refused."""
+    """The shortest allowed session timeout is refused."""
 
     def session_allowed(self, ms: int) -> bool:
         return super().session_allowed(ms) and ms != self.config.min_session_ms
@@ -251,7 +251,7 @@ class WantsLongerSessions(Coordinating):
 
 @errors("answers-sync", "join a; elapse 3000; join b; sync a")
 class HandsOutTheOld(Coordinating):
-    """While members join again, whoever asks for its assignment is given the one it had."""
+    """During a join phase SyncGroup is answered with the previous assignment."""
 
     def sync_fault(self, state: State, sync: Sync) -> Error | None:
         fault = super().sync_fault(state, sync)
@@ -260,7 +260,7 @@ class HandsOutTheOld(Coordinating):
 
 @errors("answers-heartbeat", "join a; elapse 3000; beat a")
 class BusyUntilStable(Coordinating):
-    """A member is told to join again while the assignment is awaited."""
+    """While the assignment is pending, a heartbeat is answered REBALANCE_IN_PROGRESS."""
 
     def told_to_rejoin(self, state: State) -> bool:
         return state.phase is not Phase.STABLE
@@ -268,7 +268,7 @@ class BusyUntilStable(Coordinating):
 
 @errors("answers-leave", "join a as i; leave a /i")
 class WantsMemberIds(Coordinating):
-    """Nobody leaves by its instance id alone."""
+    """A member cannot leave by its instance id alone."""
 
     def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
         return super().leave_fault(state, id, instance) if id else Error.UNKNOWN_MEMBER_ID
@@ -276,7 +276,7 @@ class WantsMemberIds(Coordinating):
 
 @errors("answers-offsets", "join a; elapse 3000; commit a 0")
 class CommitsTooEarly(Coordinating):
-    """A member may commit before it has its assignment."""
+    """A commit is accepted before the group has an assignment."""
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
         fault = super().commit_fault(state, commit)
@@ -285,7 +285,7 @@ class CommitsTooEarly(Coordinating):
 
 @errors("answers-groups", "join a; elapse 3000; sync a; delete")
 class DeletesTheLiving(Coordinating):
-    """A group is deleted with its members."""
+    """A group is deleted although it has members."""
 
     def delete_fault(self, state: State) -> Error | None:
         return None if state.phase is Phase.STABLE else super().delete_fault(state)
@@ -293,7 +293,7 @@ class DeletesTheLiving(Coordinating):
 
 @errors("stale-never-wins", "join a; elapse 3000; beat a behind=1")
 class TakesOlderGenerations(Coordinating):
-    """Only a generation that is yet to come is refused."""
+    """Only future generations are refused, not older ones."""
 
     def stale(self, state: State, generation: int) -> Error | None:
         return super().stale(state, max(generation, state.generation))
@@ -301,7 +301,7 @@ class TakesOlderGenerations(Coordinating):
 
 @errors("refused-changes-nothing", "join a; elapse 3000; sync a; describe; rejoin a as i; describe")
 class DisturbedByStrangers(Coordinating):
-    """A JoinGroup that is refused makes all members join again."""
+    """A refused JoinGroup makes all members join again."""
 
     def after_refused_join(self, state: State, join: Join, error: Error, out: Out) -> State:
         return self.prepare(state, out) if state.phase is Phase.STABLE else state
@@ -309,7 +309,7 @@ class DisturbedByStrangers(Coordinating):
 
 @errors("refused-disturbs-nobody", "join a; elapse 3000; sync a; commit a behind=1; beat a")
 class TakesWhatItRefuses(Coordinating):
-    """A member that asks for what it cannot have is out of the group."""
+    """A member is removed when one of its requests is refused."""
 
     def refuse(self, state: State, request: Request, error: Error, out: Out) -> State:
         state = super().refuse(state, request, error, out)
@@ -319,7 +319,7 @@ class TakesWhatItRefuses(Coordinating):
 
 @errors("size-limit", "join a; join b; join c; join d; join e; elapse 15000")
 class AdmitsOneMore(Coordinating):
-    """One more than the limit is let in."""
+    """One member more than group.max.size is admitted."""
 
     def admits(self, state: State, id: str) -> bool:
         return super().admits(state, id) or len(state.members) == self.config.max_size
@@ -330,7 +330,7 @@ class AdmitsOneMore(Coordinating):
 
 @records("commits-kept", "commit a id= 5 behind=none; move; fetch")
 class LosesOffsets(Coordinating):
-    """Whoever loads the group has its members and not its offsets."""
+    """A loaded group lacks its offsets."""
 
     def recalled(self, log: Log) -> State:
         return super().recalled(log)._replace(offsets=())
@@ -338,7 +338,7 @@ class LosesOffsets(Coordinating):
 
 @records("outlives-moves", "join a; elapse 3000; sync a a=x; describe; move; describe")
 class LosesAssignments(Coordinating):
-    """Whoever loads the group knows its members, and not what they were given."""
+    """A loaded group lacks the assignments of its members."""
 
     def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, Blob, Blob]) -> Member:
         return super().recalled_member(record, member)._replace(assignment=EMPTY)
@@ -346,7 +346,7 @@ class LosesAssignments(Coordinating):
 
 @records("goes-on-after-moves", "join a; elapse 3000; sync a; move; beat a")
 class BeginsAnew(Coordinating):
-    """Whoever loads the group makes its members join again."""
+    """Loading the group makes its members join again."""
 
     def loaded(self, state: State, out: Out) -> State:
         state = super().loaded(state, out)
@@ -355,7 +355,7 @@ class BeginsAnew(Coordinating):
 
 @records("failed-writes-count-nothing", "join a; elapse 3000; fail NOT_ENOUGH_REPLICAS; sync a")
 class HandsOutUnwritten(Coordinating):
-    """An assignment that could not be written is handed out all the same."""
+    """An assignment that could not be written is handed out nevertheless."""
 
     def assignment_failed(self, state: State, error: Error, out: Out) -> State:
         return self.answer_parked_syncs(state, Error.NONE, out)._replace(phase=Phase.STABLE)
@@ -366,7 +366,7 @@ class HandsOutUnwritten(Coordinating):
 
 @newest("newest-leads", "join a v4; rejoin a pv=0; join b v4; rejoin b pv=1; elapse 6000")
 class FirstComeFirstServed(DraftCoordinating):
-    """Who leads is chosen without regard to versions."""
+    """The leader is chosen without regard to protocol versions."""
 
     def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
         return candidates[0]
@@ -374,7 +374,7 @@ class FirstComeFirstServed(DraftCoordinating):
 
 @newest("newest-leads", "join a v4; rejoin a pv=0; join b v4; rejoin b pv=1; elapse 6000")
 class LeadsForLife(DraftCoordinating):
-    """A leader that joins again leads on, whoever has come with a higher version."""
+    """A leader that joins again stays leader, even if a member has a higher version."""
 
     def keeps_leader(self, state: State, leader: Member) -> bool:
         return leader.join is not None
@@ -382,7 +382,7 @@ class LeadsForLife(DraftCoordinating):
 
 @newest("first-of-newest-leads", "join a; elapse 3000; join b; join c; leave a v2")
 class LastComeFirstServed(DraftCoordinating):
-    """Of several with the highest version the last leads."""
+    """Of several members with the highest version the last one leads."""
 
     def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
         return super().choose_leader(state, candidates[::-1])

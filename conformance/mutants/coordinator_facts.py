@@ -1,7 +1,7 @@
-"""Coordinators of a classic group with one planted defect each, by somebody who knew what Kafka does and not the laws.
+"""Coordinators of classic groups with one planted defect each, written independently of the invariants.
 
-They were written when the laws were complete, from the decision tables and from defects that releases had; the laws had
-to find them as they find those of strangers. The least case is told in shorthand.
+They come from Kafka's decision tables and from defects of releases, after the invariants were complete: a test that the
+invariants also find defects they were not written for. Least cases are in shorthand.
 """
 
 from collections.abc import Callable
@@ -32,12 +32,12 @@ def planted(check: str, invariant: str, least: Least) -> Callable[[Made], Made]:
     return vice(f"group/{check}", f"group/{invariant}", GROUP, None, least)
 
 
-# Rounds and what ends them
+# Join phases and their ends
 
 
 @planted("parked", "answers-join", "join a as i session=30000 rebalance=10000; elapse 13000; join a as i")
 class WaitsForEverySync(Coordinating):
-    """Whoever never asks for its assignment holds up the others (KAFKA-12890)."""
+    """A member that never sends SyncGroup is not removed at the deadline (KAFKA-12890)."""
 
     def on_sync_deadline(self, state: State, out: Out) -> State:
         return state._replace(owing=())
@@ -45,7 +45,7 @@ class WaitsForEverySync(Coordinating):
 
 @planted("parked", "answers-join", "join a; join a v4; elapse 3000; join a; rejoin a; elapse 7000")
 class WaitsForVoidIds(Coordinating):
-    """When an id that was given out becomes void, nobody looks whether all have joined now (KAFKA-9752)."""
+    """When an unused member id expires, the end of the join phase is not checked (KAFKA-9752)."""
 
     def on_pending_expired(self, state: State, id: str, out: Out) -> State:
         return state._replace(pending=tuple(each for each in state.pending if each != id))
@@ -58,7 +58,7 @@ class WaitsForVoidIds(Coordinating):
     "join a rebalance=10000; elapse 3000; join d session=30000 rebalance=10000 v0; elapse 4000",
 )
 class NeverRunsOut(Coordinating):
-    """Whoever joins prolongs the initial rebalance, however long it has taken."""
+    """Every join extends the initial rebalance, without a limit."""
 
     def another_round(self, state: State, out: Out) -> State:
         return super().another_round(state, out)._replace(remaining_ms=state.remaining_ms)
@@ -66,7 +66,7 @@ class NeverRunsOut(Coordinating):
 
 @planted("errors", "answers-join", "join a lists=p:x,q:x; elapse 3000")
 class CountsTheLastVote(Coordinating):
-    """Each member votes for the protocol that it likes least."""
+    """Each member votes for the last protocol in its list."""
 
     def vote(self, member: Member, candidates: frozenset[str]) -> str:
         return [name for name, _ in member.protocols if name in candidates][-1]
@@ -74,7 +74,7 @@ class CountsTheLastVote(Coordinating):
 
 @planted("errors", "answers-join", "join a; join b; elapse 6000; sync a; join a id=b")
 class DisturbedByRetries(Coordinating):
-    """A follower of a stable group that joins again and changes nothing begins a new round."""
+    """A follower of a stable group that joins again without a change starts a rebalance."""
 
     def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
         return state.phase is not Phase.STABLE and super().answered_at_once(state, member, join)
@@ -82,7 +82,7 @@ class DisturbedByRetries(Coordinating):
 
 @planted("errors", "answers-join", "join c; elapse 3000; sync c; join a id=c")
 class DeafToItsLeader(Coordinating):
-    """The leader of a stable group that joins again hears of the generation that there is."""
+    """The leader of a stable group that joins again gets the current generation."""
 
     def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
         settled = state.phase in (Phase.STABLE, Phase.COMPLETING)
@@ -102,7 +102,7 @@ class ComparesSets(Coordinating):
 
 @planted("static", "answers-join", "join a as j rebalance=4000; elapse 3000; join a as i rebalance=4000; elapse 4000")
 class DropsAbsentInstances(Coordinating):
-    """Static members that have not joined again when the time is over are dropped like others."""
+    """Static members that have not joined again at the deadline are removed like dynamic ones."""
 
     def is_absent(self, member: Member) -> bool:
         return member.join is None
@@ -110,7 +110,7 @@ class DropsAbsentInstances(Coordinating):
 
 @planted("static", "fenced-let-go", "join a as i; join a as i")
 class LeavesTheGhostWaiting(Coordinating):
-    """The JoinGroup that the former process of an instance has parked is forgotten when the new one comes."""
+    """The parked JoinGroup of the previous process of an instance is never answered."""
 
     def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
         return super().fence_off(state, holder._replace(join=None), fresh, out)
@@ -118,7 +118,7 @@ class LeavesTheGhostWaiting(Coordinating):
 
 @planted("errors", "answers-join", "join a as i; elapse 3000; join a as i")
 class ReplacesAmidTheRound(Coordinating):
-    """A static member that comes back before the leader has assigned begins no new round (KAFKA-9801)."""
+    """A static member that rejoins while the assignment is pending starts no rebalance (KAFKA-9801)."""
 
     def replacement_starts_round(self, state: State) -> bool:
         return state.phase is not Phase.COMPLETING and super().replacement_starts_round(state)
@@ -126,7 +126,7 @@ class ReplacesAmidTheRound(Coordinating):
 
 @planted("static", "answers-join", "join a as i; leave a a/i")
 class LeavesForAnother(Coordinating):
-    """An instance leaves whatever member id comes with it."""
+    """An instance can leave with any member id."""
 
     def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
         return super().leave_fault(state, "" if instance is not None else id, instance)
@@ -137,7 +137,7 @@ class LeavesForAnother(Coordinating):
 
 @planted("errors", "answers-sync", "join d v4; join a id=d; sync a id=d")
 class AnswersWhileJoining(Coordinating):
-    """Who asks for its assignment while the next generation forms gets that of the last one."""
+    """During a join phase SyncGroup is answered with the previous assignment."""
 
     def sync_fault(self, state: State, sync: Sync) -> Error | None:
         fault = super().sync_fault(state, sync)
@@ -146,7 +146,7 @@ class AnswersWhileJoining(Coordinating):
 
 @planted("static", "answers-sync", "join a; elapse 3000; sync a type=connect protocol=p v5")
 class TrustsTheProtocol(Coordinating):
-    """The protocol that SyncGroup names is not compared with the one that was chosen."""
+    """The protocol in SyncGroup is not compared with the chosen one."""
 
     def names_the_protocol(self, state: State, sync: Sync) -> bool:
         return True
@@ -158,7 +158,7 @@ class TrustsTheProtocol(Coordinating):
     "join a session=30000; elapse 3000; sync a; elapse 10000; beat a; elapse 20000; beat a",
 )
 class AnswersAndForgets(Coordinating):
-    """A heartbeat is answered and does not prolong the session."""
+    """A heartbeat is answered, but does not extend the session."""
 
     def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
         return False
@@ -166,7 +166,7 @@ class AnswersAndForgets(Coordinating):
 
 @planted("errors", "answers-heartbeat", "join a v4; rejoin a; beat a")
 class KeepsTheRoundSecret(Coordinating):
-    """A heartbeat says that all is well while members are to join again."""
+    """During a join phase heartbeats are answered without an error."""
 
     def told_to_rejoin(self, state: State) -> bool:
         return False
@@ -174,7 +174,7 @@ class KeepsTheRoundSecret(Coordinating):
 
 @planted("errors", "answers-heartbeat", "join a; elapse 3000; beat a behind=1")
 class BeatsInAnyGeneration(Coordinating):
-    """The generation of a heartbeat is not looked at."""
+    """The generation of a heartbeat is not checked."""
 
     def heartbeat_fault(self, state: State, beat: Heartbeat) -> Error | None:
         return self.fenced(state, beat.member, beat.instance)
@@ -185,7 +185,7 @@ class BeatsInAnyGeneration(Coordinating):
 
 @planted("errors", "answers-offsets", "join a; elapse 3000; commit a 0")
 class CommitsBetweenGenerations(Coordinating):
-    """A commit is accepted while the leader assigns."""
+    """A commit is accepted while the assignment is pending."""
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
         fault = super().commit_fault(state, commit)
@@ -194,7 +194,7 @@ class CommitsBetweenGenerations(Coordinating):
 
 @planted("errors", "answers-offsets", "join a; commit a id= 0 behind=1")
 class TakesAnybodysCommit(Coordinating):
-    """Who names no generation may commit although the group has members."""
+    """A commit without member and generation is accepted although the group has members."""
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
         return None if commit.generation < 0 and not commit.member else super().commit_fault(state, commit)
@@ -202,7 +202,7 @@ class TakesAnybodysCommit(Coordinating):
 
 @planted("records", "commits-kept", "commit a 0 t:1:0 behind=1; fetch")
 class FetchesOne(Coordinating):
-    """Of the offsets that were committed only the first is told."""
+    """OffsetFetch returns only the first of the committed offsets."""
 
     def fetched(self, state: State) -> Offsets:
         return super().fetched(state)[:1]
@@ -219,7 +219,7 @@ class DeletesUnderMembers(Coordinating):
 
 @planted("errors", "answers-join", "join a; join a; join a; join a; join a v4")
 class OneTooMany(Coordinating):
-    """The last place of a group is given twice."""
+    """One member more than group.max.size is admitted."""
 
     def admits(self, state: State, id: str) -> bool:
         first = state.members[0].id if state.members else None
@@ -231,7 +231,7 @@ class OneTooMany(Coordinating):
 
 @planted("records", "outlives-moves", "join a; elapse 3000; sync a a=x; describe; move; describe d v0")
 class RecallsNoAssignments(Coordinating):
-    """What members were assigned is not read from the log."""
+    """Assignments are not restored from the log."""
 
     def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, Blob, Blob]) -> Member:
         return super().recalled_member(record, (*member[:5], EMPTY))
@@ -239,7 +239,7 @@ class RecallsNoAssignments(Coordinating):
 
 @planted("records", "answers-heartbeat", "join a; elapse 3000; sync a; move; beat a")
 class RecallsTheGenerationBefore(Coordinating):
-    """A group that was loaded counts its generations from one before."""
+    """A loaded group continues with the previous generation."""
 
     def recalled(self, log: Log) -> State:
         after = super().recalled(log)
@@ -248,7 +248,7 @@ class RecallsTheGenerationBefore(Coordinating):
 
 @planted("records", "failed-writes-count-nothing", "join a; elapse 3000; fail NOT_ENOUGH_REPLICAS; sync a")
 class AssignsUnwritten(Coordinating):
-    """That the assignment could not be written is not looked at."""
+    """A failed write of the assignment is ignored."""
 
     def assignment_failed(self, state: State, error: Error, out: Out) -> State:
         return self.answer_parked_syncs(state._replace(phase=Phase.STABLE), Error.NONE, out)
@@ -256,7 +256,7 @@ class AssignsUnwritten(Coordinating):
 
 @planted("records", "commits-kept", "join a; elapse 3000; sync a; commit a 0; leave a; delete; fetch")
 class DeletesTheGroupAlone(Coordinating):
-    """The offsets of a group that is deleted outlive it."""
+    """The offsets of a deleted group are kept."""
 
     def delete(self, state: State, delete: Delete, out: Out) -> State:
         return super().delete(state, delete, out)._replace(offsets=state.offsets)

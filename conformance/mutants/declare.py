@@ -1,4 +1,4 @@
-"""What a planted defect is, and the list of them."""
+"""Declares mutants: adapters with one planted defect, and the check that has to find it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ Least: TypeAlias = "str | dict[str, Any] | EllipsisType"
 
 @dataclass(frozen=True, slots=True)
 class Vice:
-    """A planted defect, and what has to come of it."""
+    """A mutant, and how it has to be found."""
 
     made: Callable[[], Adapter]
     sentence: str
     check: str
     invariant: str
     subject: str
-    """A message, assignor or machine that shows it."""
+    """The message, assignor or machine that shows the defect."""
     version: int | None
-    """Of a message."""
+    """The version of a message; None for other subjects."""
     least: Least
     deadly: bool = False
-    """It brings its process down, so it may only be held in a child."""
+    """It ends or hangs its process, so it is run only in a child process."""
     remembers: bool = False
-    """Only a process of its own, begun afresh, shows it again."""
+    """It keeps state, so only a new process reproduces the failure."""
     edition: str = ""
-    """In which it shows; nothing: the first that has the subject."""
+    """The edition that shows the defect; empty: the first one that has the subject."""
 
 
 VICES: Final[dict[str, Vice]] = {}
-"""By name; whole once ``kipcheck.conformance.mutants`` is imported."""
+"""All mutants by name; complete once ``kipcheck.conformance.mutants`` is imported."""
 Made = TypeVar("Made", bound=type[Adapter])
 
 
@@ -46,12 +46,12 @@ def vice(
     remembers: bool = False,
     edition: str = "",
 ) -> Callable[[Made], Made]:
-    """Plants a class of adapters: its name becomes the name of the vice, its docstring the sentence."""
+    """Registers a class of adapters as a mutant: its id is the class name in kebab case, its sentence the docstring."""
 
     def plant(made: Made) -> Made:
         name = "".join(f"-{each.lower()}" if each.isupper() else each for each in made.__name__).lstrip("-")
         if name in VICES:
-            raise ValueError(f"two vices are called {name!r}")
+            raise ValueError(f"the mutant id {name!r} is used twice")
         made.name = f"miniature/{name}"
         sentence = (made.__doc__ or "").strip()
         VICES[name] = Vice(made, sentence, check, invariant, subject, version, least, deadly, remembers, edition)

@@ -1,6 +1,6 @@
-"""Leaders with one planted defect each: our own assignors, spoiled in one place. Least cases are told in shorthand.
+"""Leaders with one planted defect each in the reference assignors. Least cases are in shorthand.
 
-What is wrong with who owned what before is in ``kipcheck.conformance.mutants.sticky_leader``.
+Defects that concern previous ownership are in ``kipcheck.conformance.mutants.sticky_leader``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ from kipcheck.conformance.targets.protocol import Claims
 
 
 class Leading(Leader):
-    """The reference's leader as an adapter of its own."""
+    """The reference leader as an adapter, with overridable decisions."""
 
     name = "leader"
     version = "0"
@@ -61,7 +61,7 @@ def rejected(why: str) -> dict[str, Any]:
 
 @leads("one-round", "assign/answers", RANGE, "range ; a[]")
 class RefusesTheIdle(Leading):
-    """A member that subscribes to nothing is an error."""
+    """A member without a subscription is an error."""
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         idle = [each["id"] for each in op.get("members", ()) if not each["subscription"]]
@@ -70,7 +70,7 @@ class RefusesTheIdle(Leading):
 
 @leads("ghosts", "assign/answers", STICKY, "sticky ; a[]=t0-0@10")
 class RefusesGhosts(Leading):
-    """A claim to a topic that is gone is an error."""
+    """A claim to a deleted topic is an error."""
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         known = {each["name"] for each in op.get("topics", ())}
@@ -81,7 +81,7 @@ class RefusesGhosts(Leading):
 
 @leads("one-round", "survives", ROUNDROBIN, "roundrobin ; a[]", deadly=True)
 class WalksForEver(Leading):
-    """Round robin looks for a subscriber to what nobody subscribes to."""
+    """Round robin loops for ever if a member has no subscription."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         while assignor == ROUNDROBIN and any(not each.subscription for each in group.members):
@@ -90,7 +90,7 @@ class WalksForEver(Leading):
 
 
 class Amending(Leading):
-    """What goes out is not what was decided."""
+    """Alters the answer after the assignment."""
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         result = super().answer(op)
@@ -104,7 +104,7 @@ class Amending(Leading):
 
 @leads("one-round", "assign/everybody", RANGE, "range ; a[]")
 class ForgetsTheIdle(Amending):
-    """Members that get nothing are left out of the answer."""
+    """Members without partitions are omitted from the answer."""
 
     def amended(self, shares: list[dict[str, Any]]) -> Any:
         return [each for each in shares if each["partitions"]]
@@ -112,7 +112,7 @@ class ForgetsTheIdle(Amending):
 
 @leads("one-round", "assign/everybody", RANGE, "range ; a[]")
 class AnswersStrangers(Amending):
-    """The leader answers itself too, under a name that is not in the group."""
+    """The answer has a member that is not in the group."""
 
     def amended(self, shares: list[dict[str, Any]]) -> Any:
         return [*shares, {"id": "leader", "partitions": [], "userData": None}]
@@ -120,7 +120,7 @@ class AnswersStrangers(Amending):
 
 @leads("one-round", "assign/everybody", RANGE, "range ; a[]; b[]")
 class AnswersTwice(Amending):
-    """The last member is answered again at the end."""
+    """The last member is in the answer twice."""
 
     def amended(self, shares: list[dict[str, Any]]) -> Any:
         return [*shares, *shares[-1:]] if len(shares) > 1 else shares
@@ -128,18 +128,18 @@ class AnswersTwice(Amending):
 
 @leads("one-round", "assign/everybody", RANGE, "range ; a[]")
 class AnswersInAMap(Amending):
-    """The answer is no list."""
+    """The answer is a map instead of a list."""
 
     def amended(self, shares: list[dict[str, Any]]) -> Any:
         return {each["id"]: each["partitions"] for each in shares}
 
 
-# Who gets what
+# Assignments
 
 
 @leads("one-round", "assign/nothing-else", ROUNDROBIN, "roundrobin t0:2; a[t0]; b[]")
 class IgnoresSubscriptions(Leading):
-    """Round robin deals to all members whatever somebody subscribes to."""
+    """Round robin assigns to all members, without regard to subscriptions."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor != ROUNDROBIN:
@@ -150,7 +150,7 @@ class IgnoresSubscriptions(Leading):
 
 @leads("one-round", "assign/nothing-else", RANGE, "range t0:1; a[t0]")
 class CountsFromOne(Amending):
-    """The first partition is number 1."""
+    """Partitions are numbered from 1."""
 
     def amended(self, shares: list[dict[str, Any]]) -> Any:
         return [{**each, "partitions": [[t, n + 1] for t, n in each["partitions"]]} for each in shares]
@@ -158,7 +158,7 @@ class CountsFromOne(Amending):
 
 @leads("ghosts", "assign/nothing-else", STICKY, "sticky ; a[]=t0-0@10")
 class KeepsGhosts(Leading):
-    """What a member owned it keeps, whether it exists any more or not."""
+    """A member keeps partitions that no longer exist."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         given = super().assign(assignor, group)
@@ -170,7 +170,7 @@ class KeepsGhosts(Leading):
 
 @leads("rounds", "assign/nothing-else", STICKY, "sticky t0:1; a[t0]; b[t0] | sticky again t0:1; a[]; b[t0]")
 class KeepsWhatItLeft(Leading):
-    """Whoever unsubscribes from a topic keeps what it owned of it."""
+    """A member that unsubscribes from a topic keeps its partitions."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor not in STICKIES:
@@ -186,7 +186,7 @@ class KeepsWhatItLeft(Leading):
 
 @leads("claims", "assign/one-owner", STICKY, "sticky t0:1; a[t0]=t0-0@10; b[t0]=t0-0@10")
 class BelievesBoth(Leading):
-    """Where two claim a partition in one generation, both keep it (KAFKA-12984)."""
+    """If two members claim a partition in one generation, both keep it (KAFKA-12984)."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         given = super().assign(assignor, group)
@@ -205,7 +205,7 @@ class BelievesBoth(Leading):
 
 @leads("one-round", "assign/none-idle", RANGE, "range t0:1; a[t0]; b[t0]")
 class LosesTheRemainder(Leading):
-    """Range gives everybody the quotient, and the remainder to nobody."""
+    """Range does not assign the remainder."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         given = super().assign(assignor, group)
@@ -224,7 +224,7 @@ def _by_topic(partitions: Iterable[Partition]) -> list[tuple[str, list[Partition
 
 @leads("one-round", "assign/none-idle", ROUNDROBIN, "roundrobin t0:1; a[]; b[t0]")
 class KnowsItsOwnTopicsOnly(Leading):
-    """Only what the first member subscribes to is assigned."""
+    """Only topics that the first member subscribes to are assigned."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         first = group.members[0].subscription
@@ -238,7 +238,7 @@ class KnowsItsOwnTopicsOnly(Leading):
     "cooperative-sticky t1:1; a[t1] | cooperative-sticky again t0:1 t1:1; a[t0 t1]",
 )
 class WithholdsWhatIsNew(Leading):
-    """A cooperative member has to wait for whatever it did not own, though nobody else does."""
+    """A cooperative member has to wait for every partition that it did not own, even if no other member owned it."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         given = super().assign(assignor, group)
@@ -251,12 +251,12 @@ class WithholdsWhatIsNew(Leading):
         }
 
 
-# Balance, and the documented outcome
+# Balance, and the documented result
 
 
 @leads("one-round", "assign/balance", RANGE, "range t0:2; a[t0]; b[t0]; c[t0]")
 class PilesUp(Leading):
-    """Range gives the whole remainder to the first."""
+    """Range assigns the whole remainder to the first member."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor != RANGE:
@@ -273,7 +273,7 @@ class PilesUp(Leading):
 
 @leads("one-round", "assign/balance", ROUNDROBIN, "roundrobin t0:1 t1:1; a[t0 t1]; b[t0 t1]")
 class StartsAnew(Leading):
-    """Round robin begins with the first member at each topic."""
+    """Round robin starts with the first member for each topic."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor != ROUNDROBIN:
@@ -284,7 +284,7 @@ class StartsAnew(Leading):
 
 @leads("one-round", "assign/balance", STICKY, "sticky t0:1 t1:1; a[t0 t1]=t1-0@10; b[t0 t1]")
 class NeverTakes(Leading):
-    """Sticky gives out what is free, and takes nothing from anybody."""
+    """Sticky assigns free partitions, and never moves one."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor not in STICKIES:
@@ -299,7 +299,7 @@ class NeverTakes(Leading):
 
 @leads("racks", "assign/none-idle", RANGE, "range t0:1 on r0; a[t0] on r1")
 class StaysInItsRack(Leading):
-    """A partition that has no replica in its reader's rack is left out."""
+    """A partition without a replica in its reader's rack is not assigned."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         near = {each.name: each.racks for each in group.topics}
@@ -315,7 +315,7 @@ class StaysInItsRack(Leading):
 
 @leads("other-topics", "assign/nothing-else", RANGE, "range other0:1; a[]")
 class DealsAllThereIs(Leading):
-    """Topics that nobody subscribes to go to the first."""
+    """Topics without subscribers are assigned to the first member."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         given = dict(super().assign(assignor, group))
@@ -326,14 +326,14 @@ class DealsAllThereIs(Leading):
 
 @leads("one-round", "assign/by-rule", RANGE, "range t0:1; a[t0]; b[t0]")
 class DealsFromTheEnd(Leading):
-    """The last member comes first."""
+    """Members are ordered from the last to the first."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         return super().assign(assignor, group) if assignor in STICKIES else turned(group, ALL[assignor])
 
 
 def turned(group: Group, assign: Callable[[Group], Assignment]) -> Assignment:
-    """With the ids of members the other way round."""
+    """The assignment with the member ids in reverse order."""
     ids = sorted(each.id for each in group.members)
     other = dict(zip(ids, reversed(ids), strict=True))
     given = assign(replace(group, members=tuple(replace(each, id=other[each.id]) for each in group.members)))
@@ -342,7 +342,7 @@ def turned(group: Group, assign: Callable[[Group], Assignment]) -> Assignment:
 
 @leads("static", "assign/static-order", RANGE, "range t0:1; zh(i0)[t0]; b[t0]")
 class SortsByMemberId(Leading):
-    """Instance ids make no difference."""
+    """Instance ids are ignored."""
 
     def group(self, step: Step) -> Group:
         found = super().group(step)
@@ -351,7 +351,7 @@ class SortsByMemberId(Leading):
 
 @leads("one-round", "assign/range-alike", RANGE, "range t0:1 t1:1; a[t0 t1]; b[t0 t1]")
 class CarriesTheRemainder(Leading):
-    """Range begins each topic with the member at which the one before ended."""
+    """Range starts each topic with the member after the last one of the previous topic."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor != RANGE:
@@ -380,7 +380,7 @@ class TakesThemAsTheyCome(Leading):
 
 
 def numbered(group: Group) -> Group:
-    """Members by their places."""
+    """The group with member ids replaced by their positions."""
     members = (replace(each, id=f"{at:03}", instance=None) for at, each in enumerate(group.members))
     return replace(group, members=tuple(members))
 
@@ -390,7 +390,7 @@ def numbered(group: Group) -> Group:
 
 @leads("static", "assign/balance", RANGE, "range t0:3; a(i0)[t0]; b[t0]; c(i1)[t0]")
 class LosesTheInterleaved(Leading):
-    """Static members that are listed apart from each other are not all found."""
+    """Static members that are not listed consecutively are partly lost."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor != RANGE:

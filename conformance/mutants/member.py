@@ -1,4 +1,4 @@
-"""Consumers of classic groups with one planted defect each. The least case is told in shorthand."""
+"""Consumers of classic groups with one planted defect each. Least cases are in shorthand."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +38,7 @@ callbacks, ownership, errors, duties, draft = map(_check, ("callbacks", "ownersh
 
 @callbacks("callbacks-in-their-time", "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 60000")
 class CallsInTheBackground(Consumer):
-    """When the user has not polled for too long, what it owned is lost at once, in another thread than its own."""
+    """When max.poll.interval.ms has passed, the lost callback is called at once, outside a poll."""
 
     def fired(self, state: State, timer: Timer) -> Step:
         after, actions = super().fired(state, timer)
@@ -49,7 +49,7 @@ class CallsInTheBackground(Consumer):
 
 @callbacks("callbacks-in-their-time", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
 class RevokesAfterItJoined(Consumer):
-    """JoinGroup goes out first, and the callbacks are called while it is under way."""
+    """JoinGroup is sent first, and the callbacks are called while it is pending."""
 
     def poll(self, state: State) -> Step:
         after, actions = super().poll(state)
@@ -62,7 +62,7 @@ class RevokesAfterItJoined(Consumer):
     "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; joined 2; synced t:0; poll",
 )
 class GivesAgain(Consumer):
-    """The callback for what is new is called with all that was assigned."""
+    """The assigned callback gets the whole assignment instead of the new partitions."""
 
     def new(self, state: State, assigned: Partitions) -> Partitions:
         return assigned
@@ -70,7 +70,7 @@ class GivesAgain(Consumer):
 
 @callbacks("gives-up-what-it-owns", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; close")
 class RevokesWhatItGaveUp(Consumer):
-    """When it leaves it gives up once more what it was assigned last."""
+    """A consumer that leaves revokes its last assignment again."""
 
     def leave(self, state: State) -> Step:
         return super().leave(replace(state, owned=state.given))
@@ -78,7 +78,7 @@ class RevokesWhatItGaveUp(Consumer):
 
 @callbacks("gives-up-first", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
 class JoinsWithAll(Consumer):
-    """An eager member keeps what it owns while it joins."""
+    """An eager member keeps its partitions while it joins."""
 
     def prepare(self, state: State) -> Step:
         return Transition(state) if self.protocol == EAGER else super().prepare(state)
@@ -86,7 +86,7 @@ class JoinsWithAll(Consumer):
 
 @callbacks("lost-when-out", "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 60000; poll")
 class RevokesWhatIsLost(Consumer):
-    """What a consumer owned that was put out of the group is revoked, as if it could still commit."""
+    """A consumer that was removed from the group gets its partitions revoked instead of lost."""
 
     def lose(self, state: State) -> Step:
         return Transition(replace(state, owned=()), (Revoked(state.owned),))
@@ -94,7 +94,7 @@ class RevokesWhatIsLost(Consumer):
 
 @callbacks("lost-when-out", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
 class LosesAtEachRebalance(Consumer):
-    """An eager member tells that it lost what it revokes."""
+    """An eager member calls the lost callback instead of the revoked one."""
 
     def prepare(self, state: State) -> Step:
         return self.lose(state) if state.owned and self.protocol == EAGER else super().prepare(state)
@@ -106,7 +106,7 @@ class LosesAtEachRebalance(Consumer):
     "joined UNKNOWN_MEMBER_ID; poll",
 )
 class PreparesOnce(Consumer):
-    """Put out of the group amid a rebalance it joins again with what it owned before (KAFKA-12983)."""
+    """A member that is removed during a rebalance joins again with its previous partitions (KAFKA-12983)."""
 
     def reset(self, state: State, keeps_id: bool) -> State:
         return replace(super().reset(state, keeps_id), prepared=state.prepared)
@@ -114,7 +114,7 @@ class PreparesOnce(Consumer):
 
 @callbacks("leaves-with-callbacks", "open range; subscribe t; poll; joined 1; synced t:0; poll; close")
 class ClosesInSilence(Consumer):
-    """Nobody is called when the consumer leaves."""
+    """No callback is called when the consumer leaves."""
 
     def leave(self, state: State) -> Step:
         return self.send_leave(replace(state, owned=()))
@@ -125,7 +125,7 @@ class ClosesInSilence(Consumer):
     "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; close",
 )
 class RevokesWhileItJoins(Consumer):
-    """Who leaves amid a rebalance is told that its partitions are revoked."""
+    """A consumer that leaves during a rebalance gets its partitions revoked instead of lost."""
 
     def leave(self, state: State) -> Step:
         after, actions = super().leave(state)
@@ -139,7 +139,7 @@ class RevokesWhileItJoins(Consumer):
 
 @ownership("owns-what-it-was-given", "open range; subscribe t; poll; joined 1; synced u:0; poll")
 class TakesWhatItDidNotSubscribeTo(Consumer):
-    """Whether an assignment still fits the subscription is not looked at (KAFKA-7961)."""
+    """An assignment is not compared with the subscription (KAFKA-7961)."""
 
     def is_covered(self, state: State, partitions: Partitions) -> bool:
         return True
@@ -147,7 +147,7 @@ class TakesWhatItDidNotSubscribeTo(Consumer):
 
 @ownership("owns-what-it-was-given", "open range; subscribe t; poll; joined 1; synced t:0; poll")
 class DropsTheFirst(Consumer):
-    """The user is not told of the first partition that is new."""
+    """The assigned callback lacks the first new partition."""
 
     def new(self, state: State, assigned: Partitions) -> Partitions:
         return super().new(state, assigned)[1:]
@@ -155,7 +155,7 @@ class DropsTheFirst(Consumer):
 
 @ownership("reads-what-it-owns", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
 class ReadsOn(Consumer):
-    """What was revoked is read until there is a new assignment (KAFKA-14196)."""
+    """Revoked partitions are read until there is a new assignment (KAFKA-14196)."""
 
     def readable(self, state: State) -> Partitions:
         return tuple(sorted({*state.owned, *state.given}))
@@ -166,7 +166,7 @@ class ReadsOn(Consumer):
     "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll",
 )
 class PausesWhileItJoins(Consumer):
-    """A cooperative member stops reading what it keeps."""
+    """A cooperative member stops reading its partitions while it joins."""
 
     def readable(self, state: State) -> Partitions:
         return () if state.phase is Phase.PREPARING else state.owned
@@ -174,7 +174,7 @@ class PausesWhileItJoins(Consumer):
 
 @ownership("keeps-what-it-may", "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
 class StopsTheWorld(Consumer):
-    """A cooperative member revokes all before it joins, as an eager one."""
+    """A cooperative member revokes all partitions before it joins, like an eager one."""
 
     def prepare(self, state: State) -> Step:
         if self.is_out(state):
@@ -187,7 +187,7 @@ class StopsTheWorld(Consumer):
     "open cooperative-sticky; subscribe t; poll; joined 1; synced t:0; poll; subscribe u; poll",
 )
 class KeepsWhatItDropped(Consumer):
-    """A cooperative member goes on with topics that it is not subscribed to any more."""
+    """A cooperative member keeps partitions of topics that it no longer subscribes to."""
 
     def prepare(self, state: State) -> Step:
         cooperates = self.protocol != EAGER and not self.is_out(state)
@@ -196,7 +196,7 @@ class KeepsWhatItDropped(Consumer):
 
 @ownership("keeps-what-it-may", "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
 class PrefersEager(Consumer):
-    """Of the protocols that all its assignors support it takes the lowest."""
+    """The lowest protocol that all assignors support is used, not the highest."""
 
     def chosen_protocol(self) -> str:
         chosen = super().chosen_protocol()
@@ -209,7 +209,7 @@ class PrefersEager(Consumer):
     "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; joined 2; synced; poll",
 )
 class GivesUpInSilence(Consumer):
-    """What it was not assigned again is gone, and the user is not told."""
+    """Partitions that were not assigned again are removed without a callback."""
 
     def given_up(self, state: State, assigned: Partitions) -> Partitions:
         return ()
@@ -221,7 +221,7 @@ class GivesUpInSilence(Consumer):
     "joined 2; synced t:0; poll",
 )
 class RevokesTooMuch(Consumer):
-    """As soon as it has to give something up it gives up all."""
+    """A member that has to revoke a partition revokes all."""
 
     def given_up(self, state: State, assigned: Partitions) -> Partitions:
         return state.owned if super().given_up(state, assigned) else ()
@@ -232,7 +232,7 @@ class RevokesTooMuch(Consumer):
     "open cooperative-sticky; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll; joined 2; synced; poll",
 )
 class NeverComesBack(Consumer):
-    """After it has revoked something it waits for somebody else to rebalance."""
+    """A member that revoked partitions does not join again."""
 
     def rejoins_after_revoking(self) -> bool:
         return False
@@ -240,7 +240,7 @@ class NeverComesBack(Consumer):
 
 @ownership("tells-what-it-holds", "open range; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll")
 class TellsWhatItHad(Consumer):
-    """The subscription names what was assigned last, and not what is left of it."""
+    """The subscription names the last assignment, without its later revocations."""
 
     def subscription(self, state: State, assignor: str) -> Subscription:
         told = super().subscription(state, assignor)
@@ -249,7 +249,7 @@ class TellsWhatItHad(Consumer):
 
 @ownership("tells-what-it-holds", "open range; subscribe t; poll; joined 1; synced REBALANCE_IN_PROGRESS; poll")
 class NeverGrowsOld(Consumer):
-    """The subscription names the generation of the last assignment, also when that is gone."""
+    """The subscription names the generation of the last assignment, even after a newer one."""
 
     def subscription(self, state: State, assignor: str) -> Subscription:
         told = super().subscription(state, assignor)
@@ -258,7 +258,7 @@ class NeverGrowsOld(Consumer):
 
 @ownership("tells-what-it-holds", "open range; subscribe t; poll; joined UNKNOWN_MEMBER_ID; subscribe u; poll")
 class TellsTheFirstTopics(Consumer):
-    """The subscription names the topics of the last join."""
+    """The subscription names the topics of the previous JoinGroup."""
 
     def subscription(self, state: State, assignor: str) -> Subscription:
         return super().subscription(replace(state, topics=state.told or state.topics), assignor)
@@ -270,7 +270,7 @@ class TellsTheFirstTopics(Consumer):
 
 @ownership("finds-a-protocol", "open range,incremental")
 class TakesAnyAssignors(Consumer):
-    """Where its assignors have no protocol in common it is eager."""
+    """A consumer whose assignors have no protocol in common is created, and eager."""
 
     def chosen_protocol(self) -> str:
         try:
@@ -294,7 +294,7 @@ class WantsOneAssignor(Consumer):
 
 @errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined MEMBER_ID_REQUIRED me=m1; poll")
 class ForgetsItsNewId(Consumer):
-    """The id that comes with MEMBER_ID_REQUIRED is passed over."""
+    """The member id in a MEMBER_ID_REQUIRED response is ignored."""
 
     def join_failed(self, state: State, answer: Joined) -> State:
         return super().join_failed(state, replace(answer, member=""))
@@ -302,7 +302,7 @@ class ForgetsItsNewId(Consumer):
 
 @errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined 1; synced UNKNOWN_MEMBER_ID; poll")
 class KeepsADeadId(Consumer):
-    """UNKNOWN_MEMBER_ID costs the generation only."""
+    """UNKNOWN_MEMBER_ID resets only the generation."""
 
     def reset(self, state: State, keeps_id: bool) -> State:
         return super().reset(state, keeps_id=True)
@@ -310,7 +310,7 @@ class KeepsADeadId(Consumer):
 
 @errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined 1; synced ILLEGAL_GENERATION; poll")
 class ForgetsTooMuch(Consumer):
-    """ILLEGAL_GENERATION costs the member id too (KAFKA-13419)."""
+    """ILLEGAL_GENERATION also resets the member id (KAFKA-13419)."""
 
     def keeps_id(self, error: Error) -> bool:
         return False
@@ -321,7 +321,7 @@ class ForgetsTooMuch(Consumer):
     "open range; subscribe t; poll; joined 1; elapse 3000; synced ILLEGAL_GENERATION; beat UNKNOWN_MEMBER_ID; poll",
 )
 class HearsOldErrors(Consumer):
-    """An error that answers an older generation is taken for news (KAFKA-9823)."""
+    """An error in response to an older generation is applied to the current one (KAFKA-9823)."""
 
     def unchanged(self, state: State, then: Identity) -> bool:
         return True
@@ -329,7 +329,7 @@ class HearsOldErrors(Consumer):
 
 @errors("speaks-as-it-was-told", "open range; subscribe t; poll; joined 1; synced REBALANCE_IN_PROGRESS; poll")
 class StartsAnewAtEachRebalance(Consumer):
-    """REBALANCE_IN_PROGRESS to a SyncGroup costs the generation (KAFKA-13891)."""
+    """REBALANCE_IN_PROGRESS in response to SyncGroup resets member id and generation (KAFKA-13891)."""
 
     def sync_failed(self, state: State, error: Error) -> State:
         if error is Error.REBALANCE_IN_PROGRESS:
@@ -339,7 +339,7 @@ class StartsAnewAtEachRebalance(Consumer):
 
 @errors("raises-what-is-fatal", "open range; subscribe t; poll; joined FENCED_INSTANCE_ID; poll")
 class TriesForEver(Consumer):
-    """A fenced instance id is taken for something that passes."""
+    """FENCED_INSTANCE_ID is treated as a retriable error."""
 
     def reaction_to_join(self, error: Error) -> Reaction:
         return Reaction.BACK_OFF if error is Error.FENCED_INSTANCE_ID else super().reaction_to_join(error)
@@ -347,7 +347,7 @@ class TriesForEver(Consumer):
 
 @errors("raises-what-is-fatal", "open range; subscribe t; poll; joined 1; synced NOT_COORDINATOR; poll")
 class GivesUpAtOnce(Consumer):
-    """A coordinator that is elsewhere is the user's trouble."""
+    """An error that requires another coordinator is raised to the user."""
 
     def reaction_to_sync(self, error: Error) -> Reaction:
         found = super().reaction_to_sync(error)
@@ -356,7 +356,7 @@ class GivesUpAtOnce(Consumer):
 
 @errors("raises-what-is-fatal", "open range; subscribe t; poll; joined 1; synced nothing; poll")
 class ReadsNothingAsNone(Consumer):
-    """An assignment of no bytes is taken for one of no partitions."""
+    """An assignment without bytes is read as one without partitions."""
 
     def complete(self, state: State, blob: Blob) -> Step:
         return super().complete(state, Assigned() if blob == EMPTY else blob)
@@ -367,7 +367,7 @@ class ReadsNothingAsNone(Consumer):
     "open range; subscribe t; poll; joined 1; synced; elapse 3000; beat REBALANCE_IN_PROGRESS; poll",
 )
 class SleepsThroughRebalances(Consumer):
-    """That the group rebalances, as heartbeats are told, is not news to it."""
+    """REBALANCE_IN_PROGRESS in response to a heartbeat is ignored."""
 
     def beaten(self, state: State, then: Identity, error: Error) -> State:
         return super().beaten(state, then, Error.NONE if error is Error.REBALANCE_IN_PROGRESS else error)
@@ -383,7 +383,7 @@ class ForgetsNewTopics(Consumer):
 
 @errors("joins-when-due", "open range; subscribe t; poll; joined 1; synced; poll")
 class JoinsForEver(Consumer):
-    """After each assignment it joins again."""
+    """A consumer joins again after each assignment."""
 
     def complete(self, state: State, blob: Blob) -> Step:
         after, actions = super().complete(state, blob)
@@ -392,7 +392,7 @@ class JoinsForEver(Consumer):
 
 @errors("backs-off", "open range; subscribe t; disconnected; poll")
 class NeverWaits(Consumer):
-    """A coordinator that is elsewhere is asked again at once."""
+    """A request is repeated without back-off after the coordinator was lost."""
 
     def search(self, state: State) -> State:
         return state
@@ -400,7 +400,7 @@ class NeverWaits(Consumer):
 
 @errors("commit-is-known", "open range; commit t:0=1; disconnected")
 class CallsLostDone(Consumer):
-    """A commit whose answer is lost is told to be done."""
+    """A commit with a lost response ends as done."""
 
     def step(self, state: State, event: Event, /) -> Step:
         after, actions = super().step(state, event)
@@ -411,7 +411,7 @@ class CallsLostDone(Consumer):
 
 @errors("commit-is-known", "open range; commit t:0=1; committed NOT_COORDINATOR")
 class CallsPassingFailed(Consumer):
-    """A commit that met a coordinator that is loading, or elsewhere, has failed."""
+    """A commit fails on a retriable error."""
 
     def committed(self, state: State, error: Error) -> Step:
         return super().committed(state, Error.UNKNOWN_SERVER_ERROR if error in PASSING else error)
@@ -419,7 +419,7 @@ class CallsPassingFailed(Consumer):
 
 @errors("commit-ends", "open range; commit t:0=1; disconnected; elapse 200")
 class ForgetsCommits(Consumer):
-    """A commit whose answer is lost is not tried again."""
+    """A commit with a lost response is not sent again."""
 
     def disconnected(self, state: State) -> State:
         after = super().disconnected(state)
@@ -431,7 +431,7 @@ class ForgetsCommits(Consumer):
 
 @duties("syncs", "open range; subscribe t; poll; joined 1")
 class SyncsAsLeaderOnly(Consumer):
-    """A follower waits for its assignment and does not ask for it."""
+    """A follower does not send SyncGroup."""
 
     def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
         after, actions = super().send_sync(state, assignments)
@@ -440,7 +440,7 @@ class SyncsAsLeaderOnly(Consumer):
 
 @duties("syncs", "open range; subscribe t; poll; unsubscribe; joined 1")
 class AnswersALateJoin(Consumer):
-    """A JoinGroup that succeeds after the consumer has left is synced all the same."""
+    """A JoinGroup response that arrives after the consumer left is followed by SyncGroup."""
 
     def joined(self, state: State, answer: Joined) -> Step:
         return super().joined(replace(state, phase=Phase.PREPARING), answer)
@@ -448,7 +448,7 @@ class AnswersALateJoin(Consumer):
 
 @duties("leads", "open range; subscribe t; poll; joined 1 leader=m1 members=m1 skip")
 class AssignsUnasked(Consumer):
-    """A leader that is told to skip the assignment assigns (KIP-814)."""
+    """A leader assigns although the response says to skip the assignment (KIP-814)."""
 
     def led(self, state: State, answer: Joined) -> Step:
         return super().led(state, replace(answer, skip_assignment=False))
@@ -456,7 +456,7 @@ class AssignsUnasked(Consumer):
 
 @duties("leads", "open range; subscribe t; poll; joined 1 leader=m1 members=m1")
 class ForgetsAMember(Consumer):
-    """The leader leaves out the last member."""
+    """The leader's SyncGroup lacks the last member."""
 
     def send_sync(self, state: State, assignments: tuple[tuple[str, Blob], ...]) -> Step:
         return super().send_sync(state, assignments[:-1])
@@ -464,7 +464,7 @@ class ForgetsAMember(Consumer):
 
 @duties("beats", "open range; subscribe t; poll; joined 1; synced t:0; poll; elapse 3000")
 class BeatsOnce(Consumer):
-    """After the first heartbeat there is no other in a generation."""
+    """No heartbeat is sent while the consumer has an assignment."""
 
     def beat(self, state: State) -> Step:
         return Transition(state) if state.given else super().beat(state)
@@ -480,7 +480,7 @@ class GoesWithoutAWord(Consumer):
 
 @duties("leaves", "open range as=i; subscribe t; poll; joined 1; close")
 class StaticMembersLeave(Consumer):
-    """An instance id does not keep a member from leaving."""
+    """A static member sends LeaveGroup."""
 
     def tells_leave(self, state: State) -> bool:
         return state.phase is not Phase.UNJOINED and bool(state.identity.member)
@@ -491,7 +491,7 @@ class StaticMembersLeave(Consumer):
 
 @draft("counts-incompatible", "open range; subscribe t; poll; joined 1; synced error; poll")
 class CountsNothing(Consumer):
-    """The error of an assignment is not counted."""
+    """An assignment with the error is not counted."""
 
     def incompatible(self, state: State) -> Step:
         after, _ = super().incompatible(state)
@@ -500,7 +500,7 @@ class CountsNothing(Consumer):
 
 @draft("counts-incompatible", "open range; subscribe t; poll; joined 1; synced error; poll")
 class CountsByTwo(Consumer):
-    """Each assignment that carries the error counts twice."""
+    """Each assignment with the error is counted twice."""
 
     def incompatible(self, state: State) -> Step:
         return super().incompatible(replace(state, incompatible=state.incompatible + 1))
@@ -508,7 +508,7 @@ class CountsByTwo(Consumer):
 
 @draft("backs-off", "open range; subscribe t; poll; joined 1; synced error; poll")
 class RushesOn(Consumer):
-    """After an assignment that carries the error JoinGroup is sent at once."""
+    """After an assignment with the error JoinGroup is sent without a back-off."""
 
     def back_off(self, state: State) -> State:
         return state
@@ -516,7 +516,7 @@ class RushesOn(Consumer):
 
 @draft("joins-when-due", "open range; subscribe t; poll; joined 1; synced error; poll; elapse 200; poll")
 class RestsWithTheError(Consumer):
-    """An assignment that carries the error is counted, and that is that."""
+    """After an assignment with the error no JoinGroup follows."""
 
     def incompatible(self, state: State) -> Step:
         after, actions = super().incompatible(state)
@@ -525,7 +525,7 @@ class RestsWithTheError(Consumer):
 
 @draft("drafted-subscription", "open range; subscribe t; poll")
 class SpeaksAsANewOne(Consumer):
-    """A new binary sends version 1, however it is configured."""
+    """A new binary sends version 1, whatever its configuration."""
 
     @property
     def subscription_version(self) -> int:
@@ -537,7 +537,7 @@ class SpeaksAsANewOne(Consumer):
     "open range protocol=cooperative; subscribe t; poll; joined 1; subscribe t,u; synced t:0; poll",
 )
 class IsAlwaysEager(Consumer):
-    """rebalance.protocol is not looked at."""
+    """rebalance.protocol is ignored."""
 
     def chosen_protocol(self) -> str:
         return EAGER

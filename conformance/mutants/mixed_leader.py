@@ -1,4 +1,4 @@
-"""Leaders of KIP-429's draft with one planted defect each. Least cases are told in the shorthand of assignments."""
+"""Leaders of KIP-429's draft with one planted defect each. Least cases are in the shorthand of assignments."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ Given = Mapping[str, Assigned]
 
 
 class Drafting(DraftLeader):
-    """The reference's leader of the draft as an adapter of its own."""
+    """The reference leader of the draft as an adapter, with overridable decisions."""
 
     name = "draft-leader"
     version = "0"
@@ -30,7 +30,7 @@ class Drafting(DraftLeader):
 
 
 class Mixing(Drafting):
-    """Does otherwise while versions are mixed."""
+    """Alters assignments while versions are mixed."""
 
     def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
         given = super().lead(topics, subscriptions)
@@ -61,7 +61,7 @@ def _free(topics: tuple[Topic, ...], given: Given, subscription: Subscription) -
 
 @leads("mixed/old-get-nothing", "draft t0:1; a v0[t0]; b v1[t0]")
 class ServesTheOld(Mixing):
-    """The first member of version 0 is assigned what is free."""
+    """The first member of version 0 gets the free partitions."""
 
     def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
         first = next(member for member, each in subscriptions.items() if each.version == V0)
@@ -70,7 +70,7 @@ class ServesTheOld(Mixing):
 
 @leads("mixed/new-keep", "draft t0:1; a v0[t0]; b v1[t0]=t0-0@-1")
 class TakesFromTheNew(Mixing):
-    """Members of version 1 too get nothing until the mix is resolved."""
+    """In a mixed group members of version 1 get no partition either."""
 
     def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
         return {member: replace(each, partitions=()) for member, each in given.items()}
@@ -78,7 +78,7 @@ class TakesFromTheNew(Mixing):
 
 @leads("mixed/error", "draft ; a v0[]; b v1[]")
 class KeepsItToItself(Mixing):
-    """Members of version 0 get nothing, and are not told why."""
+    """Members of version 0 get neither a partition nor an error."""
 
     def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
         return {member: replace(each, error=0) for member, each in given.items()}
@@ -86,7 +86,7 @@ class KeepsItToItself(Mixing):
 
 @leads("mixed/error", "draft ; a v0[]; b v1[]")
 class BlamesEverybody(Mixing):
-    """Members of version 1 are told of the error too."""
+    """Members of version 1 get the error too."""
 
     def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
         return {member: replace(each, error=INCOMPATIBLE) for member, each in given.items()}
@@ -94,7 +94,7 @@ class BlamesEverybody(Mixing):
 
 @leads("mixed/rest-idle", "draft t0:1; a v0[t0]; b v1[t0]")
 class HandsOutWhatIsFree(Mixing):
-    """What nobody owns, be it of a member that has left, goes to members of version 1."""
+    """Partitions without an owner are assigned to members of version 1."""
 
     def mix(self, topics: tuple[Topic, ...], subscriptions: Subscriptions, given: Given) -> Given:
         found = dict(given)
@@ -107,7 +107,7 @@ class HandsOutWhatIsFree(Mixing):
 
 @leads("mixed/new-keep", "draft t0:1; a v0[t0]; b v1[t0]=t0-0@-1")
 class TakesAllForOld(Drafting):
-    """One of version 0 is enough, and all are assigned as if they had revoked."""
+    """If one member has version 0, all are assigned partitions as if they had revoked."""
 
     def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
         old = any(each.version == V0 for each in subscriptions.values())
@@ -116,7 +116,7 @@ class TakesAllForOld(Drafting):
 
 @leads("mixed/all-old", "draft t0:1; a v0[t0]")
 class NeverServesTheOld(Drafting):
-    """A member of version 0 gets nothing even among its like."""
+    """A member of version 0 gets no partition even if all have version 0."""
 
     def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
         given = super().lead(topics, subscriptions)
@@ -128,7 +128,7 @@ class NeverServesTheOld(Drafting):
 
 @leads("mixed/error", "draft ; a v0[]")
 class ErrsAmongTheOld(Drafting):
-    """A member of version 0 is told of the error even among its like."""
+    """A member of version 0 gets the error even if all have version 0."""
 
     def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
         given = super().lead(topics, subscriptions)
@@ -140,7 +140,7 @@ class ErrsAmongTheOld(Drafting):
 
 @leads("mixed/all-new", "draft t0:2; a v1[t0]=t0-0,t0-1@-1; b v1[t0]")
 class HandsOverAmongTheNew(Drafting):
-    """Members of version 1 are assigned as if they had revoked."""
+    """Members of version 1 are assigned partitions as if they had revoked."""
 
     def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
         new = all(each.version == V1 for each in subscriptions.values())
@@ -149,7 +149,7 @@ class HandsOverAmongTheNew(Drafting):
 
 @leads("mixed/all-new", "draft t0:1; a v1[t0]")
 class NeverLooksForTheFree(Drafting):
-    """Members of version 1 keep what they own, mixed or not, and nobody gets more."""
+    """Members of version 1 keep what they own, mixed or not, and never get more."""
 
     def lead(self, topics: Iterable[Topic], subscriptions: Subscriptions) -> Given:
         given = super().lead(topics, subscriptions)

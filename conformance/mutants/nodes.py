@@ -1,4 +1,4 @@
-"""Readers and writers of the JSON in ZooKeeper with one planted defect each."""
+"""Codecs of the JSON nodes in ZooKeeper with one planted defect each."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ Value = dict[str, Any]
 
 
 def taken(layout: Layout, data: bytes, kind: str, word: str) -> Value:
-    """What strict reading refuses for that, as it stands there. Errors: ``Refused`` for anything else."""
+    """The raw value of a node that the strict reader refuses for this reason. Errors: ``Refused`` for any other."""
     try:
         return layout.decode(data)
     except Refused as refusal:
@@ -25,7 +25,7 @@ def taken(layout: Layout, data: bytes, kind: str, word: str) -> Value:
 
 @vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 0, ...)
 class TakesLevelsAsText(Reference):
-    """A level may be text that looks like a number."""
+    """A level may be a number in a string."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         return taken(layout, data, "type", "level")
@@ -49,7 +49,7 @@ class TakesLargeLevels(Reference):
 
 @vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 1, ...)
 class TakesAnyStatus(Reference):
-    """The status of a node is not looked at."""
+    """The status of a node is not checked."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         return taken(layout, data, "range", "status")
@@ -57,7 +57,7 @@ class TakesAnyStatus(Reference):
 
 @vice("nodes/flaws", "nodes/refuses", "FeatureZNode", 2, ...)
 class NeedsNoFeatures(Reference):
-    """A node without its features has none."""
+    """A node without features is accepted as one with no features."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         return taken(layout, data, "missing", "features")
@@ -65,7 +65,7 @@ class NeedsNoFeatures(Reference):
 
 @vice("nodes/round-trip", "nodes/reads", "BrokerIdZNode", 5, ...)
 class WantsKnownKeysOnly(Reference):
-    """A key that nobody knows makes a node unreadable."""
+    """A node with an unknown key is refused."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
@@ -76,7 +76,7 @@ class WantsKnownKeysOnly(Reference):
 
 @vice("nodes/round-trip", "nodes/reads", "BrokerIdZNode", 5, ...)
 class TurnsRangesAround(Reference):
-    """The lowest and the highest level change places when they are read."""
+    """The lowest and the highest level are swapped when they are read."""
 
     def read(self, layout: Layout, data: bytes) -> Value:
         value = super().read(layout, data)
@@ -97,7 +97,7 @@ class ForgetsTheRack(Reference):
 
 @vice("nodes/round-trip", "nodes/writes", "BrokerIdZNode", 4, ...)
 class WritesPortsAsText(Reference):
-    """A port is written in quotes."""
+    """A port is written as a string."""
 
     def write(self, layout: Layout, value: Value) -> bytes:
         data = super().write(layout, value)

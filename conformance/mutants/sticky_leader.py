@@ -1,4 +1,4 @@
-"""Leaders that do wrong by what members owned before: stickiness, generations, cooperation and user data."""
+"""Leaders with one planted defect each that concerns previous ownership: stickiness, generations, user data."""
 
 from dataclasses import replace
 
@@ -8,12 +8,12 @@ from kipcheck.conformance.models.assignment import COOPERATIVE, STICKY, Assignme
 from kipcheck.conformance.models.sticky import owners, sticky
 from kipcheck.conformance.mutants.leader import Leading, leads, numbered, turned
 
-# What is kept
+# Stickiness
 
 
 @leads("order", "assign/any-order-sticky", STICKY, "sticky t0:1; a[t0]; b[t0] | sticky t0:1; b[t0]; a[t0]")
 class FavoursTheFirst(Leading):
-    """Of equally good members the one that is listed first gets more."""
+    """Of otherwise equal members the one that is listed first gets more partitions."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor != STICKY:
@@ -24,7 +24,7 @@ class FavoursTheFirst(Leading):
 
 @leads("settled", "assign/stays", STICKY, "sticky t0:1; a[t0]; b[t0]=t0-0@10")
 class RemembersNothing(Leading):
-    """What members owned makes no difference."""
+    """Previous ownership is ignored."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         return super().assign(assignor, _owning_nothing(group) if assignor == STICKY else group)
@@ -36,7 +36,7 @@ def _owning_nothing(group: Group) -> Group:
 
 @leads("one-round", "assign/keeps-most", STICKY, "sticky t0:2; a[t0]=t0-1@10; b[t0]")
 class TakesBackTheLast(Leading):
-    """As soon as anything is free, everybody gives back what it owns last."""
+    """If any partition is free, every member loses its last one."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor == STICKY and len(owners(group)) < len(group.wanted):
@@ -46,7 +46,7 @@ class TakesBackTheLast(Leading):
 
 @leads("one-round", "assign/no-exchange", STICKY, "sticky t0:1 t1:2; a[t0 t1]=t1-0@10; b[t0 t1]=t1-1@10")
 class Swaps(Leading):
-    """In the end two owners exchange a partition of one topic."""
+    """At the end two owners exchange partitions of one topic."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         given = super().assign(assignor, group)
@@ -69,7 +69,7 @@ class Swaps(Leading):
     "sticky t0:1 t1:3 t2:1; a[t0 t1 t2]=t2-0@10; b[t0 t1 t2]=t1-1,t1-2@10",
 )
 class GivesOneMore(Leading):
-    """Whoever has one more than another gives it one of its own, which changes nothing."""
+    """A member with one partition more than another gives it one, which does not improve the balance."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         given = {member: list(of) for member, of in super().assign(assignor, group).items()}
@@ -88,7 +88,7 @@ class GivesOneMore(Leading):
 
 @leads("claims", "assign/newest-wins", STICKY, "sticky t0:1; a[t0]=t0-0@10; b[t0]=t0-0@9")
 class BelievesTheOldest(Leading):
-    """Of two claims the older one counts."""
+    """Of two claims the older one wins."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor == STICKY:
@@ -101,7 +101,7 @@ class BelievesTheOldest(Leading):
 
 @leads("one-round", "assign/hand-over", COOPERATIVE, "cooperative-sticky t0:2; a[t0]=t0-0,t0-1@10; b[t0]")
 class HandsOverAtOnce(Leading):
-    """Cooperative sticky holds nothing back."""
+    """Cooperative sticky assigns owned partitions to other members at once."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         return sticky(group) if assignor == COOPERATIVE else super().assign(assignor, group)
@@ -114,7 +114,7 @@ class HandsOverAtOnce(Leading):
     "cooperative-sticky t0:1 t1:1; a[t0]=t0-0@9; b[t0 t1]=t0-0@10",
 )
 class TrustsAnyClaim(Leading):
-    """Whoever claims a partition may have it at once, in whatever generation it claims it."""
+    """A member that claims a partition gets it at once, in whatever generation it claims it."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor != COOPERATIVE:
@@ -137,7 +137,7 @@ class TrustsAnyClaim(Leading):
     "cooperative-sticky again t0:1; a[t0]; b[t0]",
 )
 class NeverRests(Leading):
-    """Everything is dealt anew in every generation, the other way round."""
+    """All partitions are assigned again in every generation, in alternating order."""
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         if assignor != COOPERATIVE:
@@ -168,7 +168,7 @@ class WritesAPrefix(Leading):
 
 @leads("user-data", "assign/writes-user-data", STICKY, "sticky user-data=t0-0@10")
 class ForgetsItsGeneration(Leading):
-    """Every generation is written as if none were known."""
+    """The generation is always written as -1."""
 
     def user_data(self, assignor: str, owned: tuple[Partition, ...], generation: int) -> bytes | None:
         return super().user_data(assignor, owned, -1)
@@ -183,7 +183,7 @@ class WritesTheOther(Leading):
 
 
 class Reading(Leading):
-    """User data that ``knows`` is not told of says nothing."""
+    """Ignores user data that ``knows`` rejects."""
 
     def knows(self, data: bytes) -> bool:
         return True
@@ -204,7 +204,7 @@ class Reading(Leading):
     "b[t0]=000000010002743000000001000000020000000a",
 )
 class ReadsAPrefix(Reading):
-    """User data without a version before it says nothing."""
+    """User data without a version prefix is ignored."""
 
     def knows(self, data: bytes) -> bool:
         return data.startswith(PREFIX) and read_user_data(data[2:]) is not None
@@ -217,7 +217,7 @@ class ReadsAPrefix(Reading):
     "sticky t0:3; a[t0]=0000000100027430000000020000000000000001; b[t0]=00000001000274300000000100000002",
 )
 class WantsAGeneration(Reading):
-    """User data without a generation says nothing."""
+    """User data without a generation is ignored."""
 
     def knows(self, data: bytes) -> bool:
         return user_data_version(data) == 1

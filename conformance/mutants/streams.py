@@ -1,6 +1,6 @@
-"""Fleets of Streams members with one planted defect each, in whoever leads or in each member: what they have in common.
+"""Base classes of Streams groups with one planted defect each, in the leader or in each member.
 
-The least case is told in shorthand, where nothing has to be deployed for it.
+Least cases are in shorthand, unless they need a deployment of their own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED, Claims
 
 
 class Spoiled:
-    """A member of our machine, with something done to what it does."""
+    """A member of the reference machine, with overridable results."""
 
     def __init__(self, sound: Binary) -> None:
         self.sound = sound
@@ -64,7 +64,7 @@ class Spoiled:
     def assigned(self, memory: Memory, share: Share, /) -> Heard:
         return self.heard(memory, info_of(share), self.sound.assigned(memory, share))
 
-    # What may be spoiled
+    # Results to override
 
     def said(self, memory: Memory, info: SubscriptionInfo) -> SubscriptionInfo:
         return info
@@ -87,13 +87,13 @@ def used_by(member: Joining) -> int:
 
 
 class Streaming:
-    """The machine as an adapter of its own."""
+    """The reference machine as an adapter, with overridable decisions."""
 
     name = "streams"
     version = "0"
     issues = ""
     member: Callable[[Binary], Binary] = Spoiled
-    """What becomes of each member."""
+    """Wraps each member."""
 
     def __init__(self) -> None:
         self.configure(APACHE.name)
@@ -126,6 +126,6 @@ Made = TypeVar("Made", bound=type[Streaming])
 
 
 def planted(check: str, invariant: str, least: str | EllipsisType, where: str = "") -> Callable[[Made], Made]:
-    """``where``: the edition that shows it, if ``apache`` does not."""
+    """``where``: the edition that shows the defect, if ``apache`` does not."""
     subject = STREAMS_MIXED if check == "mixed" else STREAMS
     return vice(f"streams/{check}", f"streams/{invariant}", subject, None, least, edition=where)

@@ -26,7 +26,7 @@ from kipcheck.conformance.models.streams.released import Released
 from kipcheck.conformance.models.streams.rules import Rules
 from kipcheck.conformance.mutants.streams import Spoiled, Streaming, info_of, planted, used_by
 
-# Who gets what
+# Assignments
 
 
 def without(share: Share, dropped: set[TaskId]) -> Share:
@@ -38,7 +38,7 @@ def without(share: Share, dropped: set[TaskId]) -> Share:
 
 
 def first_of(shares: Mapping[str, Share]) -> set[TaskId]:
-    """The first task that is assigned at all."""
+    """The first assigned task."""
     return {*sorted({task for share in shares.values() for task in info_of(share).active}, key=str)[:1]}
 
 
@@ -62,7 +62,7 @@ def _with(share: Share, partition: tuple[str, int], task: TaskId) -> Share:
 
 @planted("ownership", "one-owner", "start a own; start b own; settle")
 class AssignsATaskTwice(Streaming):
-    """The first task goes to everybody."""
+    """The first task is assigned to every member."""
 
     member = _GivesTwice
 
@@ -74,7 +74,7 @@ class _Forgetful(Spoiled):
 
 @planted("ownership", "all-owned", "start a own; settle")
 class AssignsATaskToNobody(Streaming):
-    """The first task goes to nobody."""
+    """The first task is not assigned."""
 
     member = _Forgetful
 
@@ -87,7 +87,7 @@ class _Shallow(Spoiled):
 
 @planted("topologies", "all-owned", ...)
 class ForgetsRepartitionTasks(Streaming):
-    """What reads a repartition topic goes to nobody."""
+    """Tasks that read a repartition topic are not assigned."""
 
     member = _Shallow
 
@@ -100,7 +100,7 @@ class _Busy(Spoiled):
 
 @planted("ownership", "one-owner", "start a own; start b own; start c own; start d own; settle")
 class KeepsNobodyIdle(Streaming):
-    """Who would get no task gets those of another."""
+    """A member without a task gets the tasks of another."""
 
     member = _Busy
 
@@ -115,13 +115,13 @@ class _Backwards(Spoiled):
 
 @planted("ownership", "pairs", "start a own; settle")
 class ListsTasksBackwards(Streaming):
-    """Tasks are told in the order that their partitions have not."""
+    """Tasks are listed in reverse, their partitions are not."""
 
     member = _Backwards
 
 
 class _WithRules(Streaming):
-    """Members of the edition's release, with other rules."""
+    """Members of the edition's release, with altered rules."""
 
     def changed(self, rules: Rules) -> Rules:
         raise NotImplementedError
@@ -137,7 +137,7 @@ def _not(rules: Rules, departure: Departure) -> Rules:
 
 @planted("ownership", "handed-over", "start b own; settle; start a own; settle", "apache@3.9.2")
 class GivesAwayWhatIsOwned(_WithRules):
-    """What a cooperative member reads is another one's in the same rebalance."""
+    """A partition that a cooperative member reads is assigned to another one in the same rebalance."""
 
     def changed(self, rules: Rules) -> Rules:
         return replace(rules, owns=False)
@@ -145,7 +145,7 @@ class GivesAwayWhatIsOwned(_WithRules):
 
 @planted("probing", "others-get", "start a own; start b own; settle; start a future; settle", "apache@2.3.1")
 class AssignsAfreshWhileProbing(_WithRules):
-    """The leader of 2.3 gives others a new assignment where it should give them what they claim."""
+    """During version probing the leader of 2.3 makes a new assignment, although members should keep their claims."""
 
     def changed(self, rules: Rules) -> Rules:
         return _not(rules, ECHO)
@@ -153,7 +153,7 @@ class AssignsAfreshWhileProbing(_WithRules):
 
 @planted("upgrade", "hard-mix", "start a own<1.1; start b future; settle", "apache@3.9.2")
 class ShrugsOffAHardMix(_WithRules):
-    """A member of the future beside one of version 2 is like any other."""
+    """A member of an unknown version beside one of version 2 gets its share like any other."""
 
     def changed(self, rules: Rules) -> Rules:
         return _not(rules, IMPROBABLE)
@@ -161,13 +161,13 @@ class ShrugsOffAHardMix(_WithRules):
 
 @planted("probing", "old-leader-fails", "start a own; start b future; settle", "apache@1.1.1")
 class SurvivesTheFuture(_WithRules):
-    """A leader from before version probing takes newer subscriptions for something."""
+    """A leader without version probing accepts subscriptions of unknown versions."""
 
     def changed(self, rules: Rules) -> Rules:
         return _not(rules, DEAF)
 
     def in_bytes(self, made: Binary) -> Binary:
-        """Read by somebody who sees the first two numbers at least."""
+        """Lets the leader decode at least the first two numbers of an unknown version."""
         return InBytes(made, "2.0.1" if made.settings.release == "1.1.1" else None)
 
 
@@ -182,7 +182,7 @@ class _Unsteady(Spoiled):
 
 @planted("probing", "leads-the-future", "start a own; start b future; settle")
 class FailsOnTheFuture(Streaming):
-    """The leader dies of a version above its own."""
+    """The leader fails on a version above its own."""
 
     member = _Unsteady
 
@@ -196,7 +196,7 @@ class _Lost(Spoiled):
 
 @planted("probing", "assigns", "start a own; settle")
 class AssignsForEver(Streaming):
-    """An assignment never ends."""
+    """An assignment never returns."""
 
     member = _Lost
 
@@ -212,7 +212,7 @@ class _Exclusive(Spoiled):
 
 @planted("probing", "future-gets", "start a own; start b future; settle")
 class AnswersTheFutureInTheOldest(Streaming):
-    """Since 2.4 a member of the future gets its share as all others do; here in the first version that is probed."""
+    """A member of an unknown version gets its share in version 3 instead of the common version."""
 
     member = _Exclusive
 
@@ -220,7 +220,7 @@ class AnswersTheFutureInTheOldest(Streaming):
 @planted("ownership", "shared-while-probing", "start a own; start b own of a; settle; start c future; settle",
          "apache@2.0.1")  # fmt: skip
 class EchoesByInstance(Streaming):
-    """As released up to 2.2.1: while somebody is probed each thread gets what all threads of its instance claim."""
+    """As released up to 2.2.1: during version probing each thread gets the claims of all threads of its instance."""
 
 
 @planted("topologies", "even-topics", ...)
@@ -228,7 +228,7 @@ class JoinsUnevenTopics(Streaming):
     """As released from 3.2 on: co-partitioned topics of different sizes are assigned."""
 
 
-# The two numbers
+# Used and supported version
 
 
 class _Numbers(Spoiled):
@@ -246,7 +246,7 @@ class _Proud(_Numbers):
 
 @planted("probing", "decodable", "start a future; start b own; settle")
 class LeadsInItsOwnVersion(Streaming):
-    """The lowest version is ignored: the leader answers in its own."""
+    """The leader writes assignments in its own version, not the lowest."""
 
     member = _Proud
 
@@ -258,7 +258,7 @@ class _Humble(_Numbers):
 
 @planted("probing", "lowest-version", "start a own; settle")
 class LeadsBelowTheLowest(Streaming):
-    """The leader answers in the version before the lowest."""
+    """The leader writes assignments one version below the lowest."""
 
     member = _Humble
 
@@ -270,7 +270,7 @@ class _Boastful(_Numbers):
 
 @planted("probing", "second-int", "start a future; start b own; settle")
 class TellsItsOwnVersion(Streaming):
-    """The second number is the leader's own, though others know less."""
+    """The supported version is the leader's own, although others know less."""
 
     member = _Boastful
 
@@ -282,14 +282,14 @@ class _Visionary(_Numbers):
 
 @planted("probing", "adopts-blindly", "start a own; settle", "apache@2.0.1")
 class TellsOldMembersOfTheFuture(Streaming):
-    """The second number is above all that anybody knows, and members of 2.0 take it without a look at what they do."""
+    """The supported version is above the leader's latest, and members of 2.0 adopt it without a check."""
 
     member = _Visionary
 
 
 @planted("topologies", "errors-decodable", "start a future; start b own; settle; shut-down b; settle")
 class TellsErrorsInItsOwnVersion(Streaming):
-    """As released since 2.1: an error is written in the leader's newest version, whatever the others can read."""
+    """As released since 2.1: an error is written in the leader's latest version, whatever the others can decode."""
 
 
 class _Tolerant(_Numbers):
@@ -303,7 +303,7 @@ class _Tolerant(_Numbers):
 
 @planted("probing", "refuses-newer", "start a own; settle")
 class PromisesTooMuch(Streaming):
-    """The second number is above all that anybody knows, and members do not mind."""
+    """The supported version is above the leader's latest, and members accept it."""
 
     member = _Tolerant
 
@@ -312,7 +312,7 @@ class PromisesTooMuch(Streaming):
 
 
 class _Mixed(Spoiled):
-    """Something is lost where versions differ."""
+    """Alters assignments if latest versions differ."""
 
     def left(self, info: AssignmentInfo) -> AssignmentInfo:
         raise NotImplementedError
@@ -330,7 +330,7 @@ class _Hostless(_Mixed):
 
 @planted("ownership", "hosts", ...)
 class LosesHostsInTheMix(Streaming):
-    """The map of hosts is empty where versions differ."""
+    """The host map is empty if latest versions differ."""
 
     member = _Hostless
 
@@ -342,7 +342,7 @@ class _Careless(_Mixed):
 
 @planted("ownership", "standbys", ...)
 class LosesStandbysInTheMix(Streaming):
-    """Nothing stands by where versions differ."""
+    """No standbys are assigned if latest versions differ."""
 
     member = _Careless
 
@@ -360,6 +360,6 @@ def _beside(share: Share) -> AssignmentInfo:
 
 @planted("ownership", "standbys", ...)
 class StandsByWhereItRuns(Streaming):
-    """A task stands by in the very member that runs it."""
+    """A standby is assigned to the member that runs the task."""
 
     member = _Doubling

@@ -1,4 +1,4 @@
-"""Members of Streams groups with one planted defect each, and the thread around them."""
+"""Members of Streams groups, and their threads, with one planted defect each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ from kipcheck.conformance.mutants.streams import Spoiled, Streaming, planted
 PROBED = "start a own; start b future; settle"
 ALONE = "start a future; start b own; settle; stop b; settle"
 
-# The version that it uses
+# The used version
 
 
 class _Climbs(Spoiled):
@@ -51,7 +51,7 @@ class _Stays(Spoiled):
 
 @planted("probing", "upgraded", ALONE)
 class NeverRises(Streaming):
-    """Whose version fell stays there for good."""
+    """A member whose version fell never raises it again."""
 
     member = _Stays
 
@@ -63,7 +63,7 @@ class _Literal(Spoiled):
 
 @planted("probing", "follows", ALONE)
 class TakesTheFirstNumber(Streaming):
-    """A member uses the version of the assignment, whatever its second number."""
+    """A member uses the version of the assignment, whatever its supported version."""
 
     member = _Literal
 
@@ -75,7 +75,7 @@ class _Stubborn(Spoiled):
 
 @planted("probing", "used-within-told", PROBED)
 class SaysItsNewestAgain(Streaming):
-    """Whose version was to fall subscribes in its newest all the same."""
+    """A member always subscribes in its latest version."""
 
     member = _Stubborn
 
@@ -88,7 +88,7 @@ class _Swaying(Spoiled):
 
 @planted("probing", "probing-ends", "start a own; settle")
 class Alternates(Streaming):
-    """A member goes from its latest version to the one before, and back, for ever."""
+    """A member alternates between its latest version and the one before."""
 
     member = _Swaying
 
@@ -100,7 +100,7 @@ class _Impressionable(Spoiled):
 
 @planted("mixed", "old-data-moves-nobody", "start a 3.9.2<1.1; start b 3.9.2; settle")
 class FallsToOldVersions(Streaming):
-    """An assignment of version 2 makes a member use that one."""
+    """An assignment in version 2 changes the used version to 2."""
 
     member = _Impressionable
 
@@ -113,7 +113,7 @@ class _Modest(Spoiled):
 
 @planted("probing", "restarts-afresh", "start a own; settle")
 class BeginsBelowItsNewest(Streaming):
-    """A process begins with the version before its newest."""
+    """A process starts with the version before its latest."""
 
     member = _Modest
 
@@ -125,12 +125,12 @@ class _Anxious(Spoiled):
 
 @planted("probing", "no-probing", "start a own; settle")
 class ProbesItsOwnKind(Streaming):
-    """A member that has just begun subscribes afresh, though all know the same version."""
+    """A member that has just started subscribes again, although all know the same version."""
 
     member = _Anxious
 
 
-# Rebalances that it asks for
+# Requested rebalances
 
 
 class _Content(Spoiled):
@@ -167,7 +167,7 @@ class _Eager(Spoiled):
 
 @planted("probing", "last-rebalance", "start a future; start b own; settle", "kip-268")
 class TriggersWithoutLeading(Streaming):
-    """In the draft whoever hears that the leader knows more triggers a rebalance."""
+    """In the draft a member triggers a rebalance if the leader knows a later version."""
 
     member = _Eager
 
@@ -197,7 +197,7 @@ class _DeafFleet(Fleet):
 
 @planted("failures", "rejoins", PROBED)
 class PassesOverRejoining(Streaming):
-    """A thread passes over its assignor's wish to rejoin."""
+    """A thread ignores the rejoin that its assignor requests."""
 
     def fleet(self, made: Callable[[Settings], Binary], own: str, future: str) -> Fleet:
         return _DeafFleet(made, own, future)
@@ -210,7 +210,7 @@ class _Alike(Spoiled):
 
 @planted("probing", "successive-differ", PROBED)
 class SaysTheSameTwice(Streaming):
-    """The byte by which subscriptions differ is always the same."""
+    """The unique byte of a subscription never changes."""
 
     member = _Alike
 
@@ -225,7 +225,7 @@ class _Inert(Spoiled):
 
 @planted("ownership", "tasks-match", "start a own; settle")
 class AppliesNothing(Streaming):
-    """The task manager never hears of its tasks."""
+    """The task manager never gets its tasks."""
 
     member = _Inert
 
@@ -239,12 +239,12 @@ class _Fragile(Spoiled):
 
 @planted("probing", "lives", "start a own; settle")
 class BreaksDown(Streaming):
-    """More than two tasks are too many for a member."""
+    """A member fails with more than two tasks."""
 
     member = _Fragile
 
 
-# What is configured
+# Configuration
 
 
 class _Heedless(Spoiled):
@@ -254,7 +254,7 @@ class _Heedless(Spoiled):
 
 @planted("upgrade", "upgrade-from", "start a own<1.1; settle", "apache@3.9.2")
 class IgnoresUpgradeFrom(Streaming):
-    """With upgrade.from a member begins in its newest version all the same."""
+    """upgrade.from does not lower the used version."""
 
     member = _Heedless
 
@@ -269,7 +269,7 @@ class _Lenient(Spoiled):
 
 @planted("upgrade", "refuses-values", "start a own<9.9; settle")
 class AcceptsAnyUpgradeFrom(Streaming):
-    """Whatever upgrade.from says is taken."""
+    """Every value of upgrade.from is accepted."""
 
     member = _Lenient
 
@@ -282,6 +282,6 @@ class _Old(Spoiled):
 
 @planted("upgrade", "protocols", "start a own; settle")
 class StaysEagerInStreams(Streaming):
-    """Cooperative rebalancing is never offered."""
+    """Members never support cooperative rebalancing."""
 
     member = _Old

@@ -1,7 +1,4 @@
-"""Groups that are upgraded, with one planted defect each: in a member, a leader or the brokers.
-
-The least case is told in shorthand.
-"""
+"""Upgraded groups with one planted defect each, in a member, a leader or the brokers. Least cases are in shorthand."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -32,13 +29,13 @@ from kipcheck.conformance.targets.protocol import BOUNCE, Claims
 
 
 class Upgrading:
-    """The machine as an adapter of its own."""
+    """The reference machine as an adapter, with overridable decisions."""
 
     name = "bounce"
     version = "0"
     issues = ""
     member: type[Consumer] | None = None
-    """None: as it should be."""
+    """None: the reference consumer."""
 
     def __init__(self) -> None:
         self.configure(APACHE.name)
@@ -83,7 +80,7 @@ def planted(check: str, invariant: str, least: str) -> Callable[[Made], Made]:
 
 
 class _Assigns(Upgrading):
-    """All assignors, with something done to what they give."""
+    """All assignors, with altered assignments."""
 
     def spoiled(self, group: Group, given: Assignment) -> Assignment:
         raise NotImplementedError
@@ -97,7 +94,7 @@ class _Assigns(Upgrading):
 
 @planted("ownership", "one-owner", "roll a old; roll b old; settle")
 class GivesTwice(_Assigns):
-    """The first partition goes to everybody."""
+    """The first partition is assigned to every member."""
 
     def spoiled(self, group: Group, given: Assignment) -> Assignment:
         first = group.wanted[:1]
@@ -106,7 +103,7 @@ class GivesTwice(_Assigns):
 
 @planted("ownership", "revoked-first", "roll b cooperative; settle; roll a cooperative; settle")
 class GivesWhatIsStillRead(_Assigns):
-    """What its owner has still to revoke is given to another in the same round."""
+    """A partition that its owner still has to revoke is assigned to another member in the same round."""
 
     def spoiled(self, group: Group, given: Assignment) -> Assignment:
         return sticky(group)
@@ -114,7 +111,7 @@ class GivesWhatIsStillRead(_Assigns):
 
 @planted("ownership", "all-owned", "roll a old; settle")
 class ForgetsTheLast(_Assigns):
-    """The last partition is given to nobody."""
+    """The last partition is not assigned."""
 
     def spoiled(self, group: Group, given: Assignment) -> Assignment:
         last = group.wanted[-1:]
@@ -122,7 +119,7 @@ class ForgetsTheLast(_Assigns):
 
 
 class _Uncritical(Consumer):
-    """It takes what it is given."""
+    """Accepts every assignment."""
 
     def is_covered(self, state: State, partitions: tuple[tuple[str, int], ...]) -> bool:
         return True
@@ -130,7 +127,7 @@ class _Uncritical(Consumer):
 
 @planted("ownership", "subscribed", "roll a old; settle")
 class GivesOtherTopics(_Assigns):
-    """The first member gets all topics, whatever it subscribes to, and looks at none of them."""
+    """The first member gets topics that it does not subscribe to, and accepts them."""
 
     member = _Uncritical
 
@@ -149,7 +146,7 @@ class _Possessive(Consumer):
 
 @planted("upgrade", "eager-gives-up", "roll a old; settle; roll b old; settle")
 class JoinsBeforeItRevokes(Upgrading):
-    """An eager member joins while it still reads, and revokes when it hears what it lost."""
+    """An eager member joins while it still reads, and revokes only after its new assignment."""
 
     member = _Possessive
 
@@ -161,7 +158,7 @@ class _Generous(Consumer):
 
 @planted("upgrade", "incremental", "roll a cooperative; settle; roll b cooperative; settle")
 class RevokesEverything(Upgrading):
-    """A cooperative member gives up all before it joins."""
+    """A cooperative member revokes all partitions before it joins."""
 
     member = _Generous
 
@@ -174,7 +171,7 @@ class _Deaf(Consumer):
 
 @planted("ownership", "revoked-first", "roll a cooperative; settle; roll b cooperative; settle")
 class SaysItHasRevoked(Upgrading):
-    """A cooperative member joins without what it lost, and its revoked callback is never called."""
+    """A cooperative member joins without its lost partitions, but the revoked callback is never called."""
 
     member = _Deaf
 
@@ -189,7 +186,7 @@ class _Anxious(Consumer):
 
 @planted("ownership", "lost-is-neither", "roll a old; settle; roll b old; move b 4; move a; lose a")
 class TakesLostForFailed(Upgrading):
-    """A member whose connection breaks takes all that it reads for lost."""
+    """A member whose connection breaks treats all its partitions as lost."""
 
     member = _Anxious
 
@@ -202,14 +199,14 @@ class _Restless(Consumer):
 
 @planted("upgrade", "rests", "roll a old; settle")
 class RejoinsForEver(Upgrading):
-    """A member joins again whenever it got an assignment."""
+    """A member joins again after every assignment."""
 
     member = _Restless
 
 
 @planted("upgrade", "upgraded", "roll a cooperative; settle")
 class StaysEager(Upgrading):
-    """The second bounce changes nothing: the old assignor is still listed."""
+    """The second rolling bounce has no effect: the old assignor is still listed."""
 
     def started(self, kind: Kind) -> Kind:
         return KINDS[READY] if kind.name == COOPERATES else kind
@@ -226,7 +223,7 @@ class _Narrow(Coordinator):
 
 @planted("upgrade", "upgraded", "roll a old; roll b ready; settle")
 class WantsTheSameAssignors(Upgrading):
-    """Members that list more assignors than the others are turned away."""
+    """Members that list more assignors than the others are refused."""
 
     def brokers(self, edition: Edition) -> Coordinator:
         return _Narrow(BrokerRules.of(edition.release), ROOMY)
@@ -243,13 +240,13 @@ class _Uncounting(Consumer):
 
 @planted("mixed", "metric", "roll a cooperative; roll b ready; settle")
 class TellsNobody(Upgrading):
-    """num.incompatible.rebalance stays where it is."""
+    """num.incompatible.rebalance is never raised."""
 
     member = _Uncounting
 
 
 class _Leads(Upgrading):
-    """The draft's leader, with something done to what it gives in a mixed group."""
+    """The draft's leader, with altered assignments for mixed groups."""
 
     def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
         raise NotImplementedError
@@ -264,7 +261,7 @@ class _Leads(Upgrading):
 
 @planted("mixed", "mixed", "roll a cooperative; roll b ready; settle")
 class LeadsAsIfEager(_Leads):
-    """A mixed group is given everything."""
+    """All partitions of a mixed group are assigned."""
 
     def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
         whole = Group((Topic("t", 3),), tuple(Member(id, each.topics) for id, each in mixed.items()))
@@ -273,7 +270,7 @@ class LeadsAsIfEager(_Leads):
 
 @planted("mixed", "mixed", "roll a cooperative; settle; roll b ready; settle")
 class TakesFromAll(_Leads):
-    """In a mixed group nobody keeps anything."""
+    """In a mixed group no member keeps a partition."""
 
     def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
         return {id: replace(each, partitions=()) for id, each in given.items()}
@@ -281,7 +278,7 @@ class TakesFromAll(_Leads):
 
 @planted("mixed", "mixed", "roll a cooperative; roll b ready; settle")
 class KeepsQuiet(_Leads):
-    """Members of version 0 get nothing, and no error."""
+    """Members of version 0 get neither a partition nor an error."""
 
     def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
         return {id: replace(each, error=0) for id, each in given.items()}
@@ -289,7 +286,7 @@ class KeepsQuiet(_Leads):
 
 @planted("mixed", "mixed", "roll a cooperative; roll b ready; settle")
 class GivesOutTheRest(_Leads):
-    """In a mixed group those who have not revoked share what is nobody's."""
+    """In a mixed group the members that have not revoked share the free partitions."""
 
     def spoiled(self, mixed: Mapping[str, Subscription], given: Mapping[str, Assigned]) -> Mapping[str, Assigned]:
         newer = {id: each for id, each in mixed.items() if each.version != V0}
@@ -306,7 +303,7 @@ class _FirstCome(DraftCoordinator):
 
 @planted("leaders", "newest-leads", "roll a ready; roll b cooperative; settle")
 class LeadsFirstCome(Upgrading):
-    """Brokers choose the leader without a look at versions."""
+    """Brokers choose the leader without regard to versions."""
 
     def brokers(self, edition: Edition) -> Coordinator:
         return _FirstCome(ROOMY)
@@ -314,7 +311,7 @@ class LeadsFirstCome(Upgrading):
 
 @planted("leaders", "skipped-path", "roll a old; roll b cooperative; settle; roll c old; settle")
 class LetsOldOnesLead(LeadsFirstCome):
-    """Brokers of the draft choose as those before it, so that whoever skips the path meets an old leader."""
+    """Brokers choose the leader as before the draft, so a member that skips the first bounce gets an old leader."""
 
 
 class _Oldest(Probing):
@@ -324,7 +321,7 @@ class _Oldest(Probing):
 
 @planted("streams", "no-probing", "streams a 1; streams b 2")
 class ProbesVersions(Upgrading):
-    """The first instance of a Streams group leads, as it did before."""
+    """The first instance of a Streams group leads, as before the draft."""
 
     def probing(self) -> Probing:
         return _Oldest()

@@ -208,7 +208,7 @@ def test_a_failure_shows_what_was_seen_step_by_step() -> None:
     (history,) = held(VICES["gives-twice"].made(), NEWEST, "roll a old; roll b old; settle")
     found = broken(history)["bounce/one-owner"].violations[0]
     (exhibit,) = UPGRADES.exhibits(history, found)
-    assert exhibit["steps"][0]["answer"] == "nothing is seen"
+    assert exhibit["steps"][0]["answer"] == "no events"
     last = exhibit["steps"][-1]
     assert last["guilty"]
     assert last["says"] == "settle"

@@ -83,7 +83,7 @@ def test_as_json(harmless: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_meant_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["vices", "--check", "wire/fantasy"]) == 2
-    assert "no check is called 'wire/fantasy'; there are wire/round-trip" in capsys.readouterr().err
+    assert "unknown check 'wire/fantasy': use one of wire/round-trip" in capsys.readouterr().err
 
 
 def test_only_the_defects_planted_for_a_check_are_held_to_it(capsys: pytest.CaptureFixture[str]) -> None:

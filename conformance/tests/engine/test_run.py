@@ -291,7 +291,7 @@ def test_a_bug_of_ours_is_70_and_leaves_a_report(small: Options, monkeypatch: py
     outcome, ledger = held(small)
     two_decoders.read.cache_clear()
     assert outcome.exit_code == 70
-    assert "the codec reads it, the construct reading" in outcome.why
+    assert "codec: accepted; construct reader: " in outcome.why
     assert not ledger.complete
 
 

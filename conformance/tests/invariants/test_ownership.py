@@ -91,7 +91,7 @@ def test_a_clash_is_told_like_a_proof() -> None:
     held = history("settle; roll c ready; settle", before, [], [formed(2, "a", a=1, b=1), Took("b", 2, (T0,))])
     (found,) = next(each for each in judge(held, OURS) if each.violations).violations
     assert found.why == (
-        "t-0: a has had it since step 1, generation 1 and has not given it up; b takes it up in step 3, generation 2, "
+        "t-0: a owns it since step 1, generation 1 and has not given it up; b adds it in step 3, generation 2, "
         "and both read it"
     )
     assert found.at == (0, 2)
@@ -104,7 +104,8 @@ def test_what_an_unaware_leader_does_is_flagged_and_condemns_nobody() -> None:
     verdicts = {each.invariant: each for each in judge(held, OURS) if each.result is Result.FAIL}
     assert set(verdicts) == {"bounce/skipped-path"}
     first = verdicts["bounce/skipped-path"].violations[0]
-    assert first.why.startswith("a, which leads generation 2, does not understand all. t-0: b has had it since step 1")
+    start = "a, which leads generation 2, does not know every member's version. t-0: b owns it since step 1"
+    assert first.why.startswith(start)
 
 
 def test_a_group_at_rest_reads_all_unless_it_is_mixed() -> None:

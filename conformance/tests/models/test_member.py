@@ -77,15 +77,15 @@ def last(text: str, edition_name: str = "apache") -> str:
         ("open range,incremental", "refused ILLEGAL_ARGUMENT"),
         ("open range; poll", "raised ILLEGAL_STATE"),
         ("open range; subscribe t", ""),
-        ("open range; subscribe t; poll", "Join as nobody; reads nothing"),
+        ("open range; subscribe t; poll", "Join as (no id); reads nothing"),
         ("open range; subscribe t; poll; poll", "reads nothing"),
         ("open range; subscribe t; poll; joined MEMBER_ID_REQUIRED me=m1; poll", "Join as m1; reads nothing"),
-        ("open range; subscribe t; poll; joined 1", "Sync as m1 of generation 1"),
+        ("open range; subscribe t; poll; joined 1", "Sync as m1 in generation 1"),
         ("open range; subscribe t; poll; joined 1; synced t:0 t:1", ""),
         (TIMELY, "given t-0; reads t-0"),
         (f"{TIMELY}; poll", "reads t-0"),
         (f"{TIMELY}; elapse 2999", ""),
-        (f"{TIMELY}; elapse 3000", "Heartbeat as m1 of generation 1"),
+        (f"{TIMELY}; elapse 3000", "Heartbeat as m1 in generation 1"),
         # eager: all is revoked, also where it is nothing
         (f"{TIMELY}; subscribe t,u; poll", "revoked t-0; Join as m1; reads nothing"),
         (f"{TIMELY}; elapse 3000; beat REBALANCE_IN_PROGRESS; poll", "revoked t-0; Join as m1; reads nothing"),
@@ -100,17 +100,17 @@ def last(text: str, edition_name: str = "apache") -> str:
         ("open range,cooperative-sticky; subscribe t; poll; joined 1; synced t:0; poll; subscribe t,u; poll",
          "revoked t-0; Join as m1; reads nothing"),
         # out of the group
-        (f"{TIMELY}; elapse 3000; beat UNKNOWN_MEMBER_ID; poll", "lost t-0; Join as nobody; reads nothing"),
+        (f"{TIMELY}; elapse 3000; beat UNKNOWN_MEMBER_ID; poll", "lost t-0; Join as (no id); reads nothing"),
         (f"{TIMELY}; elapse 3000; beat ILLEGAL_GENERATION; poll", "lost t-0; Join as m1; reads nothing"),
         (f"{COOPERATIVE}; subscribe t,u; poll; joined UNKNOWN_MEMBER_ID; poll",
-         "lost t-0; Join as nobody; reads nothing"),
+         "lost t-0; Join as (no id); reads nothing"),
         (f"{COOPERATIVE}; subscribe t,u; poll; joined 2; synced REBALANCE_IN_PROGRESS; poll", "Join as m1; reads t-0"),
-        (f"{TIMELY}; elapse 60000", "Heartbeat as m1 of generation 1; Leave"),
-        (f"{TIMELY}; elapse 60000; poll", "lost t-0; Join as nobody; reads nothing"),
+        (f"{TIMELY}; elapse 60000", "Heartbeat as m1 in generation 1; Leave"),
+        (f"{TIMELY}; elapse 60000; poll", "lost t-0; Join as (no id); reads nothing"),
         (f"{TIMELY}; subscribe u; elapse 10000; poll", "reads t-0"),  # nobody answers: it looks for the coordinator
         # what it was assigned before it was thrown out
         ("open range; subscribe t; poll; joined 1; elapse 3000; synced t:0; beat UNKNOWN_MEMBER_ID; poll",
-         "Join as nobody; reads nothing"),
+         "Join as (no id); reads nothing"),
         # what does not fit, or is nothing
         ("open range; subscribe t; poll; joined 1; synced u:0; poll", "revoked nothing; Join as m1; reads nothing"),
         ("open range; subscribe t; poll; joined 1; synced nothing; poll", "raised ILLEGAL_STATE"),
@@ -118,17 +118,17 @@ def last(text: str, edition_name: str = "apache") -> str:
         # errors
         ("open range; subscribe t; poll; joined GROUP_MAX_SIZE_REACHED", ""),
         ("open range; subscribe t; poll; joined GROUP_MAX_SIZE_REACHED; poll", "raised GROUP_MAX_SIZE_REACHED"),
-        ("open range; subscribe t; poll; joined GROUP_MAX_SIZE_REACHED; poll; poll", "Join as nobody; reads nothing"),
+        ("open range; subscribe t; poll; joined GROUP_MAX_SIZE_REACHED; poll; poll", "Join as (no id); reads nothing"),
         ("open range as=i; subscribe t; poll; joined 1; synced FENCED_INSTANCE_ID; poll", "raised FENCED_INSTANCE_ID"),
         (f"{TIMELY}; elapse 3000; beat FENCED_INSTANCE_ID; poll", "raised FENCED_INSTANCE_ID"),
         ("open range; subscribe t; poll; joined NOT_COORDINATOR; poll", "reads nothing"),
-        ("open range; subscribe t; poll; joined NOT_COORDINATOR; elapse 100; poll", "Join as nobody; reads nothing"),
+        ("open range; subscribe t; poll; joined NOT_COORDINATOR; elapse 100; poll", "Join as (no id); reads nothing"),
         ("open range; subscribe t; poll; joined COORDINATOR_LOAD_IN_PROGRESS; elapse 99; poll", "reads nothing"),
-        ("open range; subscribe t; poll; disconnected; elapse 100; poll", "Join as nobody; reads nothing"),
+        ("open range; subscribe t; poll; disconnected; elapse 100; poll", "Join as (no id); reads nothing"),
         (f"{TIMELY}; elapse 3000; subscribe t,u; poll; joined 2; beat UNKNOWN_MEMBER_ID; synced t:0; poll",
          "given t-0; reads t-0"),
         # the leader
-        ("open range; subscribe t; poll; joined 1 leader=m1 members=m1 skip", "Sync as m1 of generation 1"),
+        ("open range; subscribe t; poll; joined 1 leader=m1 members=m1 skip", "Sync as m1 in generation 1"),
         (f"{TIMELY}; metadata t:3; poll", "reads t-0"),
         ("open range; subscribe t; poll; joined 1 leader=m1 members=m1; synced t:0 t:1; poll; metadata t:3; poll",
          "revoked t-0, t-1; Join as m1; reads nothing"),
@@ -143,16 +143,16 @@ def last(text: str, edition_name: str = "apache") -> str:
         (f"{COOPERATIVE}; subscribe t,u; poll; close", "lost t-0; Leave"),
         ("open range; subscribe t; poll; unsubscribe; joined 1", ""),
         # commits
-        (f"{TIMELY}; commit t:0=7", "Commit as m1 of generation 1"),
+        (f"{TIMELY}; commit t:0=7", "Commit as m1 in generation 1"),
         (f"{TIMELY}; commit t:0=7; committed", "commit ended NONE"),
         (f"{TIMELY}; commit t:0=7; committed ILLEGAL_GENERATION", "commit ended COMMIT_FAILED"),
         (f"{TIMELY}; commit t:0=7; committed REBALANCE_IN_PROGRESS", "commit ended REBALANCE_IN_PROGRESS"),
         (f"{TIMELY}; commit t:0=7; committed OFFSET_METADATA_TOO_LARGE", "commit ended OFFSET_METADATA_TOO_LARGE"),
         (f"{TIMELY}; commit t:0=7; disconnected", ""),
-        (f"{TIMELY}; commit t:0=7; disconnected; elapse 100", "Commit as m1 of generation 1"),
+        (f"{TIMELY}; commit t:0=7; disconnected; elapse 100", "Commit as m1 in generation 1"),
         ("open range; subscribe t; commit t:0=7", "commit ended COMMIT_FAILED"),
         ("open range; subscribe t; poll; commit t:0=7", "commit ended REBALANCE_IN_PROGRESS"),
-        ("open range; commit t:0=7", "Commit as nobody of generation -1"),
+        ("open range; commit t:0=7", "Commit as (no id) in generation -1"),
     ],
 )  # fmt: skip
 def test_the_newest_consumer_by_hand(text: str, done: str) -> None:
@@ -166,24 +166,24 @@ STALE = f"{TIMELY}; elapse 3000; subscribe t,u; poll; joined 2; beat UNKNOWN_MEM
 @pytest.mark.parametrize(
     ("text", "edition_name", "done"),
     [
-        ("open range; subscribe t; poll", "apache@2.3.1", "revoked nothing; Join as nobody; reads nothing"),
+        ("open range; subscribe t; poll", "apache@2.3.1", "revoked nothing; Join as (no id); reads nothing"),
         (f"{TIMELY}; elapse 3000; beat UNKNOWN_MEMBER_ID; poll", "apache@2.3.1",
-         "revoked t-0; Join as nobody; reads nothing"),
+         "revoked t-0; Join as (no id); reads nothing"),
         (f"{TIMELY}; close", "apache@2.3.1", "Leave"),
         (f"{TIMELY.replace('range', 'range as=i')}; close", "apache@2.2.2", "Leave"),
         (f"{TIMELY}; elapse 3000; beat ILLEGAL_GENERATION; poll", "apache@3.1.2",
-         "lost t-0; Join as nobody; reads nothing"),
+         "lost t-0; Join as (no id); reads nothing"),
         (f"{COOPERATIVE}; subscribe t,u; poll; joined 2; synced REBALANCE_IN_PROGRESS; poll", "apache@3.3.0",
          "lost t-0; Join as m1; reads nothing"),
-        (THROWN_OUT, "apache@2.8.0", "Join as nobody; reads t-0"),
-        (THROWN_OUT, "apache@2.8.1", "lost t-0; Join as nobody; reads nothing"),
-        (STALE, "apache@2.5.1", "Join as nobody; reads nothing"),
+        (THROWN_OUT, "apache@2.8.0", "Join as (no id); reads t-0"),
+        (THROWN_OUT, "apache@2.8.1", "lost t-0; Join as (no id); reads nothing"),
+        (STALE, "apache@2.5.1", "Join as (no id); reads nothing"),
         (STALE, "apache@2.6.1", "given t-0; reads t-0"),
         ("open range; subscribe t; poll; joined 1; elapse 3000", "apache@2.6.0", ""),
-        ("open range; subscribe t; poll; joined 1; elapse 3000", "apache@2.6.1", "Heartbeat as m1 of generation 1"),
+        ("open range; subscribe t; poll; joined 1; elapse 3000", "apache@2.6.1", "Heartbeat as m1 in generation 1"),
         ("open range; subscribe t; poll; commit t:0=7", "apache@2.4.1", "commit ended COMMIT_FAILED"),
         # the draft
-        ("open range protocol=eager; subscribe t; poll", "kip-429", "Join as nobody; reads nothing"),
+        ("open range protocol=eager; subscribe t; poll", "kip-429", "Join as (no id); reads nothing"),
         (f"{TIMELY}; subscribe t,u; poll", "kip-429", "revoked t-0; Join as m1; reads nothing"),
         (f"{TIMELY.replace('range', 'range protocol=cooperative')}; subscribe t,u; poll", "kip-429",
          "Join as m1; reads t-0"),
@@ -477,8 +477,8 @@ def test_a_failure_shows_who_said_what() -> None:
     (violation,) = BY_ID["member/lost-when-out"].search(history)
     (exhibit,) = MEMBER.exhibits(history, violation)
     assert [(each["from"], each["says"], each["answer"], each["guilty"]) for each in exhibit["steps"][-2:]] == [
-        ("time", "elapse 60000", "Heartbeat as m1 of generation 1, Leave", False),
-        ("user", "poll", "revoked t-0, Join as nobody, reads nothing", True),
+        ("time", "elapse 60000", "Heartbeat as m1 in generation 1, Leave", False),
+        ("user", "poll", "revoked t-0, Join as (no id), reads nothing", True),
     ]
     assert exhibit["steps"][0]["to"] == WORDING.to == "consumer"
 

@@ -166,7 +166,7 @@ def test_a_failing_test_shows_the_whole_block_and_its_command(made: Path) -> Non
         if (case.get("classname"), case.get("name")) == ("somebody.wire.two-readings", "HeartbeatResponse")
         for each in case
     )
-    assert failure.get("message") == "errorCode comes out as 65535, not -1"
+    assert failure.get("message") == "errorCode is read as 65535, not -1"
     assert "kipcheck replay /somewhere/0123456789ab.json" in str(failure.text)
 
 

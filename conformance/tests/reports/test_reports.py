@@ -37,7 +37,7 @@ def test_a_block_shows_sentence_clause_bytes_count_and_command(tmp_path: Path) -
         "FAIL 0123456789ab  somebody 1.0  wire/two-readings  (MUST)",
         "  broken    Legal bytes are read as what they are.",
         "  grp-05    generated message classes: What is written is read back.",
-        "  what      errorCode comes out as 65535, not -1",
+        "  what      errorCode is read as 65535, not -1",
         "  expected  -1",
         "  observed  65535",
         "  step 1    decode HeartbeatResponse v1: 00000000ffff",

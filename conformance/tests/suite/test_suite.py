@@ -60,9 +60,9 @@ def test_an_item_for_each_target_check_and_subject(inside: pytest.Pytester) -> N
 def test_a_failure_tells_what_a_run_tells(inside: pytest.Pytester) -> None:
     result = inside.runpytest_inprocess(*SUITE, "--kipcheck-target", "miniature/forgets-the-sign", *SMALL)
     told = result.stdout.str()
-    assert "broken    Legal bytes are read as the value that both readings of ours find in them." in told
+    assert "broken    Legal bytes are read as the value that both reference readers find in them." in told
     assert "grp-05    generated message classes, ConsumerProtocol" in told
-    assert "HeartbeatResponse v0: read from legal bytes errorCode comes out as 65535, not -1" in told
+    assert "HeartbeatResponse v0: in legal bytes errorCode is read as 65535, not -1" in told
     assert ">  0 ffff  errorCode int16 -1" in told
     again = [line.partition("kipcheck replay ")[2] for line in told.splitlines() if line.lstrip().startswith("again ")]
     assert again, told

@@ -56,7 +56,7 @@ FAILURE: Line = {
     "edition": "apache",
     "subject": "HeartbeatResponse",
     "subject_version": 1,
-    "why": "errorCode comes out as 65535, not -1",
+    "why": "errorCode is read as 65535, not -1",
     "expected": "-1",
     "observed": "65535",
     "path": "errorCode",

@@ -182,7 +182,7 @@ def test_of_several_entries_about_a_place_each_is_told_that_its_reason_changed(
 
 def test_the_pattern_of_why_has_to_match(options: Options, held: Held, listed: Path) -> None:
     text = listed.read_text()
-    listed.write_text(text.replace("reason =", 'why = "generationId comes out as"\nreason ='))
+    listed.write_text(text.replace("reason =", 'why = "generationId is read as"\nreason ='))
     assert held(options)[0].exit_code == 0
     listed.write_text(text.replace("reason =", 'why = "^nothing of the kind"\nreason ='))
     outcome, ledger = held(options)
