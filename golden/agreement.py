@@ -1,4 +1,4 @@
-"""Our readings, held against a vector: both of them strictly, and both leniently as each release reads."""
+"""Compares both decoders with a vector: strictly, and leniently as each release reads it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,23 +19,23 @@ from kipcheck.strategies.legal import FORGIVING
 Value = dict[str, Any]
 
 IN_SUBSTANCE = ("SubscriptionInfo", "AssignmentInfo", "StickyAssignorUserData", "CooperativeStickyAssignorUserData")
-"""Classes that keep sets and maps write these."""
+"""Messages that are written by classes with sets and maps, so that values are compared in canonical form."""
 FLAT = releases("0.10.0.0-2.6.3")
-"""In these the consumer protocol too goes through such classes."""
+"""In these releases the consumer protocol is written by such classes too."""
 MODEST = releases("2.5.0+")
-"""These refuse a subscription that supports less than it speaks: a rule of values, not of layouts."""
+"""These releases refuse a subscription that supports less than its own version: a rule of values, not of layouts."""
 OWN_SECOND_INT = releases("2.0.0-2.2.1, 2.3.0")
-"""These write their own newest version as the second number, whatever they read."""
+"""These releases write their own newest version as the second number, whatever they read."""
 FORGETS_V1 = releases("0.10.1.0-0.10.2.1, 0.11.0.0-0.11.0.2, 1.0.0-1.0.1, 1.1.0")
-"""In these an assignment of version 1, once read, is of version 2."""
+"""In these releases an assignment of version 1 is version 2 after it was read."""
 SECOND_INT = {"SubscriptionInfo": "latestSupportedVersion", "AssignmentInfo": "commonlySupportedVersion"}
 
 
 def strictly(vector: Vector) -> Iterator[str]:
-    """A value is what both read and write; without one, both refuse."""
+    """Both decoders must return the value and write the bytes; without a value both must refuse."""
     at = vector.layout
     if vector.refused and vector.value is not None and not _modest(vector, vector.value):
-        yield f"{vector.name}: it has a value, and every release refuses it"
+        yield f"{vector.name}: it has a value, but every release refuses it"
     for who, read, write in _readings(vector, at):
         try:
             value = read(vector.data)
@@ -54,23 +54,23 @@ def strictly(vector: Vector) -> Iterator[str]:
 def _readings(vector: Vector, at: Layout) -> Iterator[tuple[str, Callable[[bytes], Value], Callable[[Value], bytes]]]:
     yield "the codec", at.decode, at.encode
     if not isinstance(at, ZNode):
-        yield "the second reading", lambda data: constructs.read(at, data), lambda value: constructs.build(at, value)
+        yield "the construct decoder", lambda data: constructs.read(at, data), lambda value: constructs.build(at, value)
     elif vector.value is not None:
-        # Python's own reader knows no rules, and so says nothing of what has to be refused.
-        yield "the reader of JSON", lambda data: {**at.defaults(), **json.loads(data)}, at.encode
+        # Python's own reader has no rules, so it cannot check what must be refused.
+        yield "Python's JSON decoder", lambda data: {**at.defaults(), **json.loads(data)}, at.encode
 
 
 def leniently(vector: Vector) -> Iterator[str]:
-    """``apache@RELEASE`` accepts what the release accepts, and makes the same of it."""
+    """``apache@RELEASE`` must accept what the release accepts, with the same value."""
     told: dict[tuple[object, ...], str] = {}
     if vector.leading != vector.version:
-        return  # which layout reads it is not the layout's own to say
+        return  # the caller chooses the layout for another version
     for release, outcome in vector.outcomes.items():
         try:
             at = _shared(f"apache@{release}", vector.message, vector.version)
         except LookupError:
             if takes(outcome):
-                yield f"{vector.name}: {release}: it says {outcome}, and speaks no such version to us"
+                yield f"{vector.name}: {release}: the outcome is {outcome}, but its edition lacks the version"
             continue
         number = Release.parse(release)
         key = (id(at), outcome, *(number in each for each in (FLAT, MODEST, OWN_SECOND_INT, FORGETS_V1)))
@@ -87,14 +87,14 @@ def _as_the_release(vector: Vector, at: Layout, release: str, outcome: str) -> I
             values.append(read(vector.data))
         except Refused as refused:
             if takes(outcome) and vector.message not in FORGIVING:
-                yield f"it says {outcome}, and a lenient reading of ours refuses: {refused}"
+                yield f"the outcome is {outcome}, but a lenient decoder refuses: {refused}"
             return
     value, second = values
     if value != second:
-        yield f"one lenient reading of ours reads {value}, and the other {second}"
+        yield f"one lenient decoder returns {value}, the other {second}"
     if not takes(outcome):
         if not (_modest(vector, value) and Release.parse(release) in MODEST):
-            yield f"it says {outcome}, and our lenient readings accept"
+            yield f"the outcome is {outcome}, but the lenient decoders accept"
         return
     word, _, written = outcome.partition(" ")
     if word == ACCEPTED:
@@ -107,7 +107,7 @@ def _as_the_release(vector: Vector, at: Layout, release: str, outcome: str) -> I
 
 
 def _same(vector: Vector, at: Layout, release: str, value: Value, theirs: bytes) -> Iterator[str]:
-    """Is what we read what the release wrote of it?"""
+    """Whether the decoded value is the one that the release wrote back."""
     flat = vector.message.startswith("ConsumerProtocol") and Release.parse(release) in FLAT
     if flat or vector.message in IN_SUBSTANCE:
         led = int.from_bytes(theirs[:4], "big", signed=True) if vector.message in SECOND_INT else vector.version
@@ -117,34 +117,34 @@ def _same(vector: Vector, at: Layout, release: str, value: Value, theirs: bytes)
         try:
             again = at.decode(theirs, lenient=True)
         except Refused as refused:
-            yield f"what it writes again, {theirs.hex()}, we refuse: {refused}"
+            yield f"the release writes back {theirs.hex()}, which is refused: {refused}"
             return
         second = SECOND_INT.get(vector.message)
         if second in value and Release.parse(release) in OWN_SECOND_INT:
             again, value = {**again, second: 0}, {**value, second: 0}
         ours, meant = (_settled(vector.message, at.codec.to_json(each)) for each in (value, again))
         if ours != meant:
-            yield f"it writes {theirs.hex()} again, which is not what our lenient readings read, {value}"
+            yield f"the release writes back {theirs.hex()}, but the lenient decoders return {value}"
         return
     try:
         ours_again = at.encode(value)
     except Refused as refused:
-        yield f"it writes again what it read, and we do not: {refused}"
+        yield f"the release writes the value back, but the codec refuses it: {refused}"
         return
     if ours_again != theirs:
-        yield f"it writes {theirs.hex()} again, and we {ours_again.hex()}"
+        yield f"the release writes back {theirs.hex()}, the codec {ours_again.hex()}"
 
 
 def _forgotten(vector: Vector, at: Layout, release: str, value: Value, theirs: bytes) -> Iterator[str]:
-    """Version 1 of an assignment is version 2 to some releases, once they have read it."""
+    """Some releases turn version 1 of an assignment into version 2 when they read it."""
     if vector.message != "AssignmentInfo" or Release.parse(release) not in FORGETS_V1:
-        yield f"it writes another version again: {theirs.hex()}"
+        yield f"the release writes back another version: {theirs.hex()}"
         return
     other = _shared(f"apache@{release}", vector.message, 2)
     read = other.decode(theirs, lenient=True)
     again = {name: each for name, each in read.items() if name in at.names} | {"version": 1}
     if _settled(vector.message, at.codec.to_json(again)) != _settled(vector.message, at.codec.to_json(value)):
-        yield f"it writes {theirs.hex()} again, which is not what our lenient readings read, {value}"
+        yield f"the release writes back {theirs.hex()}, but the lenient decoders return {value}"
 
 
 def _settled(message: str, value: Value) -> Any:
@@ -168,7 +168,7 @@ def _small(edition: str, message: str, version: int, note: str) -> Vector:
 
 
 def _undamaged(vector: Vector) -> Vector:
-    assert vector.of is not None, f"{vector.name} is damage of nothing"
+    assert vector.of is not None, f"{vector.name} names no undamaged vector"
     return _small(vector.edition, vector.message, vector.version, vector.of)
 
 
@@ -177,7 +177,7 @@ _readers: dict[tuple[Any, ...], Layout] = {}
 
 @cache
 def _shared(edition: str, message: str, version: int) -> Layout:
-    """The layout of a release; the same object where nothing in it is another, so that it is compiled once."""
+    """The layout of a release; equal layouts are one object, so that each is compiled once."""
     found = layout(edition, message, version)
     key = (found, as_read(found), found.limits, found.newest)
     return _readers.setdefault(key, found)

@@ -1,4 +1,4 @@
-"""Which damage is done to the small value of a version: of each kind a few, in fixed places."""
+"""Selects the damage for golden vectors: a few of each kind, at fixed places of the small value of a version."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,13 +12,13 @@ EACH: Final = {
     "length": 2, "long-varint": 1, "trailing": 2, "boolean": 1, "presence": 3, "text": 5, "null": 2, "wide-varint": 2,
     "padded-varint": 1, "tag-order": 3, "tag-size": 3, "tag-default": 1, "version": 4, "unknown-tag": 2,
 }  # fmt: skip
-"""How many of a kind, for every sort of place: a length of text and one of bytes are two sorts."""
+"""How many of a kind, for each sort of place: the length of a text and that of bytes are two sorts."""
 MANY_TAGS_IN: Final = ("ApiVersionsRequest", 3)
-"""Ten thousand tags take 60 kB: one version of one message has them."""
+"""Ten thousand tags take 60 kB, so only one version of one message gets them."""
 
 
 def damaged(layout: Layout) -> Iterator[tuple[str, Damage]]:
-    """Notes and damages of the value that ``SMALL`` notes."""
+    """Notes and damage of the value with the note ``SMALL``."""
     value: Value = layout.decode(layout.encode(small(layout)))
     marked = mark(layout, value)
     seen: dict[str, bytes] = {}
@@ -46,7 +46,7 @@ def _chosen(marked: Marked) -> Iterator[Wound]:
     for wound in wounds(marked, kinds):
         place = places.get(wound.edits[0].offset)
         sort = (wound.kind, *_sort(place)) if place else (wound.kind,)
-        # Of tags the innermost section is as good as any; of the others all wounds of a sort are at one place.
+        # Of tags the innermost section is as good as any; of others all damage of a sort is at one place.
         where = tuple(edit.offset for edit in wound.edits[:1])
         if first.setdefault(sort, where) != where or taken.get(sort, 0) >= EACH.get(wound.kind, 1):
             continue
@@ -61,7 +61,7 @@ def _sort(place: Place) -> tuple[object, ...]:
 
 
 def _leads(layout: Layout) -> bool:
-    """Is the leading version looked at by a class that the jar has?"""
+    """Whether a class in the jar checks the leading version."""
     return layout.prefix is not None and (bool(layout.prefix.name) or layout.message.startswith("ConsumerProtocol"))
 
 

@@ -1,5 +1,5 @@
-"""What stops the making of vectors."""
+"""The error that stops making vectors."""
 
 
 class Disagreement(Exception):
-    """A jar and the layout do not mean the same: nothing is written."""
+    """A jar and the layout interpret a value differently: no file is written."""

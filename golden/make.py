@@ -1,8 +1,8 @@
-"""Make the golden vectors anew from released jars: ``python -m kipcheck.golden.make [--check]``.
+"""Makes the golden vectors from released jars: ``python -m kipcheck.golden.make [--check]``.
 
-The jar writes the bytes; the value beside them is what the jar reads in them again. Classes of Streams and of the
-assignors lose the order of elements, so that value is ours, after it was compared in substance. Then bytes are damaged,
-and every release that speaks the version is asked what it makes of them.
+The jar writes the bytes; the value beside them is what the jar decodes from them. Classes of Streams and of the
+assignors lose the order of elements, so there the value is decoded here, after a comparison in canonical form. Then
+the bytes are damaged, and every release that has the version decodes them.
 """
 
 import argparse
@@ -31,14 +31,14 @@ from kipcheck.golden.vector_files import Vector, vectors
 HERE = Path(__file__).parent
 OK, CHANGED, NO_JARS = 0, 1, 3
 OURS = "the bytes start with version"
-"""Says our program, where it would be of no use to ask."""
+"""The message of kipcheck's Java program where the version belongs to another class."""
 BY_HAND = (*RECORDS, *STICKY)
 
 
 def make(check: bool = False, root: Path = HERE, only: Sequence[str] = ()) -> list[str]:
-    """Write what the jars make now, and say which files are not what they were, and how; with ``check`` only say it.
+    """Writes what the jars make now, and returns which files changed, and how; with ``check`` only returns it.
 
-    ``only``: these messages, and leave the others as they are. Errors: ``Unavailable`` without a JDK or jars,
+    ``only``: these messages; the files of others are unchanged. Errors: ``Unavailable`` without a JDK or jars,
     ``Disagreement``.
     """
     wanted = only or messages(APACHE)
@@ -55,7 +55,7 @@ def make(check: bool = False, root: Path = HERE, only: Sequence[str] = ()) -> li
             continue
         told += [f"{name} is new"] if before is None else [f"{name}: {line}" for line in _unlike(root, name, made)]
     if not only:
-        told += [f"{name} is made of no jar any more" for name in _left(root, texts)]
+        told += [f"no jar makes {name} any more" for name in _left(root, texts)]
     if not check:
         for name, text in texts.items():
             if text_of(root / name) != text:
@@ -101,22 +101,22 @@ def _valid(judge: JavaCodec, at: Layout, release: str, note: str, value: Mapping
     where = f"{coordinate(release, at.message)} and {at}, {note}"
     told = judge.one(Order("encode", at.message, at.version, value, release=release))
     if told.hex is None:
-        raise Disagreement(f"{where}: it does not write {value}: {told.status} {told.thrown} {told.message}")
+        raise Disagreement(f"{where}: the jar does not write {value}: {told.status} {told.thrown} {told.message}")
     meant: Any = judge.one(Order("decode", at.message, at.version, hex=told.hex, release=release)).value
     if at.message in BY_HAND and at.message != "SubscriptionInfo":
         meant = at.codec.to_json(at.decode(bytes.fromhex(told.hex)))
         if settled(at.message, meant) != settled(at.message, value):
-            raise Disagreement(f"{where}: of {value} it writes {told.hex}")
+            raise Disagreement(f"{where}: for {value} the jar writes {told.hex}")
     elif meant != value:
-        raise Disagreement(f"{where}: of {value} it writes {told.hex}, and reads {meant}")
+        raise Disagreement(f"{where}: for {value} the jar writes {told.hex}, and decodes {meant}")
     return Vector("apache", at.message, at.version, note, told.hex, meant, coordinate(release, at.message))
 
 
-# -- what releases make of bytes
+# -- outcomes of releases
 
 
 def with_outcomes(judge: JavaCodec, made: Sequence[Vector], among: Collection[str] = ()) -> Iterator[Vector]:
-    """What releases make of the vectors of one message: all that are asked about it, or those ``among`` them."""
+    """Adds the outcomes of the vectors of one message: of all releases that have the version, or those in ``among``."""
     questions = [
         (each, release)
         for each in made
@@ -137,13 +137,13 @@ def with_outcomes(judge: JavaCodec, made: Sequence[Vector], among: Collection[st
 
 
 def _order(op: str, each: Vector, release: str) -> Order:
-    # Consumers look at the version themselves; a class for one version is told which it is.
+    # Consumers check the version themselves; a class for one version gets it as an argument.
     public = each.message in CONSUMER and each.damage == "version"
     return Order(op, each.message, each.leading, hex=each.hex, release=release, public=public)
 
 
 def _outcome(given: str, again: Answer, read: Answer | None, undamaged: str | None) -> str | None:
-    """None where the release has no such version, or does not read by itself."""
+    """None where the release lacks the version or cannot decode the bytes alone."""
     if again.status == "accepted":
         if again.hex == given:
             return ACCEPTED
@@ -160,7 +160,7 @@ def _outcome(given: str, again: Answer, read: Answer | None, undamaged: str | No
     return f"{REJECTED if read.status == 'rejected' else INTERNAL} {read.thrown}"
 
 
-# -- what changed
+# -- changes
 
 
 def _unlike(root: Path, name: str, made: Iterable[Vector]) -> list[str]:
@@ -179,8 +179,8 @@ def _unlike(root: Path, name: str, made: Iterable[Vector]) -> list[str]:
         keys = ("hex", "value", "made_by", "outcomes", "damage", "of", "written_by")
         parts = [key for key in keys if getattr(old, key) != getattr(vector, key)]
         if parts:
-            lines.append(f"{short} has another {', '.join(parts)}")
-    return lines or ["the head, or the order of its vectors, is another"]
+            lines.append(f"{short}: changed {', '.join(parts)}")
+    return lines or ["the header or the order of vectors changed"]
 
 
 def _left(root: Path, texts: Mapping[str, str]) -> list[str]:
@@ -189,7 +189,7 @@ def _left(root: Path, texts: Mapping[str, str]) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: nothing changed, or it was written; 1: with ``--check``, something would; 3: there are no jars."""
+    """Exit code 0: nothing changed, or it was written; 1: with ``--check``, something would change; 3: no jars."""
     about = "make the golden vectors from the jars"
     parser = argparse.ArgumentParser(prog="python -m kipcheck.golden.make", description=about)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if something would change")

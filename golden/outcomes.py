@@ -1,4 +1,4 @@
-"""What releases do with some bytes, by release here and by outcome in files, where most releases do the same."""
+"""What releases do with some bytes: by release in memory, and grouped by outcome in files."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -6,33 +6,33 @@ from typing import Any, Final
 from kipcheck.conformance.core.release import Release
 
 ACCEPTED: Final = "accepted"
-"""A value comes out, and written again it gives the same bytes."""
+"""The bytes have a value, and it is written back as the same bytes."""
 REWRITTEN: Final = "rewritten"
-"""A value comes out, and written again it gives others: those after the word, or else those before the damage."""
+"""The bytes have a value that is written back as other bytes: those after the word, else the undamaged ones."""
 UNWRITABLE: Final = "unwritable"
-"""A value comes out, and the class thrown when it is written again."""
+"""The bytes have a value; the class is that of the exception when it is written back."""
 FUTURE: Final = "future"
-"""Of a version that the release does not know yet it reads the two version numbers, and passes over the rest."""
+"""Of a version newer than the release it reads the two version numbers, and skips the rest."""
 REJECTED: Final = "rejected"
 EXHAUSTS: Final = "exhausts memory"
 """An OutOfMemoryError with a heap of 512 MB."""
 INTERNAL: Final = "internal"
-"""Any other Error, which ends more than this reading."""
+"""Any other Error, which ends more than decoding."""
 
 UNASKED: Final = "unasked"
-"""In files: others of its version were asked of that release, and it was not."""
+"""In files: the release was tested with other vectors of the version, but not with this one."""
 
 ALL: Final = "all"
 REST: Final = "rest"
 
 
 def takes(outcome: str) -> bool:
-    """Does the release make a value of the bytes?"""
+    """Whether the release decodes a value from the bytes."""
     return outcome.split()[0] in (ACCEPTED, REWRITTEN, UNWRITABLE, FUTURE)
 
 
 def grouped(outcomes: Mapping[str, str], asked: Iterable[str]) -> dict[str, str]:
-    """Outcome to releases: ``all`` that were asked, ``rest`` for the most of them, or their names."""
+    """Outcome -> releases: ``all`` that were tested, ``rest`` for the most frequent outcome, or their names."""
     by: dict[str, list[str]] = {}
     for release in sorted(asked, key=Release.parse):
         by.setdefault(outcomes.get(release, UNASKED), []).append(release)
@@ -45,12 +45,12 @@ def grouped(outcomes: Mapping[str, str], asked: Iterable[str]) -> dict[str, str]
 
 
 def by_release(held: Mapping[str, Any], asked: Iterable[str]) -> dict[str, str]:
-    """The way back. Errors: ValueError for releases that were not asked, or asked and not told of."""
+    """The reverse of ``grouped``. Errors: ValueError for releases that were not tested, or lack an outcome."""
     out: dict[str, str] = {}
     wanted = list(asked)
     for outcome, those in held.items():
         named = [each for each in wanted if each not in out] if those in (ALL, REST) else those.split()
         out |= dict.fromkeys(named, outcome)
     if set(out) != set(wanted):
-        raise ValueError(f"outcomes of {sorted(out)}, and {sorted(wanted)} were asked")
+        raise ValueError(f"outcomes of {sorted(out)}, but {sorted(wanted)} were tested")
     return {release: out[release] for release in wanted if out[release] != UNASKED}

@@ -1,7 +1,7 @@
-"""The records of Kafka Streams as every line writes them, through the classes that applications of it use.
+"""The records of Kafka Streams as each release line writes them, through the classes that applications use.
 
-Releases disagree: version 1 of 0.10.1 to 1.1.1 is their version 2 with a 1 before it, some write their own newest
-version as the second number, and from 3.0 on tasks come in another order.
+Releases differ: in 0.10.1 to 1.1.1 version 1 is version 2 with a 1 before it, some releases write their own newest
+version as the second number, and from 3.0 on tasks have another order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,15 +20,15 @@ from kipcheck.golden.sources import STREAMS, as_spoken, coordinate
 from kipcheck.golden.vector_files import Vector
 
 LONG_V1: Final = "apache@1.1.1"
-"""Whose layout version 1 has from 0.10.1.0 to 1.1.1."""
+"""The edition whose layout version 1 has from 0.10.1.0 to 1.1.1."""
 OWN_SECOND_INT: Final = releases("2.0.0-2.2.1, 2.3.0")
 SECOND_INT: Final = {"SubscriptionInfo": "latestSupportedVersion", "AssignmentInfo": "commonlySupportedVersion"}
 NUMBERS: Final = {"below its own": -1, "none": -(1 << 31), "above all": 99}
-"""What may stand in the second int and means something else there."""
+"""Numbers for the second int that mean something special."""
 
 
 def of_every_line(judge: JavaCodec, message: str, made: Sequence[Vector]) -> list[Vector]:
-    """``made``, with who writes it, and what others write instead."""
+    """Adds to ``made`` the releases that write each vector, and vectors for what others write."""
     held = {(each.edition, each.version, each.hex): each for each in made}
     for version in sorted({each.version for each in made}):
         for release in STREAMS:
@@ -38,7 +38,7 @@ def of_every_line(judge: JavaCodec, message: str, made: Sequence[Vector]) -> lis
             offered = [(note, theirs.codec.to_json(value)) for note, value in samples(theirs)]
             orders = [Order("encode", message, version, value, release=release, public=True) for _, value in offered]
             for (note, value), told in zip(offered, judge.ask(orders), strict=True):
-                # What sets and texts cannot hold is not offered to them.
+                # The classes cannot represent values with repeated elements or invalid text.
                 if told.hex is not None:
                     _enter(held, theirs, release, note, value, told.hex)
     of_small = {each.version: each for each in made if each.note == SMALL}
@@ -59,11 +59,11 @@ def _enter(
         except Refused:
             continue
     else:
-        raise Disagreement(f"{release} writes {message} v{version} of {value} as {data}, which we do not read")
+        raise Disagreement(f"{release} writes {message} v{version} of {value} as {data}, which cannot be decoded")
     constant = Release.parse(release) in OWN_SECOND_INT
     kept = [{**each, SECOND_INT[message]: 0} if constant and version >= 3 else each for each in (meant, value)]
     if edition == "apache" and settled(message, kept[0]) != settled(message, _like(kept[0], kept[1])):
-        raise Disagreement(f"{release} writes {message} v{version} of {value} as {data}, which to us is {meant}")
+        raise Disagreement(f"{release} writes {message} v{version} of {value} as {data}, which is decoded as {meant}")
     known = held.get((edition, version, data))
     if known is None:
         taken = {each.note for each in held.values() if (each.edition, each.version) == (edition, version)}
@@ -77,7 +77,7 @@ def _like(model: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _odd(small: Vector) -> Iterator[Vector]:
-    """Numbers that no release writes where it means a version."""
+    """Vectors with numbers that no release writes as a version."""
     if small.version < 3:
         return
     for what, number in NUMBERS.items():

@@ -1,7 +1,7 @@
-"""Conversations in which something failed once, kept for good: ``vectors/regressions/ID.json``.
+"""Conversations that failed once, kept for good: ``vectors/regressions/ID.json``.
 
-A campaign proposes them, as ``failures/regressions/ID.json``; a person reviews one, says in ``note`` what is special
-about it, and puts it here. ``regression.schema.json`` explains every key. Whoever plays its role can be held to it:
+A campaign proposes them as ``failures/regressions/ID.json``; a person reviews one, describes it in ``note``, and copies
+it here. ``regression.schema.json`` explains every key. Any target with the role can replay them:
 ``kipcheck replay golden/vectors/regressions --target T``.
 """
 
@@ -27,17 +27,17 @@ FORMAT: Final = 1
 
 
 class Malformed(ValueError):
-    """A file that holds no regression; which, and why."""
+    """A file that contains no valid regression; the text names the file and the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regression:
     id: str
-    """Of the failure: of target, invariant and shape."""
+    """Of the failure: a hash of target, invariant and shape."""
     note: str
     """What is special about it."""
     target: str
-    """Which one failed, and in which version."""
+    """The target that failed, and its version."""
     version: str
     invariant: str
     requirements: tuple[str, ...]
@@ -47,7 +47,7 @@ class Regression:
 
 
 def regression(filed: Mapping[str, Any]) -> str:
-    """The text of a file, from what ``failures/ID.json`` holds."""
+    """The text of a file, from the content of ``failures/ID.json``."""
     told = {
         "format": FORMAT,
         "id": filed["id"],
@@ -64,7 +64,7 @@ def regression(filed: Mapping[str, Any]) -> str:
 
 
 def regressions(root: Traversable | None = None) -> tuple[Regression, ...]:
-    """All there are. Errors: ``Malformed``."""
+    """All regressions. Errors: ``Malformed``."""
     folder = (root or files("kipcheck.golden")) / "vectors" / REGRESSIONS
     found = sorted(folder.iterdir(), key=lambda each: each.name) if folder.is_dir() else []
     return tuple(read(each) for each in found)
@@ -75,7 +75,7 @@ def read(file: Traversable) -> Regression:
     try:
         held = json.loads(file.read_text("utf-8"))
         if held["format"] != FORMAT:
-            raise Malformed(f"{file.name}: format {FORMAT} is read, not {held['format']}")
+            raise Malformed(f"{file.name}: unsupported format {held['format']}: must be {FORMAT}")
         found = Regression(
             held["id"], held["note"], held["target"], held["version"], held["invariant"], tuple(held["requirements"]),
             tuple(held["shape"]), held["case_id"], Case.of(held["case"]),
@@ -85,32 +85,32 @@ def read(file: Traversable) -> Regression:
             raise
         raise Malformed(f"{file.name}: {wrong!r}") from None
     if file.name != f"{found.id}.json":
-        raise Malformed(f"{file.name}: it holds {found.id}")
+        raise Malformed(f"{file.name}: contains regression {found.id}")
     return found
 
 
 def verify(root: Traversable | None = None) -> Iterator[str]:
-    """A line for each that is not what it was, names what there is not, or that our own reference fails."""
+    """A line for each regression that changed, refers to something unknown, or fails with the reference target."""
     for each in regressions(root):
         yield from check(each)
 
 
 def check(one: Regression, target: Target | None = None) -> Iterator[str]:
-    """What is wrong with it, a line each. ``target``: who is held to it; our reference where nobody is named."""
+    """The problems of one regression, a line each. ``target``: the target that replays it; default: the reference."""
     if one.case.id != one.case_id:
-        yield f"{one.id}: its case is {one.case.id}, and not {one.case_id} as was reviewed"
+        yield f"{one.id}: the case has id {one.case.id}, but {one.case_id} was reviewed"
     for strange in sorted(set(one.requirements) - requirements().keys()):
-        yield f"{one.id}: there is no requirement {strange}"
+        yield f"{one.id}: unknown requirement {strange}"
     invariants = all_invariants(one.case.role)
     if one.invariant not in {each.id for each in invariants}:
-        yield f"{one.id}: no invariant of a {one.case.role.value} is called {one.invariant!r}"
+        yield f"{one.id}: unknown invariant {one.invariant!r} of a {one.case.role.value}"
         return
     try:
         edition(one.case.edition)
         with (target or InProcess(Reference())).open(one.case.edition, one.case.role) as session:
             (history,) = converse([one.case], session)
     except (LookupError, NotPlayed) as unknown:
-        yield f"{one.id}: it cannot be held: {unknown}"
+        yield f"{one.id}: the case cannot run: {unknown}"
         return
     about = f"{session.info.name} {session.info.version}"
     verdicts = list(judge(history, invariants))

@@ -1,4 +1,4 @@
-"""The values that golden vectors are made of: defaults, small and typical ones, ends of every type, nulls, tags."""
+"""The values of golden vectors: defaults, small and typical values, bounds of every type, nulls, tags."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
@@ -11,11 +11,11 @@ Value = dict[str, Any]
 
 UNKNOWN_TAGS: Final = "_unknownTaggedFields"
 SMALL: Final = "small"
-"""The note of the value whose bytes are damaged: little of everything, nothing null, nothing empty."""
+"""The note of the value whose bytes are damaged: short values, nothing null, nothing empty."""
 LONG: Final = "grüße ↯ \U0001f600 " * 9
-"""More than 127 bytes, with characters of one to four."""
+"""More than 127 bytes, with characters of one to four bytes."""
 LAST_TAG: Final = (1 << 31) - 2
-"""The greatest that Kafka writes."""
+"""The greatest tag that Kafka writes."""
 
 SUBSCRIPTION = bytes.fromhex("0001000000020003666f6f0003626172ffffffff0000000100036261720000000100000002")
 ASSIGNMENT = bytes.fromhex("00010000000100036261720000000100000002ffffffff")
@@ -101,11 +101,11 @@ TYPICAL: Final[Mapping[str, Value]] = {
         "errCode": 1, "nextRebalanceMs": 1_700_000_000_000,
     },
 }  # fmt: skip
-"""With the fields of every version; ``fitting`` leaves those that a version has."""
+"""Values with the fields of every version; ``fitting`` selects those of a version."""
 
 
 def samples(layout: Layout) -> Iterator[tuple[str, Value]]:
-    """Notes and values of any message."""
+    """Notes and values for any message."""
     typical = fitting(layout, TYPICAL[layout.message]) if layout.message in TYPICAL else ordinary(layout)
     yield "defaults", sound(layout, layout.defaults())
     yield SMALL, small(layout)
@@ -123,7 +123,7 @@ def small(layout: Layout) -> Value:
 
 
 def ordinary(layout: Layout) -> Value:
-    """No two fields hold the same, so that none is mistaken for another; two elements in every array."""
+    """All fields have different values, so that none can be confused; two elements in every array."""
     numbers = count(1)
 
     def one(slot: Slot) -> Any:
@@ -146,7 +146,7 @@ def ordinary(layout: Layout) -> Value:
 
 
 def fitting(layout: Layout, value: Mapping[str, Any]) -> Value:
-    """Only the fields that the layout has, the default for those that ``value`` lacks."""
+    """Only the fields of the layout, with the default for those that ``value`` lacks."""
     out = layout.defaults()
     for slot in layout.slots:
         if slot.name in value:
@@ -155,7 +155,7 @@ def fitting(layout: Layout, value: Mapping[str, Any]) -> Value:
 
 
 def tagged(layout: Layout, value: Value, top: bool = False) -> Value:
-    """With tagged fields of a later day, at the top and in every struct below it."""
+    """Adds tagged fields of a later version, at the top and in every struct below it."""
     out = {slot.name: _each(slot, value[slot.name], tagged) for slot in layout.slots}
     known = max((slot.tag for slot in layout.slots if slot.tag is not None), default=-1)
     tags = [{"tag": known + 1, "data": b""}]
@@ -165,7 +165,7 @@ def tagged(layout: Layout, value: Value, top: bool = False) -> Value:
 
 
 def filled(layout: Layout, choose: Callable[[Slot], Any]) -> Value:
-    """Every field by ``choose``; one element in each array of structs."""
+    """Every field by ``choose``; one element in each array."""
     out = layout.defaults()
     for slot in layout.slots:
         if choose is _null and slot.nullable:
@@ -182,7 +182,9 @@ def filled(layout: Layout, choose: Callable[[Slot], Any]) -> Value:
 
 
 def sound(layout: Layout, value: Value, end_point: str = LONG) -> Value:
-    """Streams refuses a member that says less of itself than it speaks; the end point is text, if in bytes."""
+    """Adjusts values of Streams: it refuses a member that supports less than its version; the end point is text in
+    bytes.
+    """
     if layout.message == "SubscriptionInfo":
         if "latestSupportedVersion" in value:
             value["latestSupportedVersion"] = max(value["latestSupportedVersion"], layout.version)
@@ -210,7 +212,7 @@ def _lowest(slot: Slot) -> Any:
 def _highest(slot: Slot) -> Any:
     if slot.type in INTEGERS:
         return (1 << INTEGERS[slot.type] - (not slot.type.startswith("u"))) - 1
-    # A NUL and a character outside of the first plane are where Java's modified UTF-8 is another than UTF-8.
+    # NUL and characters above U+FFFF differ between Java's modified UTF-8 and UTF-8.
     text = "a\0b" + LONG if slot.type in ("utf", "utf16") else LONG
     most: dict[str, Any] = {"bool": True, "uuid": UUID(int=(1 << 128) - 1), "bytes": bytes(range(200)), "rest": b"\xff"}
     return 1e300 if slot.type == "float64" else most.get(slot.type, text)
@@ -218,14 +220,14 @@ def _highest(slot: Slot) -> Any:
 
 def _small(slot: Slot) -> Any:
     if slot.type in INTEGERS:
-        # The one number of an assignment that another part of it refers to.
+        # The only number of an assignment that another part of it refers to.
         return 0 if slot.name in ("index", "topicIndex") else 1
     told = {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01\x02", "rest": b"\x01", "float64": 1.0}
     return told.get(slot.type, "abcd")
 
 
 def _null(slot: Slot) -> Any:
-    """Of a field that has no null, something short."""
+    """A short value for a field without null."""
     if slot.type in INTEGERS:
         return 1
     return {"bool": True, "uuid": UUID(int=1), "bytes": b"\x01", "rest": b"", "float64": 1.0}.get(slot.type, "a")

@@ -1,4 +1,4 @@
-"""Which released jars make vectors, and which are asked what they make of them."""
+"""The released jars that make vectors, and those whose outcomes are recorded."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -13,19 +13,19 @@ CLIENTS: Final = (
     "2.4.1", "2.6.3", "2.8.0", "2.8.1", "2.8.2", "3.2.3", "3.3.2", "3.6.2", "3.9.2", "4.0.0", "4.0.2", "4.2.1", "4.2.2",
     "4.3.1", "4.4.0",
 )  # fmt: skip
-"""Where readers changed; generated classes read and write themselves from 2.4.0 on."""
+"""Releases in which readers changed; generated classes read and write themselves from 2.4.0 on."""
 OLD_CLIENTS: Final = ("0.10.2.2", "1.1.1", "2.2.2", "2.3.1")
-"""Asked for what consumers tell each other too, which has other classes."""
+"""Also tested with the messages that consumers exchange, which have other classes."""
 STREAMS: Final = (
     "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3", "1.0.2", "1.1.0", "1.1.1", "2.0.1", "2.1.1", "2.2.1", "2.2.2",
     "2.3.0", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.6.3", "2.7.2", "2.8.1", "2.8.2", "3.0.2", "3.1.2", "3.2.3", "3.3.2",
     "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.0", "4.3.1",
 )  # fmt: skip
-"""Every line, and the patches where a record of Streams changed inside of one."""
+"""Every release line, and patches in which a record of Streams changed within a line."""
 LAST_WITHOUT_GENERATION: Final = "2.2.2"
 """From 2.3.0 on sticky user data has a version 1."""
 MAKERS: Final = ("4.4.0", "4.3.1", "3.9.2")
-"""The newest comes first: each makes what those before it do not speak any more."""
+"""The newest comes first: each makes the versions that those before it no longer support."""
 
 RECORDS: Final = ("SubscriptionInfo", "AssignmentInfo")
 CONSUMER: Final = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
@@ -33,7 +33,7 @@ STICKY: Final = ("StickyAssignorUserData", "CooperativeStickyAssignorUserData")
 
 
 def part(message: str) -> str:
-    """Which jar of a release has the message."""
+    """The part of Kafka whose jar has the message."""
     if message in (*RECORDS, "ValueAndTimestamp"):
         return "streams"
     if message.startswith("TransactionLog"):
@@ -49,19 +49,19 @@ def coordinate(release: str, message: str) -> str:
 
 @cache
 def as_spoken(release: str, message: str, version: int) -> Layout | None:
-    """None where the release does not speak the version."""
+    """The layout; None where the release does not support the version."""
     try:
         found = spec(edition(f"apache@{release}"), message)
     except LookupError:
         return None
-    # Of a later version there is a layout too, of what little is read of it.
+    # Later versions have a layout too, of the few fields that are read of them.
     return next((each for each in found if each.version == version), None)
 
 
 def asked(message: str, version: int) -> Iterator[str]:
-    """The releases that can be asked about a message, oldest first."""
+    """The releases that can be tested with a message, oldest first."""
     if message in RECORDS:
-        yield from STREAMS  # of a version above their own they read a little
+        yield from STREAMS  # they read some fields of a newer version
         return
     old = OLD_CLIENTS if message in (*CONSUMER, *STICKY) else ()
     for release in (*old, *(STREAMS if part(message) == "streams" else CLIENTS)):
@@ -70,7 +70,7 @@ def asked(message: str, version: int) -> Iterator[str]:
 
 
 def maker(layout: Layout) -> str:
-    """The newest release with the version in its newest form. Errors: LookupError."""
+    """The newest release that supports the version in its newest form. Errors: LookupError."""
     if (layout.message, layout.version) == ("StickyAssignorUserData", 0):
         return LAST_WITHOUT_GENERATION  # later ones only read it
     for release in MAKERS:
@@ -88,7 +88,7 @@ def _same_bytes(one: Layout, other: Layout) -> bool:
 
 
 def jars() -> dict[str, tuple[str, ...]]:
-    """Every release that is asked for anything, with its parts."""
+    """Every release that is needed, with its parts."""
     wanted = sorted({*CLIENTS, *OLD_CLIENTS, *STREAMS, *MAKERS, LAST_WITHOUT_GENERATION}, key=Release.parse)
     kept = [each for each in PARTS if each != "core"]
     return {release: tuple(each for each in parts(release) if each in kept) for release in wanted}

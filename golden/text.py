@@ -1,4 +1,4 @@
-"""The text of the files: one vector a line, so that a change of one shows as one."""
+"""The text of vector files: one vector per line, so that a change of one vector is a change of one line."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from kipcheck.golden.vector_files import Vector, lock, vectors
 
 
 def files(made: Iterable[Vector], jars: Mapping[str, str]) -> dict[str, str]:
-    """The text of each file, by its path below the package."""
+    """The text of each file, by its path in the package."""
     by: dict[tuple[str, str], list[Vector]] = {}
     for each in made:
         by.setdefault((each.edition, each.message), []).append(each)
@@ -53,7 +53,7 @@ def _line(each: Vector, usual: str, asked: list[str]) -> str:
 
 
 def locked(root: Path, jars: Mapping[str, str]) -> str:
-    """Over all files, those that no jar makes among them."""
+    """The text of the lock over all files, including those that no jar makes."""
     found = vectors(root=root)
     kept = lock(root).jars if (root / "lock.json").is_file() else {}
     named = {each.made_by for each in found}
@@ -73,6 +73,6 @@ def text_of(path: Path) -> str | None:
 
 
 def write(path: Path, text: str) -> None:
-    """In one step."""
+    """Replaces the file atomically."""
     with maven.placing(path) as staged:
         staged.write_text(text, "utf-8")

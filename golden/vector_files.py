@@ -1,4 +1,4 @@
-"""Golden vectors as they lie in files, and the lock beside them."""
+"""Reads golden vectors and their lock from files."""
 
 import hashlib
 import json
@@ -13,51 +13,51 @@ from kipcheck.conformance.wire.schema import Layout
 from kipcheck.golden.outcomes import by_release, takes
 
 TEXT: Final = "text"
-"""The origin of a vector that follows from a text and that no jar made."""
+"""The origin of a vector that is derived from a text and not made by a jar."""
 REGRESSIONS: Final = "regressions"
-"""The folder of conversations in which something failed once: see ``kipcheck.golden.regressions``."""
+"""The folder of conversations that failed once: see ``kipcheck.golden.regressions``."""
 
 
 class Malformed(ValueError):
-    """A file of vectors that is not what ``schema.json`` says; which, and what."""
+    """A file of vectors that violates ``schema.json``; the text names the file and the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A range of the bytes of a vector from a text, and why they are what they are."""
+    """A range of the bytes of a vector from a text, and the reason for them."""
 
     offset: int
     size: int
     field: str
     why: str
     clause: str
-    """Of the text, or the number of a choice of ours where the text leaves one."""
+    """The clause of the text, or the number of a choice where the text leaves one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """Some bytes of one message at one version, and what they mean."""
+    """Some bytes of one message at one version, and their meaning."""
 
     edition: str
     message: str
     version: int
     note: str
-    """What is special about it, in a few words; no other of the same message and version has the same."""
+    """What is special about it, in a few words; unique within message and version."""
     hex: str
     value: Mapping[str, Any] | None = field(hash=False)
-    """In the form of JSON; None where the bytes have none and a strict reader refuses them."""
+    """As JSON; None where a strict reader refuses the bytes."""
     made_by: str
-    """The jar's coordinates, or ``text``."""
+    """The coordinates of the jar, or ``text``."""
     outcomes: Mapping[str, str] = field(hash=False, default_factory=dict)
     """What exact releases do with the bytes: see ``kipcheck.golden.outcomes``."""
     damage: str | None = None
-    """The kind of damage that was done to what the jar wrote."""
+    """The kind of damage applied to the jar's bytes."""
     of: str | None = None
-    """The note of the vector, of the same version, that was damaged."""
+    """The note of the undamaged vector, of the same version."""
     written_by: tuple[str, ...] = ()
-    """Releases whose own classes make exactly these bytes of the value, where they were asked one by one."""
+    """The releases whose own classes write exactly these bytes, where each was tried."""
     parts: tuple[Part, ...] = ()
-    """Of a vector from a text: all of its bytes, explained."""
+    """For a vector from a text: all of its bytes, explained."""
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class Vector:
 
     @property
     def leading(self) -> int:
-        """The version that stands in the bytes, which may be damaged; that of the message where none does."""
+        """The version in the bytes, which may be damaged; the message's version where the bytes have none."""
         prefix = self.layout.prefix
         size = {"int16": 2, "int32": 4}[prefix.type] if prefix is not None else 0
         if not size or len(self.data) < size:
@@ -82,12 +82,12 @@ class Vector:
 
     @property
     def refused(self) -> bool:
-        """Do all releases refuse it that were asked?"""
+        """Whether all tested releases refuse the bytes."""
         return bool(self.outcomes) and not any(map(takes, self.outcomes.values()))
 
     @property
     def digest(self) -> str:
-        """Of everything in it."""
+        """A hash of all fields."""
         parts = [[each.offset, each.size, each.field, each.why, each.clause] for each in self.parts]
         everything = [
             self.edition, self.message, self.version, self.note, self.hex, self.value, self.made_by, self.outcomes,
@@ -98,7 +98,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """What was reviewed."""
+    """The reviewed state."""
 
     jars: Mapping[str, str]
     """The SHA-256 of the jar at each coordinate."""
@@ -107,7 +107,7 @@ class Lock:
 
 
 def vectors(message: str | None = None, root: Traversable | None = None) -> tuple[Vector, ...]:
-    """All there are, or those of one message. Errors: ``Malformed``."""
+    """All vectors, or those of one message. Errors: ``Malformed``."""
     folder = (root or files("kipcheck.golden")) / "vectors"
     wanted = None if message is None else f"{message}.json"
     return tuple(
@@ -127,7 +127,7 @@ def lock(root: Traversable | None = None) -> Lock:
 
 
 def jars(root: Traversable | None = None) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Of each file: its edition and message, and the digests of jars that it names."""
+    """For each file: its edition and message, and the digests of jars in it."""
     for edition in _editions((root or files("kipcheck.golden")) / "vectors"):
         for file in _sorted(edition):
             held = json.loads(file.read_text("utf-8"))
@@ -138,7 +138,7 @@ def _of_file(edition: str, file: Traversable) -> Iterator[Vector]:
     try:
         held = json.loads(file.read_text("utf-8"))
         if held["edition"] != edition or f"{held['message']}.json" != file.name:
-            raise Malformed(f"{edition}/{file.name} is of {held['edition']}/{held['message']}")
+            raise Malformed(f"{edition}/{file.name} contains vectors of {held['edition']}/{held['message']}")
         origin = held["origin"]
         made_by = next(iter(origin["jars"])) if origin["kind"] == "jar" else TEXT
         asked = {int(version): text.split() for version, text in held.get("asked", {}).items()}
@@ -157,7 +157,7 @@ def _of_file(edition: str, file: Traversable) -> Iterator[Vector]:
 
 
 def _editions(folder: Traversable) -> list[Traversable]:
-    """Their folders; beside them stands that of ``kipcheck.golden.regressions``, which holds no vectors."""
+    """The folders of editions, without that of ``kipcheck.golden.regressions``, which has no vectors."""
     return [each for each in _sorted(folder) if each.name != REGRESSIONS]
 
 

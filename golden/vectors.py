@@ -1,7 +1,7 @@
-"""Golden vectors: bytes that real Kafka made, damaged ones among them, and what releases make of them.
+"""Golden vectors: bytes that real Kafka wrote, damaged copies of them, and what releases do with them.
 
-``vectors/EDITION/MESSAGE.json`` (``schema.json`` explains every key) are data for readers in any language;
-``lock.json`` holds a digest of each vector and of each jar that made one, so that none changes or vanishes unseen.
+``vectors/EDITION/MESSAGE.json`` (``schema.json`` explains every key) can be read from any language; ``lock.json`` has a
+digest of each vector and of each jar that made one, so that no vector changes or disappears unnoticed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,29 +18,29 @@ __all__ = [
 
 
 def verify(root: Traversable | None = None, messages: Iterable[str] | None = None) -> list[str]:
-    """One line for each vector that is not what was reviewed, or that a reading of ours takes for something else.
+    """One line for each vector that differs from its reviewed state, or that a decoder here interprets differently.
 
-    ``messages``: look at the bytes of these only; at the lock in any case.
+    ``messages``: check the bytes of these only; the lock is checked in any case.
     """
     return list(report(root, messages).troubles)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What there is, and what is wrong with it."""
+    """The vectors, and the problems found."""
 
     vectors: tuple[Vector, ...]
     troubles: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
-        """For people: a line for each edition, then the troubles, then the sum."""
+        """Text: a line for each edition, then the problems, then totals."""
         editions: dict[str, list[Vector]] = {}
         for each in self.vectors:
             editions.setdefault(each.edition, []).append(each)
         for edition, some in editions.items():
             valid = sum(each.damage is None and each.value is not None for each in some)
             asked = {release for each in some for release in each.outcomes}
-            by = "from the text" if all(each.made_by == TEXT for each in some) else f"asked of {len(asked)} releases"
+            by = "from a text" if all(each.made_by == TEXT for each in some) else f"tested with {len(asked)} releases"
             messages = len({each.message for each in some})
             yield f"{edition}: {messages} messages, {valid} vectors and {len(some) - valid} damaged ones, {by}"
         yield from self.troubles
@@ -48,7 +48,7 @@ class Report:
 
 
 def report(root: Traversable | None = None, messages: Iterable[str] | None = None) -> Report:
-    """``verify``, with what was looked at."""
+    """``verify``, with the vectors that were checked."""
     found = vectors(root=root)
     wanted = None if messages is None else frozenset(messages)
     told = (line for each in found if wanted is None or each.message in wanted for line in check(each))
@@ -57,32 +57,32 @@ def report(root: Traversable | None = None, messages: Iterable[str] | None = Non
 
 
 def strange_jars(held: Lock, root: Traversable | None = None) -> Iterator[str]:
-    """Files that name another digest of a jar than the lock does."""
+    """Files whose digest of a jar differs from the lock's."""
     for name, named in jars(root):
         for jar, digest in named.items():
             if jar in held.jars and held.jars[jar] != digest:
-                yield f"{name}: the file has another digest of {jar} than the lock"
+                yield f"{name}: the digest of {jar} differs from the lock's"
 
 
 def unreviewed(found: Iterable[Vector], held: Lock) -> Iterator[str]:
-    """How the vectors differ from those in the lock."""
+    """The differences between the vectors and the lock."""
     here = {}
     for each in found:
         if each.name in here:
-            yield f"{each.name}: it is there twice"
+            yield f"{each.name}: the name is not unique"
         here[each.name] = each
         if each.made_by != TEXT and each.made_by not in held.jars:
             yield f"{each.name}: the lock has no digest of {each.made_by}"
     for name in sorted(here.keys() | held.vectors.keys()):
         if name not in here:
-            yield f"{name}: it is gone"
+            yield f"{name}: missing"
         elif name not in held.vectors:
-            yield f"{name}: it is new, and not in the lock"
+            yield f"{name}: new, not in the lock"
         elif here[name].digest != held.vectors[name]:
-            yield f"{name}: it is not what was reviewed"
+            yield f"{name}: differs from the reviewed state"
 
 
 def check(vector: Vector) -> Iterator[str]:
-    """Both readings of ours, both ways, strictly; and leniently as each release does."""
+    """Both decoders, strictly and leniently as each release."""
     yield from strictly(vector)
     yield from leniently(vector)

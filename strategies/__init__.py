@@ -1,4 +1,4 @@
-"""Values, bodies, frames and damage of every message, groups and conversations, to draw in tests of one's own::
+"""Hypothesis strategies for tests: values, bodies, frames and damage of every message, groups and conversations::
 
     from hypothesis import given
     from kipcheck.strategies import damaged
@@ -7,8 +7,8 @@
     def test_my_decoder_passes_over_unknown_tags(case):
         assert my_decode(case.body.version, case.data) == case.damage.value
 
-These names are Hypothesis strategies. The nodes underneath (``kipcheck.strategies.nodes``, ``compiled``, ``parse``,
-``reduce``, ``mutate``, ``messages``, ``damage``, ``versions``) work without it, and to import them does not import it.
+These names are Hypothesis strategies. The nodes that they are made of (``kipcheck.strategies.nodes``, ``compiled``,
+``parse``, ``reduce``, ``mutate``, ``messages``, ``damage``, ``versions``) do not import Hypothesis.
 """
 
 from importlib import import_module

@@ -1,8 +1,8 @@
-"""Node -> Hypothesis strategy: how people write properties, and how the small gate runs.
+"""Converts nodes to Hypothesis strategies, for properties in tests and for the cases of a run.
 
-Public constructors only. No other module of the four packages builds a strategy from a node, and of a campaign only
-``by_hypothesis`` imports this one. What is interesting about an integer is left out: Hypothesis tries bounds and small
-numbers by itself, and a second way to the same number would stand in the way of its shrinker.
+Only public constructors are used. No other module of the four packages builds a strategy from a node, and in a campaign
+only ``by_hypothesis`` imports this one. ``interesting`` integers are ignored: Hypothesis tries bounds and small numbers
+by itself, and a second way to the same number would hinder its shrinker.
 """
 
 from functools import cache
@@ -43,7 +43,7 @@ def strategy(node: Node) -> st.SearchStrategy[Any]:
             return st.sampled_from(options)
         case Text(min_size, max_size, interesting):
             anything = st.text(st.characters(codec="utf-8"), min_size=min_size, max_size=max_size)
-            # Two ways to the simplest text would bring the shrinker to a halt.
+            # Two ways to the simplest text would stop the shrinker.
             others = [text for text in interesting if text]
             return anything | st.sampled_from(others) if others else anything
         case Blob(min_size, max_size):
@@ -60,7 +60,7 @@ def strategy(node: Node) -> st.SearchStrategy[Any]:
         case Row(items):
             return st.tuples(*map(strategy, items)).map(list)
         case Record(fields, optional):
-            # Hypothesis draws an order for the keys of its dictionaries: here it is always that of the fields.
+            # Hypothesis draws the order of a dictionary's keys: here it is always that of the fields.
             names = tuple(name for name, _ in (*fields, *optional))
             loose = (st.just(_ABSENT) | strategy(field) for _, field in optional)
             drawn = st.tuples(*(strategy(field) for _, field in fields), *loose)

@@ -1,4 +1,4 @@
-"""Bytes with what is behind them: the body of a message, a whole frame, a body that came to harm."""
+"""Bytes with the value that they encode: the body of a message, a whole frame, a damaged body."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Body:
     version: int
     value: Mapping[str, Any]
     data: bytes
-    """Of the message alone: no header, no size."""
+    """Of the message alone, without header and size."""
 
     @property
     def layout(self) -> Layout:
@@ -31,7 +31,7 @@ class Frame:
     body: Body
     header: Mapping[str, Any]
     data: bytes
-    """Size, header and body, as they go over a connection."""
+    """Size, header and body, as sent over a connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Damaged:
 
 
 def body_node(layout: Layout, value: Node | None = None) -> Record:
-    """A body as plain data, of which ``body_of`` makes a ``Body``; ``value`` where it is not just any."""
+    """A body as plain data, which ``body_of`` converts to a ``Body``; ``value``: a node for its value, default any."""
     node = from_layout(layout) if value is None else value
     return record(
         edition=Pick((layout.edition,)), message=Pick((layout.message,)), version=Pick((layout.version,)), value=node
@@ -59,7 +59,7 @@ def body_of(drawn: Mapping[str, Any]) -> Body:
 
 
 def frame_node(layout: Layout) -> Record:
-    """A header and a body as plain data. Errors: LookupError where the message is no request or response."""
+    """A header and a body as plain data. Errors: LookupError unless the message is a request or response."""
     return record(header=from_layout(header_layout(layout), _own(layout)), body=body_node(layout))
 
 
@@ -69,14 +69,14 @@ def frame_of(drawn: Mapping[str, Any]) -> Frame:
 
 
 def header_layout(layout: Layout) -> Layout:
-    """Of the header before it. Errors: LookupError where the message is no request or response."""
+    """The layout of the header before it. Errors: LookupError unless the message is a request or response."""
     kind = spec(edition_named(layout.edition), layout.message).kind
     if kind not in ("request", "response"):
-        raise LookupError(f"{layout.message} is no request and no response: it has no frame")
+        raise LookupError(f"{layout.message} has no frame: it is neither a request nor a response")
     return layout_of(layout.edition, f"{kind.capitalize()}Header", header_version(layout))
 
 
 def _own(layout: Layout) -> dict[str, Node]:
-    """What a request says of itself in its header."""
+    """The header's fields that describe the request."""
     key = spec(edition_named(layout.edition), layout.message).api_key
     return {"requestApiKey": Pick((key,)), "requestApiVersion": Pick((layout.version,))}

@@ -1,6 +1,6 @@
-"""Where everything lies in the bytes of a value: the map that damage is aimed with.
+"""Maps the bytes of a value: the region of each field, for aimed damage.
 
-An encoder of its own that writes down what it writes. It is slow and plain, and gives the bytes that the codec gives.
+A separate encoder that records what it writes. It is slow and simple, and writes the same bytes as the codec.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ FIXED = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "
 
 
 class Role(Enum):
-    """What a place says of the others."""
+    """The purpose of a region."""
 
     VERSION = "the version that leads the bytes"
     NUMBER = "a number or a uuid"
@@ -36,18 +36,18 @@ class Role(Enum):
 class Place:
     role: Role
     path: Path
-    """Of the field; of a tag section, of its struct."""
+    """Of the field; for a tag section, of its struct."""
     offset: int
     size: int
     form: str
-    """How it is written: a fixed type, ``uvarint``, or the type of a text."""
+    """How it is encoded: a fixed type, ``uvarint``, or the type of a text."""
     span: int = 0
-    """Of a length or count: how many bytes it and what it speaks of take together."""
+    """For a length or count: the size of it and the bytes that it counts."""
     nullable: bool = False
     known: bool = False
-    """Of a tag and its size: does the layout know the tag?"""
+    """For a tag and its size: whether the layout declares the tag."""
     inside: bool = False
-    """In the data of a known tagged field. A reader from before that field was added passes over all of it."""
+    """Whether it is in the data of a known tagged field. A reader without that field skips all of it."""
 
     @property
     def end(self) -> int:
@@ -63,11 +63,11 @@ class Section:
     count: Place
     tags: tuple[int, ...]
     starts: tuple[int, ...]
-    """Of each tagged field, and one more: the end of the section."""
+    """The start of each tagged field, and the end of the section."""
     inside: bool
 
     def free(self, number: int) -> Iterator[int]:
-        """The lowest tags that neither the layout nor these bytes have."""
+        """The lowest tags that neither the layout nor these bytes use."""
         taken, tag = {*self.tags, *(slot.tag for slot in self.layout.tagged)}, 0
         while number:
             if tag not in taken:
@@ -78,7 +78,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """The bytes of a value, and the places in them, in the order in which they lie."""
+    """The bytes of a value, and their regions in order."""
 
     layout: Layout
     value: Mapping[str, Any]
@@ -86,11 +86,11 @@ class Marked:
     places: tuple[Place, ...]
     sections: tuple[Section, ...]
     sizes: tuple[Place, ...]
-    """Of the known tagged fields."""
+    """Sizes of the known tagged fields."""
 
 
 def mark(layout: Layout, value: Mapping[str, Any]) -> Marked:
-    """``value`` must be complete, as ``layout.decode`` gives it."""
+    """``value`` must be complete, as ``layout.decode`` returns it."""
     pen = _Pen()
     if layout.prefix is not None:
         pen.fixed(Role.VERSION, layout.prefix.type, layout.version, (layout.prefix.name or "version",))
@@ -101,7 +101,7 @@ def mark(layout: Layout, value: Mapping[str, Any]) -> Marked:
 
 
 def default_payload(slot: Slot) -> bytes:
-    """What a tagged field would hold if its default were written, which no encoder does."""
+    """The data of a tagged field with its default, which no encoder writes."""
     return bytes(_payload(slot, slot.fresh(), ()).out)
 
 
@@ -130,7 +130,7 @@ class _Pen:
         self.put(role, form, pack(">" + FIXED[form], number), path)
 
     def measure(self, role: Role, form: str, number: int | None, path: Path, nullable: bool) -> int:
-        """A length or count, to be closed when what it speaks of is written; a None is null."""
+        """Writes a length or count, to be closed after what it counts; None is null."""
         if form == "uvarint":
             data = uvarint(0 if number is None else number + 1)
         else:
@@ -216,7 +216,7 @@ class _Pen:
         self.sections.append(Section(layout, path, count, tags, (*starts, len(self.out)), self.inside))
 
     def take(self, other: "_Pen") -> None:
-        """All that the other has written, moved to where this one stands."""
+        """Appends what the other encoder wrote."""
         base = len(self.out)
         self.out += other.out
         self.places += (replace(place, offset=place.offset + base) for place in other.places)
@@ -245,7 +245,7 @@ def _payload(slot: Slot, value: Any, path: Path) -> _Pen:
 
 
 def java_utf(text: str) -> bytes:
-    """Modified UTF-8: UTF-16 units one by one, and NUL in two bytes (``java.io.DataOutput``)."""
+    """Modified UTF-8: each UTF-16 unit separately, and NUL in two bytes (``java.io.DataOutput``)."""
     units = text.encode("utf-16-be")
     pairs = (chr(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
     return b"".join(b"\xc0\x80" if unit == "\0" else unit.encode("utf-8", "surrogatepass") for unit in pairs)

@@ -1,7 +1,7 @@
-"""Node -> one Python function that draws a value from a ``random.Random``: the engine of volume.
+"""Compiles a node to one Python function that draws a value from a ``random.Random``, for many cases per second.
 
-Every node becomes an expression, so the whole declaration becomes one ``return``. Read it with ``draw.source``.
-Same node, same seed, same values: in every process, for nothing here hashes or asks a clock.
+Every node becomes an expression, so the whole declaration becomes one ``return``; ``draw.source`` shows it. The same
+node and seed give the same values in every process: nothing here depends on hashes or a clock.
 """
 
 import math
@@ -30,7 +30,7 @@ from kipcheck.strategies.nodes import (
 )
 
 FEW = 16
-"""Where many are allowed, mostly fewer than this many characters, bytes or items are drawn."""
+"""Where more are allowed, mostly fewer than this many characters, bytes or items are drawn."""
 FEW_SHARE = 0.95
 OPTIONAL_SHARE = 0.125
 INTERESTING_SHARE = 0.5
@@ -47,9 +47,9 @@ MOST_KEPT = 1 << 13
 
 
 def compiled(node: Node) -> Draw:
-    """The same for equal nodes, and fast for the same one: to hash a large node takes longer than to draw from it."""
+    """Cached for equal nodes, and by identity first: hashing a large node takes longer than drawing from it."""
     kept = _KEPT.get(id(node))
-    if kept is None:  # what is kept lives, so its id is nobody else's
+    if kept is None:  # a cached node stays alive, so its id is unique
         if len(_KEPT) == MOST_KEPT:
             _KEPT.clear()
         kept = _KEPT[id(node)] = node, _compiled(node)
@@ -61,7 +61,7 @@ def _compiled(node: Node) -> Draw:
     names: dict[str, Any] = {"text": text, "double": double, "ascending": ascending, "UUID": UUID}
     head = "def draw(random):\n    rand, bits = random.random, random.getrandbits\n"
     source = f"{head}    return {_Writer(names).expression(node, 1)}\n"
-    exec(source, names)  # noqa: S102 - numbers, and the repr of names and constants: nothing else gets in
+    exec(source, names)  # noqa: S102 - only numbers, and the repr of names and constants
     draw = cast(Draw, names["draw"])
     draw.source = source
     return draw
@@ -98,7 +98,7 @@ class _Writer:
                 return self.record(node, depth)
             case OneOf(options):
                 *rest, last = (self.expression(option, depth) for option in options)
-                left = range(len(options), 1, -1)  # one in n, else one in n - 1, ...: all are equally likely
+                left = range(len(options), 1, -1)  # one in n, else one in n - 1, ...: all options are equally likely
                 ways = zip(rest, left, strict=True)
                 return f"({''.join(f'{one} if rand() * {n} < 1 else ' for one, n in ways)}{last})"
             case Embedded(edition, message, version, body):
@@ -134,7 +134,7 @@ def _size(low: int, high: int) -> str:
 
 
 def _number(low: int, high: int) -> str:
-    """Of a wide range, any number of digits is as likely as another."""
+    """In a wide range, each number of digits is equally likely."""
     bits = (high - low).bit_length()
     if bits <= 10:
         return _between(low, high)
@@ -148,7 +148,7 @@ def _between(low: int, high: int) -> str:
     span = high - low + 1
     if span == 1:
         return repr(low)
-    if span > 1 << 53:  # rand() has 53 bits: past them some integers would never be drawn
+    if span > 1 << 53:  # rand() has 53 bits: in a wider range some integers would never be drawn
         if span & (span - 1) == 0:
             return f"bits({span.bit_length() - 1}) + {low}"
         return f"random.randrange({low}, {high + 1})"
@@ -166,11 +166,11 @@ _ALPHABETS = tuple(
         (0x10000, 0x110000),  # four bytes, or a pair of surrogates
     )
 )
-"""Where each begins, and how many characters it has."""
+"""The first character of each alphabet, and its size."""
 
 
 def text(random: Random, size: int) -> str:
-    """Mostly names as people write them; now and then any characters that UTF-8 can carry."""
+    """Mostly names as in real systems; sometimes any characters of UTF-8."""
     rand = random.random
     if rand() < 0.9:
         return random.getrandbits(8 * size).to_bytes(size, "little").translate(_FAMILIAR).decode("ascii")
@@ -185,7 +185,7 @@ def _character(which: float, where: float) -> str:
 
 
 def double(random: Random) -> float:
-    """Finite: small whole numbers, and any pattern of bits."""
+    """A finite float: small whole numbers, and any bit pattern."""
     if random.random() < 0.5:
         return float(int(random.random() * 201) - 100)
     (number,) = struct.unpack(">d", random.randbytes(8))
@@ -193,6 +193,6 @@ def double(random: Random) -> float:
 
 
 def ascending(items: Sequence[dict[str, Any]], key: str) -> list[dict[str, Any]]:
-    """In the order of ``key``; of several with the same, the last."""
+    """Sorted by ``key``; of items with the same key, the last."""
     by_key = {item[key]: item for item in items}
     return [by_key[each] for each in sorted(by_key)]

@@ -1,4 +1,4 @@
-"""KIP-848: members of one group come, beat, give up what they are told to, or not, fall silent and go."""
+"""KIP-848: members of one group join, send heartbeats, revoke partitions or fail to, fall silent and leave."""
 
 from kipcheck.conformance.apis.consumer_group import BEAT, PASS, event_of, step_of
 from kipcheck.conformance.models.consumer_group import CLIENTS, PASSES, SUBSCRIPTIONS, ConsumerGroup, Event, State

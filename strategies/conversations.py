@@ -1,4 +1,4 @@
-"""Conversations with every machine that there is, by its name."""
+"""Conversations with each machine, by its name."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -24,9 +24,9 @@ TALKS: Final[Mapping[str, Callable[[str], Conversations[Any, Any]]]] = {
 
 
 def talk(machine: str, edition: str) -> Conversations[Any, Any]:
-    """Errors: LookupError for a machine that there is not, or not in that edition."""
+    """Errors: LookupError for an unknown machine, or one that the edition lacks."""
     if machine not in TALKS:
-        raise LookupError(f"no machine {machine!r}; there are {', '.join(TALKS)}")
+        raise LookupError(f"unknown machine {machine!r}; known: {', '.join(TALKS)}")
     try:
         return TALKS[machine](edition)
     except ValueError as wrong:

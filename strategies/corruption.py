@@ -1,4 +1,4 @@
-"""The kinds of damage: for each, where in the bytes of a value it can be done, and what a reader may make of it."""
+"""The kinds of damage: the places in the bytes of a value where each applies, and the outcomes a reader may have."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -9,11 +9,11 @@ from kipcheck.strategies.messages import LAST_TAG
 from kipcheck.strategies.parse import Path
 
 FLOOD = 200_000
-"""Bytes: far more than any message here, and still nothing to a reader that is linear in time and memory."""
+"""Bytes: far more than any message here, and still cheap for a reader that is linear in time and memory."""
 EVERY_CUT = 256
-"""Up to so many bytes a message is cut at each of them."""
+"""A message up to this size is cut at each byte."""
 MANY_TAGS = 10_001
-"""One more than some releases read (``kipcheck.conformance.wire.schema.Limits``)."""
+"""One more than some releases accept (``kipcheck.conformance.wire.schema.Limits``)."""
 
 
 class Outcome(Enum):
@@ -24,7 +24,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """``removed`` bytes give way to ``patch``."""
+    """Replaces ``removed`` bytes by ``patch``."""
 
     offset: int
     removed: int
@@ -37,15 +37,15 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Wound:
-    """A damage that is not inflicted yet: cheap, so that all of them can be listed."""
+    """Damage that is not applied yet: cheap, so that all of it can be listed."""
 
     kind: str
     outcome: Outcome
     path: Path
     edits: tuple[Edit, ...]
-    """In the order of their offsets."""
+    """In order of their offsets."""
     tags: tuple[tuple[int, bytes], ...] = ()
-    """Unknown tagged fields that the struct at ``path`` gains."""
+    """Unknown tagged fields that it adds to the struct at ``path``."""
 
 
 Find = Callable[[Marked], Iterator[Wound]]
@@ -56,10 +56,10 @@ class Kind:
     name: str
     sentence: str
     outcome: Outcome
-    """The rule; where a reader may know less or more than the layout, a wound of this kind says ``EITHER``."""
+    """The usual outcome; where a reader may know less or more than the layout, a wound of this kind has ``EITHER``."""
     find: Find
     heavy: bool = False
-    """Makes hundreds of kilobytes."""
+    """Creates hundreds of kilobytes."""
 
 
 KINDS: dict[str, Kind] = {}
@@ -74,7 +74,7 @@ def _kind(name: str, outcome: Outcome, sentence: str, *, heavy: bool = False) ->
 
 
 def _at(kind: str, place: Place, patch: bytes, removed: int | None = None, outcome: Outcome | None = None) -> Wound:
-    """One edit at a place. What lies in a known tag need not be looked at by a reader that does not know the tag."""
+    """One edit at a place. A reader that does not know a tag need not check what is inside."""
     outcome = outcome or (Outcome.EITHER if place.inside else KINDS[kind].outcome)
     return Wound(kind, outcome, place.path, (Edit(place.offset, place.size if removed is None else removed, patch),))
 
@@ -97,7 +97,7 @@ def _lengths(marked: Marked) -> Iterator[Wound]:
     size = len(marked.data)
     for place in _of(marked, Role.LENGTH, Role.COUNT):
         left = size - place.end
-        # UTF-16 units take two bytes each, and so any count above what is left is above it in bytes as well.
+        # UTF-16 units take two bytes each, so any count above the remaining bytes is too large in bytes as well.
         for number in (left + 1, *_HUGE[place.form]):
             if left < number <= _LARGEST[place.form]:
                 yield _at("length", place, _number(place.form, number, bias=1))
@@ -264,7 +264,7 @@ def _known(section: Section) -> Iterator[int]:
 
 
 def _slot_of(section: Section, tag: int) -> int:
-    """The offset at which a tag keeps the order."""
+    """The offset at which a tag is in order."""
     return section.starts[sum(each < tag for each in section.tags)]
 
 
@@ -280,7 +280,7 @@ def _more_raw_tags(kind: str, marked: Marked, section: Section, raw: bytes, numb
 
 
 def _resized(marked: Marked, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
-    """With the sizes of the tagged fields around set right, from the innermost out."""
+    """Corrects the sizes of the surrounding tagged fields, from the innermost out."""
     first, growth = edits[0].offset, sum(edit.growth for edit in edits)
     around = []
     for place in reversed(marked.sizes):
@@ -300,7 +300,7 @@ def _varints(marked: Marked) -> Iterator[Place]:
 
 
 def _number(form: str, number: int, bias: int) -> bytes:
-    """``bias`` is 1 for what compact lengths add; a number that would leave 31 bits is written as it is."""
+    """``bias`` is 1 for compact lengths; a number that would exceed 31 bits is written unchanged."""
     if form == "uvarint":
         return uvarint(min(number + bias, 0x7FFF_FFFF))
     return number.to_bytes(_SIZES[form], "big")
@@ -324,8 +324,8 @@ _NEGATIVE = {
 }  # fmt: skip
 _BAD_UTF8 = (
     b"\xff",  # no such byte
-    b"\x80",  # the second byte of a character without its first
-    b"\xc0\x80",  # NUL in two bytes: modified UTF-8 has it so, UTF-8 does not
+    b"\x80",  # the second byte of a character without the first
+    b"\xc0\x80",  # NUL in two bytes: valid in modified UTF-8, not in UTF-8
     b"\xed\xa0\x80",  # half of a surrogate pair
     b"\xf4\x90\x80\x80",  # past U+10FFFF
 )

@@ -1,15 +1,15 @@
-"""Bytes -> damaged bytes, aimed with a map of what lies where, and what a reader may make of them.
+"""Damages the bytes of a value at chosen places, with the outcomes that a reader may have.
 
-For whoever judges readers::
+For tests of readers::
 
     damages(layout, value, random, kinds=USUAL) -> Iterator[Damage]  # one of each kind that finds a place in the bytes
     prefixes(layout, value) -> Iterator[Damage]                      # cut at every byte; of many, around each place
     every_damage(layout, value, kinds=USUAL) -> Iterator[Damage]     # all there are, in a fixed order
     Damage(kind, outcome, path, offset, data, value)                 # plain data
 
-``value`` is complete, as ``layout.decode`` gives it. What must be refused is refused by every released Kafka as well:
-where one of them, or a reader that does not know a tag yet, accepts it, the outcome is ``EITHER``; and a shorter layout
-that is itself legal is no damage (``legal.prefix_is_legal``). ``KINDS`` has a sentence for each kind.
+``value`` must be complete, as ``layout.decode`` returns it. Bytes that must be refused are refused by every released
+Kafka as well: where a release, or a reader that does not know a tag yet, accepts them, the outcome is ``EITHER``; and a
+shorter legal encoding is not damage (``legal.prefix_is_legal``). ``KINDS`` has a sentence for each kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ __all__ = [
 
 USUAL = tuple(kind.name for kind in KINDS.values() if not kind.heavy)
 HEAVY = tuple(kind.name for kind in KINDS.values() if kind.heavy)
-"""Hundreds of kilobytes each: a few per message are enough."""
+"""Hundreds of kilobytes each: a few per message suffice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,16 @@ class Damage:
     path: str
     """``protocols[1].metadata``; empty for the message itself."""
     offset: int
-    """Of the first byte that is not as it was."""
+    """Offset of the first changed byte."""
     data: bytes
     value: Mapping[str, Any] | None = None
-    """Of what must be accepted: with the unknown tag kept, which is a SHOULD."""
+    """Where the bytes must be accepted: the value, with the unknown tag kept, which is a SHOULD."""
 
 
 def damages(layout: Layout, value: Mapping[str, Any], random: Random, kinds: Iterable[str] = USUAL) -> Iterator[Damage]:
-    """One of each kind that finds a place in the bytes of ``value``, at a place that ``random`` picks.
+    """One damage of each kind that applies to the bytes of ``value``, at a place chosen by ``random``.
 
-    Errors: KeyError for a kind that there is not.
+    Errors: KeyError for an unknown kind.
     """
     marked = mark(layout, value)
     for kind in kinds:
@@ -63,7 +63,7 @@ def damages(layout: Layout, value: Mapping[str, Any], random: Random, kinds: Ite
 
 
 def every_damage(layout: Layout, value: Mapping[str, Any], kinds: Iterable[str] = USUAL) -> Iterator[Damage]:
-    """Every damage to the bytes of ``value``. Errors: KeyError for a kind that there is not."""
+    """Every damage to the bytes of ``value``. Errors: KeyError for an unknown kind."""
     marked = mark(layout, value)
     for wound in wounds(marked, kinds):
         damage = inflict(marked, wound)
@@ -72,18 +72,18 @@ def every_damage(layout: Layout, value: Mapping[str, Any], kinds: Iterable[str] 
 
 
 def prefixes(layout: Layout, value: Mapping[str, Any]) -> Iterator[Damage]:
-    """The first bytes of ``value``, cut at every byte, or around every place where there are more than 256."""
+    """The first bytes of ``value``, cut at every byte; past 256 bytes only around every place."""
     return every_damage(layout, value, ("prefix",))
 
 
 def wounds(marked: Marked, kinds: Iterable[str] = USUAL) -> Iterator[Wound]:
-    """What ``inflict`` can do. Errors: KeyError for a kind that there is not."""
+    """Damage that ``inflict`` can apply. Errors: KeyError for an unknown kind."""
     for kind in kinds:
         yield from KINDS[kind].find(marked)
 
 
 def inflict(marked: Marked, wound: Wound) -> Damage | None:
-    """The damaged bytes; None where they are a legal value after all."""
+    """The damaged bytes; None where they encode a legal value."""
     layout, at = marked.layout, 0
     parts: list[bytes] = []
     for edit in wound.edits:

@@ -1,6 +1,6 @@
-"""Event sequences, drawn with the model at hand: mostly what it accepts, or almost, sometimes anything at all.
+"""Draws event sequences with a model: mostly events that it accepts, or nearly, sometimes any event.
 
-The events are written down as concrete steps. A case therefore needs no model to be replayed, mutated or reduced.
+The events are recorded as concrete steps, so a case is replayed, mutated and reduced without the model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,27 +15,27 @@ from kipcheck.strategies.mutate import mutate
 from kipcheck.strategies.nodes import Node, OneOf, Pick, Record, Seq, record
 
 ENABLED_SHARES = (0.95, 0.8, 0.5)
-"""Of a swarm one of them; the rest is arbitrary: the answer to an inapplicable request is behaviour too."""
+"""A swarm uses one of these shares of enabled events; others are arbitrary: their error responses are tested too."""
 NEAR_SHARES = (0.0, 0.3, 0.6)
-"""Of a swarm one of them: so much of what is enabled is changed in one place, which often disables it."""
+"""A swarm uses one of these shares of enabled events that are changed in one place, which often disables them."""
 PROGRESS = 3
-"""So much likelier is an enabled event that moves things on."""
+"""The weight of enabled events that make progress."""
 
 
 def event(actor: str, verb: str, body: Node | None = None, **fields: Node) -> Record:
-    """The declaration of a step; of its fields, or of the whole ``body`` where they depend on each other."""
+    """The declaration of a step, by its fields, or by ``body`` where fields depend on each other."""
     return record(actor=Pick((actor,)), verb=Pick((verb,)), body=record(**fields) if body is None else body)
 
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """What a few conversations are made of: without some verbs, others come to more."""
+    """Parameters of a few conversations: without some verbs, others occur more often."""
 
     verbs: tuple[str, ...]
     enabled: float
     near: float
     traits: Any = None
-    """Of the machine's own making: who takes part, say."""
+    """Chosen by the machine's module: the participants, for example."""
 
 
 def _none(random: Random) -> None:
@@ -51,14 +51,14 @@ class Conversations(Generic[S, E]):
     event_of: Callable[[Step], E]
     events: Mapping[str, Node]
     progress: frozenset[str]
-    """Verbs that no swarm switches off: without them nothing happens, or is seen, that a fault could disturb."""
+    """Verbs that every swarm contains: without them no event would happen that a fault could disturb."""
     max_steps: int = 20
     usual_steps: int = 1
-    """Fewer are declared and not drawn: they show too little."""
+    """Shorter sequences are allowed and not drawn: they test too little."""
     likely: Callable[[S, Swarm, Random], Step | None] | None = None
-    """A step that the machine accepts, or almost, where it has a better idea than any that is enabled; None: no idea.
+    """Chooses a step that the machine accepts, or nearly, better than among all enabled ones; None: no choice.
 
-    Given: the machine is not asked for all that is enabled, of which there may be very many.
+    If set, the machine does not list its enabled events, of which there may be very many.
     """
     traits: Callable[[Random], Any] = _none
     enabled_shares: tuple[float, ...] = ENABLED_SHARES
@@ -74,7 +74,7 @@ class Conversations(Generic[S, E]):
         return Swarm(verbs, *shares, self.traits(random))
 
     def draw(self, random: Random, swarm: Swarm, begun: Sequence[Step] = ()) -> tuple[Step, ...]:
-        """``begun``: the steps that it begins with; at least one more follows, where there is room."""
+        """``begun``: the first steps; at least one more follows, up to ``max_steps``."""
         state = self.machine.initial()
         steps = [*begun[: self.max_steps]]
         for each in steps:
@@ -96,7 +96,7 @@ class Conversations(Generic[S, E]):
         enabled: dict[type, list[E]] = {}
         for each in cast(Machine[S, E, Any], self.machine).enabled(state):
             enabled.setdefault(type(each), []).append(each)
-        # The kind first, then its arguments: a kind with many arguments is not likelier.
+        # The kind first, then its arguments: a kind with many arguments is not more likely.
         kinds = {self.step_of(events[0]).verb: events for events in enabled.values()}
         weights = {verb: PROGRESS if verb in self.progress else 1 for verb in kinds if verb in swarm.verbs}
         if not weights:

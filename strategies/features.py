@@ -1,4 +1,4 @@
-"""KIP-584: brokers come up with the range they support, roll and go, the operator finalizes levels."""
+"""KIP-584: brokers start with the range they support, are upgraded and stop; the operator finalizes levels."""
 
 from kipcheck.conformance.apis.features import event_of, step_of
 from kipcheck.conformance.models.features import Event, FeatureController, State
@@ -7,7 +7,7 @@ from kipcheck.strategies.nodes import Flag, Integer, OneOf, Pick, record
 
 BROKER = Integer(0, 2)
 NO_RANGE = record(broker=BROKER, low=Pick((None,)), high=Pick((None,)))
-"""Of a broker that does not know the feature."""
+"""A broker that does not know the feature."""
 
 FEATURE_UPDATES: Conversations[State, Event] = Conversations(
     FeatureController(),

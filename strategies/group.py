@@ -1,6 +1,6 @@
-"""What may be said to the coordinator of a classic group, by release: the declaration of every step.
+"""The declaration of every step with the coordinator of a classic group, by release.
 
-Members are named by references, so whatever a reducer takes away, the rest keeps its meaning.
+Members are named by references, so that a case keeps its meaning when a reducer removes steps.
 """
 
 from collections.abc import Mapping
@@ -15,21 +15,21 @@ from kipcheck.strategies.events import event
 from kipcheck.strategies.nodes import Integer, Node, OneOf, Pick, Record, Row, Seq, nullable, record
 
 CLIENTS = ("a", "b", "c", "d", "e")
-"""One more than a group may have members."""
+"""One more than the members that a group may have."""
 REFERENCES = (*CLIENTS, "", NOBODY, *(f"{each}{OLD}" for each in CLIENTS))
 INSTANCES = ("i", "j")
 TYPES = ("consumer", "connect", "")
 TEXTS = ("x", "y", "")
 NAMES = ("p", "q")
 LISTS: tuple[tuple[str, ...], ...] = (("p",), ("q",), ("p", "q"), ("q", "p"), ())
-"""Names of protocols, the preferred one first."""
+"""Protocol names, the preferred one first."""
 SESSIONS = (10_000, 6_000, 30_000, 5_999, 1_800_000, 1_800_001)
-"""Two of them are past the limits."""
+"""Two of them are outside the limits."""
 REBALANCES = (30_000, 10_000, 60_000, 4_000)
 BEHIND = (0, 1, -1, 2, None)
 LOG_ERRORS = ("NOT_ENOUGH_REPLICAS", "NOT_LEADER_OR_FOLLOWER", "MESSAGE_TOO_LARGE", "KAFKA_STORAGE_ERROR")
 LONGEST_MS = 400_000
-"""More than the five minutes after which a newcomer is given up."""
+"""More than the five minutes after which a new member that does not join is removed."""
 TOPICS = ("t", "u")
 PARTITIONS = (0, 1)
 MOST = 9
@@ -44,8 +44,9 @@ _DYNAMIC, _STATIC = Pick((None,)), Pick(INSTANCES)
 
 
 def spoken_versions(versions: Ranges) -> Mapping[type[Request], range]:
-    """Those that can be told from each other here: offsets that once were in ZooKeeper, and topics that are named by
-    their ids, are left out."""
+    """The versions that can be distinguished here: without offsets in ZooKeeper, and without topics that are named
+    by id.
+    """
     spoken: dict[type[Request], range] = dict(versions)
     for request in (Commit, Fetch):
         first = max(1 if request is Commit else 2, versions[request].start)
@@ -77,7 +78,7 @@ def _declared(versions: tuple[tuple[type[Request], range], ...], draft: bool) ->
 
 
 def declared(versions: Ranges, draft: bool = False) -> Mapping[str, Node]:
-    """The declaration of every step by verb, for a broker that takes these versions. ``draft``: that of KIP-429."""
+    """The declaration of every step by verb, for a broker that supports these versions. ``draft``: of KIP-429."""
     return _declared(tuple(spoken_versions(versions).items()), draft)
 
 
@@ -86,7 +87,7 @@ def _by(verb: str, body: Node) -> Record:
 
 
 def _version(verb: str, span: range) -> Pick:
-    """The usual one is the simplest."""
+    """The usual version is the simplest."""
     usual = USUAL[verb]
     order: list[int] = sorted(span, key=lambda each: abs(each - usual))
     return Pick(tuple(order))
@@ -97,7 +98,7 @@ def _since(span: range, first: int) -> range:
 
 
 def _nameless(body: Record) -> Record:
-    """Or it names no group."""
+    """Adds the variant without a group id."""
     return Record(body.fields, (("nameless", Pick((True,))),))
 
 

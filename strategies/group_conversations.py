@@ -1,8 +1,8 @@
-"""Conversations with the coordinator of a classic group, drawn with the machine at hand.
+"""Draws conversations with the coordinator of a classic group, using its model.
 
-What moves a group on is likely in the phase where it does: members come, ask for what their leader assigns, time goes
-on to the next deadline. Among it is what happens to groups: members fall silent, come back under the same instance id,
-are late, ask twice; writes fail; the partition moves.
+Events that make progress are likely in the phase where they do: members join, sync what their leader assigns, time
+advances to the next deadline. Between them come the usual faults: members fall silent, return with the same instance
+id, are late, repeat requests; writes fail; the partition moves.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,11 +41,11 @@ from kipcheck.strategies.group_participants import QUIET, Scene, cast_of
 INVALID_SESSIONS = (5_999, 1_800_001)
 PROGRESS = frozenset({"join", "sync", "heartbeat", "elapse", "load", "loaded"})
 Move: TypeAlias = tuple[int, str, Callable[[Random], Step]]
-"""How likely, which verb, and the step itself."""
+"""Weight, verb, and the step."""
 
 
 class Likely:
-    """Steps that a group of some release may well see next."""
+    """Steps that a group of some release is likely to get next."""
 
     def __init__(self, versions: Ranges, draft: bool) -> None:
         self._versions = versions
@@ -119,7 +119,7 @@ class Likely:
         yield 6, "commit", partial(self._commit, scene, everybody)
         yield 4, "leave", partial(self._leave, scene, everybody)
         strangers = [each for each in scene.cast.clients if each not in members]
-        if strangers:  # whose members are gone, or were replaced
+        if strangers:  # clients whose members were removed or replaced
             fenced = [each for each in strangers if self._held(scene, each)]
             yield from self._of_strangers(scene, fenced or strangers, 3 if fenced else 1)
 
@@ -131,7 +131,7 @@ class Likely:
         yield weight, "join", partial(self._rejoin, scene, clients, 0.2)
 
     def _held(self, scene: Scene, client: str) -> bool:
-        """Is its instance id that of a member?"""
+        """Whether its instance id belongs to a member."""
         instance = scene.cast.instances[client]
         return instance is not None and scene.group.static(instance) is not None
 
@@ -153,7 +153,7 @@ class Likely:
         return self._join(scene, client, client, version, None, [[name, TEXTS[0]] for name in names], random)
 
     def _rejoin(self, scene: Scene, clients: Sequence[str], changed: float, random: Random) -> Step:
-        """As before, or with something else in its metadata, or with another preference."""
+        """The same join, or one with other metadata, or with another preference."""
         client = random.choice(clients)
         member = scene.members.get(client)
         reference = scene.references.get(member.id, client) if member else client
@@ -221,7 +221,7 @@ class Likely:
     def _dated(
         self, scene: Scene, verb: str, request: type[Request], clients: Sequence[str], random: Random
     ) -> tuple[str, dict[str, Any]]:
-        """Who asks, and the fields that such requests have in common."""
+        """The client, and the fields that such requests have in common."""
         client = random.choice(clients)
         member = scene.members.get(client)
         reference = scene.references.get(member.id, client) if member else client
@@ -274,12 +274,12 @@ def _fail(random: Random) -> Step:
 
 
 def _wait(scene: Scene, random: Random) -> Step:
-    """To the next deadline, just not so far, past all, or a little."""
+    """To the next deadline, just before it, past all deadlines, or a little."""
     clock = scene.served.clock
     first, last = (due - clock.now_ms for due in (clock.timers[0][0], clock.timers[-1][0]))
     ms = random.choice((first, first, first, first - 1, first // 2, last, random.randint(1, 5_000)))
     if scene.cast.mood is QUIET and scene.group.phase is Phase.STABLE and random.random() < 0.8:
-        ms = random.choice((first // 2, first * 2 // 3, first - 1))  # all are still there
+        ms = random.choice((first // 2, first * 2 // 3, first - 1))  # no session has expired
     return step(TIME, "elapse", ms=min(max(ms, 1), LONGEST_MS))
 
 
@@ -294,7 +294,7 @@ def group_conversations(edition_name: str) -> Conversations[Served[State], Event
     """With the coordinator of an edition. Errors: LookupError where it has none."""
     found = coordinator(edition(edition_name))
     if found is None:
-        raise LookupError(f"there is no coordinator of classic groups in {edition_name}")
+        raise LookupError(f"edition {edition_name} has no coordinator of classic groups")
     draft = isinstance(found, DraftCoordinator)
     versions = found.rules.versions
     return Conversations(

@@ -1,4 +1,4 @@
-"""Who takes part in a conversation with a group coordinator, in which mood, and who is who in the group."""
+"""The participants in a conversation with a group coordinator, the profile of its verbs, and views of the group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from kipcheck.conformance.models.group.state import Member, State
 from kipcheck.strategies.group import CLIENTS, INSTANCES, LISTS
 
 SESSIONS = (10_000, 6_000, 30_000)
-"""Those that a group admits."""
+"""Session timeouts that a group accepts."""
 QUIET: Final[Mapping[str, float]] = {
     "heartbeat": 8, "elapse": 8, "sync": 2, "join": 0.5, "leave": 0.3, "unload": 0.3, "delete-group": 0.2,
 }  # fmt: skip
-"""Life goes on, and nobody wants more of it."""
+"""A stable group in which little changes."""
 MOVING: Final[Mapping[str, float]] = {
     "unload": 12, "load": 20, "loaded": 20, "describe-group": 12, "fetch": 6, "heartbeat": 2, "commit": 2, "sync": 2,
     "elapse": 0.3, "leave": 0.3,
 }  # fmt: skip
-"""The group moves, and somebody looks on."""
+"""The partition of the group moves, and clients observe it."""
 MOODS: Final[tuple[Mapping[str, float], ...]] = (
     {},
     QUIET,
@@ -29,39 +29,39 @@ MOODS: Final[tuple[Mapping[str, float], ...]] = (
     {"describe-group": 12, "elapse": 0.5, "commit": 3, "leave": 0.5, "unload": 0.5},
     {"fail-write": 4, "fetch": 4, "commit": 3},
 )
-"""So many times likelier are these verbs, once there is a generation."""
+"""Factors for the likelihood of verbs, once there is a generation."""
 MANY_VERSIONS = 0.3
-"""Of conversations: each request in any version; in the others in the usual one."""
+"""Share of conversations with requests in any version; the others use the usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who takes part in a conversation."""
+    """The participants in a conversation."""
 
     clients: tuple[str, ...]
-    """Others do now and then."""
+    """Other clients take part now and then."""
     instances: dict[str, str | None]
     sessions: dict[str, int]
     versions: dict[str, float]
-    """Of JoinGroup: a share of those that there are."""
+    """Of JoinGroup, as a share of the supported versions."""
     mixed: bool
-    """Are other requests in any version?"""
+    """Whether other requests use any version."""
     rebalance_ms: int
-    """What most members ask for."""
+    """The rebalance timeout of most members."""
     mood: Mapping[str, float]
     plural: bool
-    """Do most speak several protocols?"""
+    """Whether most members support several protocols."""
 
     @property
     def hasty(self) -> bool:
-        """Sessions outlast rebalances: who is late is waited for in vain."""
+        """Whether sessions outlast rebalances, so that a rebalance ends before a late member's session does."""
         return self.rebalance_ms < max(SESSIONS)
 
 
 def cast_of(random: Random) -> Cast:
     clients = CLIENTS[: random.choice((1, 2, 2, 3, 3, 5, 5))]
     static = random.choice((0.0, 0.0, 0.5, 1.0))
-    old = random.random() < 0.4  # all are let in at once
+    old = random.random() < 0.4  # versions that admit members at once
     rebalance_ms = random.choice((*[30_000] * 6, 10_000, 4_000))
     return Cast(
         clients,
@@ -77,7 +77,7 @@ def cast_of(random: Random) -> Cast:
 
 @dataclass(frozen=True)
 class Scene:
-    """The group as it is, and who is who in it."""
+    """The state of the group, and the client of each member."""
 
     served: Served[State]
     cast: Cast
@@ -88,7 +88,7 @@ class Scene:
 
     @cached_property
     def references(self) -> dict[str, str]:
-        """By member id: how its client, or the one before, names it."""
+        """By member id: the reference of its client, or of its previous id."""
         found: dict[str, str] = {}
         for told in self.served.names.clients:
             found |= {id: f"{told.client}{OLD}" for id in told.ids[-2:-1]}
@@ -97,18 +97,18 @@ class Scene:
 
     @cached_property
     def members(self) -> dict[str, Member]:
-        """Those that know their id, by client."""
+        """Members that know their id, by client."""
         named = ((self.references.get(each.id, ""), each) for each in self.group.members)
         return {reference.removesuffix(OLD): each for reference, each in named if reference}
 
     @cached_property
     def newcomers(self) -> list[str]:
-        """Clients that are not in the group, not even without knowing under which id."""
+        """Clients without a member in the group, even one whose id they do not know."""
         there = {each.id.partition("-")[0] for each in self.group.members}
         return [each for each in self.cast.clients if each not in there and each not in self.members]
 
     def names(self, random: Random) -> tuple[str, ...]:
-        """Of protocols, for somebody who comes."""
+        """Protocol names for a new member."""
         usual = random.random() < 0.8
         if self.cast.plural and usual:
             return random.choice([each for each in LISTS if len(each) > 1])
@@ -116,6 +116,6 @@ class Scene:
 
     @cached_property
     def expected(self) -> list[str]:
-        """Clients that were given an id, and have not joined with it."""
+        """Clients that were given an id and have not joined with it."""
         named = (self.references.get(each, "") for each in self.group.pending)
         return [reference for reference in named if reference and not reference.endswith(OLD)]

@@ -1,6 +1,6 @@
-"""What a consumer of a classic group may be told: by its user, its coordinator and time, step by step.
+"""The declaration of every step with a consumer of a classic group: by its user, its coordinator and time.
 
-The coordinator's side is told in full, ids included, so whatever a reducer takes away, the rest keeps its meaning.
+The coordinator's responses are complete, ids included, so that a case keeps its meaning when a reducer removes steps.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, 
 
 TOPICS = ("t", "u")
 SIZES = (2, 1, 3)
-"""How many partitions a topic may have."""
+"""Numbers of partitions of a topic."""
 ME = ("m1", "m2")
-"""Ids that the member itself is given."""
+"""Ids of the member under test."""
 OTHERS = ("n1", "n2")
 INSTANCE = "i"
 RACK = "r"
@@ -33,7 +33,7 @@ LISTS: tuple[tuple[str, ...], ...] = (
     (INCREMENTAL, COOPERATIVE_STICKY),
     (INCREMENTAL, RANGE),
 )
-"""Assignors. The last list has no protocol in common."""
+"""Assignors. The assignors of the last list have no protocol in common."""
 SEARCHES = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE")
 JOIN_ERRORS = (
     "UNKNOWN_MEMBER_ID",
@@ -71,7 +71,7 @@ COMMIT_ERRORS = (
 )
 FENCED = "FENCED_INSTANCE_ID"
 ELAPSES = (200, 3_000, 10_000, 60_000, 50)
-"""The end of a back-off, a heartbeat, the end of a session, of the user's turn to poll; and less than any of them."""
+"""The end of a back-off, of a heartbeat interval, of a session, of the poll interval; and less than any of them."""
 
 
 def _row(*names: Scalar) -> Row:
@@ -79,21 +79,21 @@ def _row(*names: Scalar) -> Row:
 
 
 MOST = len(TOPICS) * max(SIZES)
-"""Partitions there are."""
+"""The number of partitions."""
 _SOME_TOPICS = OneOf((_row("t"), _row("t", "u"), _row("u")))
 _CLUSTER = Row(tuple(Row((Pick((name,)), Pick(SIZES))) for name in TOPICS))
 _PARTITIONS = Seq(Row((Pick(TOPICS), Integer(0, 2))), 0, MOST)
 
 
 def known_lists(rules: Rules) -> tuple[tuple[str, ...], ...]:
-    """The draft's members have one way to assign; the cooperative ones came with 2.4.0."""
+    """The draft's members have one assignor; the cooperative ones came with 2.4.0."""
     if rules.draft:
         return EAGER_LISTS[:1]
     return LISTS if rules.incremental else EAGER_LISTS
 
 
 def known_errors(errors: tuple[str, ...], rules: Rules) -> tuple[str, ...]:
-    """Nobody is fenced who has no instance id."""
+    """Members without an instance id are never fenced."""
     return errors if rules.static else tuple(each for each in errors if each != FENCED)
 
 
@@ -131,7 +131,7 @@ def _open(rules: Rules) -> Node:
 
 
 def _types(named: bool) -> Pick:
-    """The protocol type of an answer, where its version has it; that of another kind of group is an error."""
+    """The protocol type of a response, in versions that have it; that of another kind of group is an error."""
     return Pick(("consumer", None, "connect") if named else (None,))
 
 

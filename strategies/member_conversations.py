@@ -1,5 +1,5 @@
-"""Conversations with a consumer, drawn with the machine at hand: its coordinator answers as one may that has other
-members too, its user polls, time passes; and now and then answers are lost, the user changes its mind, processes die.
+"""Draws conversations with a consumer, using its model: the coordinator responds as for a group with other members, the
+user polls, time passes; sometimes responses are lost, the user changes the subscription, processes die.
 """
 
 from collections.abc import Callable, Iterator
@@ -62,28 +62,28 @@ from kipcheck.strategies.member import (
 PROGRESS: Final = frozenset({"member-open", "member-subscribe", "member-poll", "member-told", "member-elapse"})
 BACK_OFF, HEARTBEAT, SESSION, LONG = ELAPSES[:4]
 USUAL: Final = 3
-"""Of a list of errors so many come first, and come often."""
+"""The first errors of a list, which are drawn more often."""
 SUBSCRIPTIONS: Final = (("t",), ("t", "u"), ("u",))
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Whom a conversation is about, and how well it goes."""
+    """The participants in a conversation, and its likely faults."""
 
     assignors: tuple[str, ...]
     protocol: str | None
-    """Of the draft's members."""
+    """For members of the draft."""
     instance: str | None
     errors: float
-    """The share of answers that are errors."""
+    """The share of responses with errors."""
     leads: float
-    """The share of rounds in which it is the leader."""
+    """The share of rounds in which the consumer is the leader."""
     stays: float
-    """How much of what it owns it is left."""
+    """The share of its partitions that it keeps."""
     late: bool
-    """Are heartbeats answered when it has joined again?"""
+    """Whether heartbeats are answered after the next join."""
     restless: float
-    """How much else happens than that the group goes on."""
+    """The share of events that make no progress."""
 
 
 def cast_of(random: Random, rules: Rules) -> Cast:
@@ -102,12 +102,12 @@ def cast_of(random: Random, rules: Rules) -> Cast:
 
 
 Move: TypeAlias = tuple[float, str, Callable[[], Event]]
-"""How likely, which verb, and the event itself."""
+"""Weight, verb, and the event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A consumer as it is, and those who may speak next."""
+    """A consumer's state, and the events that may come next."""
 
     rules: Rules
     cast: Cast
@@ -154,7 +154,7 @@ class Scene:
         yield 0.1, "member-open", self.open
 
     def beat(self) -> Beat:
-        """As often as not the group rebalances."""
+        """In half of the cases the group rebalances."""
         error = self.error(BEAT_ERRORS, 2)
         calls = error is Error.NONE and self.state.phase is Phase.STABLE and self.random.random() < 0.5
         return Beat(0, Error.REBALANCE_IN_PROGRESS if calls else error)
@@ -163,7 +163,7 @@ class Scene:
         cast = self.cast
         topics = tuple((each.name, each.partitions) for each in self.cluster())
         rack = RACK if self.rules.subscription >= 3 and self.random.random() < 0.2 else None
-        # What suits no protocol is turned away, again and again.
+        # Assignors without a common protocol are refused, each time.
         other = self.random.random() < 0.3
         assignors = self.random.choice(known_lists(self.rules)) if other else cast.assignors
         return Open(assignors, topics, cast.instance, rack, cast.protocol)
@@ -176,7 +176,7 @@ class Scene:
         return CommitOffsets(((*partition, self.random.randint(0, 9)),))
 
     def error(self, errors: tuple[str, ...], times: float = 1) -> Error:
-        """One of them, or none."""
+        """One of the errors, or none."""
         if self.random.random() >= self.cast.errors * times:
             return Error.NONE
         known = [each for each in known_errors(errors, self.rules) if each != FENCED or self.cast.instance]
@@ -237,7 +237,7 @@ class Scene:
         return Assigned(tuple(sorted({*kept, *self.some(0.5)})))
 
     def some(self, share: float) -> Partitions:
-        """Of what there is of the topics that it reads, and seldom of others."""
+        """Partitions of the topics that it subscribes to, and rarely of others."""
         topics = TOPICS if self.random.random() < 0.05 else self.state.topics
         there = ((each.name, number) for each in self.state.topics_known for number in range(each.partitions))
         return tuple(each for each in there if each[0] in topics and self.random.random() < share)
@@ -278,8 +278,8 @@ def conversations_of(rules: Rules) -> Conversations[Seat, Event]:
 
 
 def conversations(edition_name: str) -> Conversations[Seat, Event]:
-    """Errors: LookupError where the edition says nothing of consumers."""
+    """Errors: LookupError where the edition specifies no consumer."""
     rules = rules_of(edition(edition_name))
     if rules is None:
-        raise LookupError(f"{edition_name} says nothing of consumers")
+        raise LookupError(f"edition {edition_name} specifies no consumer")
     return conversations_of(rules)

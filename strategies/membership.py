@@ -1,10 +1,11 @@
-"""Groups of consumers, for whoever assigns partitions to them: topics, members, and what these say they own.
+"""Groups of consumers for assignors: topics, members, and the partitions that members claim to own.
 
-A value says who reads a topic and who owns runs of its partitions, by the letters of members and not by positions: so
-whatever a reducer takes away, the rest keeps its meaning. A letter that does not read the topic stands for the next one
-that does. ``group_of`` makes a group of a value, and every value makes one.
+A value contains, by the letters of members, the subscribers of a topic and the owners of runs of its partitions. No
+positions are used, so that a value keeps its meaning when a reducer removes parts. A letter that does not subscribe to
+the topic stands for the next one that does. ``group_of`` converts a value to a group, and accepts every value.
 
-What is weighted high is mixed subscriptions with many owned by few, all of it consistent: there the severe defects are.
+Mixed subscriptions with many partitions owned by few members, all consistent, have a high weight: they find the severe
+defects.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +22,7 @@ TOPICS = ("t0", "t1", "t2", "t3", "t4", "t5")
 GONE = "gone"
 """A topic to which members may subscribe, and that does not exist."""
 GENERATION = 10
-"""The last one, in which owners were given what they own."""
+"""The last generation, in which owners were assigned their partitions."""
 GENERATIONS = (GENERATION, GENERATION - 1, GENERATION - 2, NO_GENERATION)
 RACKS = ("r0", "r1", "r2")
 STATIC = ("i0", "i1", "i2", "i3")
@@ -40,24 +41,24 @@ def _topic(readers: Node, size: Integer, runs: int, owner: Node) -> Record:
 
 
 def _group(present: Node, topic: Record, topics: int) -> Record:
-    """With at least so many topics."""
+    """With at least ``topics`` topics."""
     rows = (topic if number < topics else nullable(topic) for number in range(len(TOPICS)))
     return record(members=Row((present,) * len(MEMBERS)), topics=Row(tuple(rows)))
 
 
 GROUPS = _group(Flag(), _topic(OneOf((_all, Seq(Pick(MEMBERS), 0, 8))), _size, 3, _owner), 0)
-"""Every group: what is drawn below is among these, and a reducer walks through them."""
+"""Every group: the ones drawn below are among these, and a reducer moves among them."""
 EQUAL = _group(Flag(), _topic(_all, Integer(1, 4), 3, _owner), 1)
-"""All subscribe to all."""
+"""All members subscribe to all topics."""
 MIXED = _group(Flag(), _topic(OneOf((_all, _some)), Integer(1, 4), 3, _owner), 1)
-"""Some topics are for all, some for a few."""
+"""Some topics have all members as subscribers, some a few."""
 CHAINED = _group(Flag(), _topic(_two_or_three, Integer(3, 8), 2, _an_owner), 4)
-"""Large topics of two or three readers each, owned by one or two of them, as before others joined: who has most shares
-no topic with who has least, and what is to be levelled has to wander."""
+"""Large topics with two or three subscribers each, owned by one or two of them, as before others joined: the member
+with most partitions shares no topic with the member with least, so balancing takes several moves."""
 
 
 def _held(readers: str, **owners: Integer) -> Record:
-    """A topic of just these readers, with a run for each of the owners."""
+    """A topic with exactly these subscribers, and a run for each of the owners."""
     runs = (record(by=Pick((owner,)), size=size) for owner, size in owners.items())
     return record(readers=Row(tuple(Pick((each,)) for each in readers)), runs=Row(tuple(runs)))
 
@@ -74,13 +75,13 @@ CROSSED = record(
     members=Row(tuple(Pick((letter in "abcde",)) for letter in MEMBERS)),
     topics=Row(_crossed),
 )
-"""Two members level with a third, and then with newcomers: what the third took of them has to come back. Here the
-search of Kafka's AbstractStickyAssignor, and of those made after it, may go in circles."""
+"""Two members balance with a third, and then with new members: partitions of the third have to move back. Here the
+search of Kafka's AbstractStickyAssignor, and of assignors derived from it, may not end."""
 USUAL = OneOf((EQUAL, EQUAL, MIXED, MIXED, MIXED, CHAINED, CHAINED, CROSSED))
 
 
 def group_of(value: Value) -> Group:
-    """What is claimed is consistent: partitions that exist, by members that subscribe to them, one for each."""
+    """Claims are consistent: existing partitions, of topics that the member subscribes to, each with one owner."""
     present = [letter for letter, here in zip(MEMBERS, value["members"], strict=True) if here]
     topics: list[Topic] = []
     reads: dict[str, list[str]] = {each: [] for each in present}
@@ -90,7 +91,7 @@ def group_of(value: Value) -> Group:
             continue
         readers = present if topic["readers"] is None else [each for each in present if each in topic["readers"]]
         if not readers:
-            continue  # leaders ask about no other topics than those of the group
+            continue  # leaders use only topics that the group subscribes to
         topics.append(Topic(name, sum(run["size"] for run in topic["runs"])))
         for each in readers:
             reads[each].append(name)
@@ -108,32 +109,32 @@ def group_of(value: Value) -> Group:
 
 
 def _next(letter: str, readers: list[str]) -> str | None:
-    """The letter itself or, where it does not read, the next that does: what goes away changes no other's owner."""
+    """The letter, or the next one that subscribes: removing a member changes no other's owner."""
     if not letter or not readers:
         return None
     return next((each for each in readers if each >= letter), readers[0])
 
 
-# Knobs: what is turned at a group, each as plain data beside it
+# Knobs: variations of a group, each as plain data beside it
 
 
 CLAIMS = Seq(record(by=_an_owner, topic=Pick(TOPICS), number=Integer(0, 8), size=Integer(1, 3)), 0, 4)
-"""More claims, to what others claim and to what the member does not subscribe to."""
+"""More claims, to partitions that others claim and to topics without a subscription."""
 GHOSTS = Seq(record(by=_an_owner, topic=Pick((*TOPICS, GONE)), size=Integer(1, 3)), 1, 3)
-"""Claims to what does not exist: of a topic that is gone, or that came back with fewer partitions."""
+"""Claims to partitions that do not exist: of a deleted topic, or of one recreated with fewer partitions."""
 STALE = Row((Pick(GENERATIONS),) * len(MEMBERS))
-"""Of each member, the generation of its claims."""
+"""The generation of each member's claims."""
 OTHERS = Seq(Integer(1, 4), 1, 2)
-"""Sizes of topics that nobody reads: a leader that subscribes by pattern knows of them too."""
+"""Sizes of topics without subscribers: a leader that subscribes by pattern has metadata of them too."""
 WISHES = Seq(_an_owner, 0, 2)
-"""Who also subscribes to a topic that is gone."""
+"""Members that also subscribe to a topic that does not exist."""
 INSTANCES = Row((nullable(Pick(STATIC)),) * len(MEMBERS))
-"""Who is static."""
+"""Instance ids of members, for static ones."""
 REPLICAS = Row((Seq(Seq(Pick(RACKS), 1, 2), 0, 3),) * len(TOPICS))
-"""Of each topic the racks of its partitions, again and again from the first; none where nothing is known."""
+"""The racks of each topic's partitions, repeated from the first; none where they are unknown."""
 PLACES = Row((nullable(Pick(RACKS)),) * len(MEMBERS))
 VERSIONS = Row((Pick((1, 0)),) * len(MEMBERS))
-"""Of each member, which version of the subscription it sends (KIP-429's draft)."""
+"""The version of each member's subscription (KIP-429's draft)."""
 CHANGE = OneOf(
     (
         record(member=_an_owner),
@@ -142,13 +143,13 @@ CHANGE = OneOf(
         record(topic=Pick(TOPICS), gone=Flag()),
     )
 )
-"""What happens from one round to the next: a member comes or leaves, a topic grows, a member subscribes to a topic or
-unsubscribes, a topic vanishes or comes back."""
+"""Changes from one round to the next: a member joins or leaves, a topic grows, a member subscribes to a topic or
+unsubscribes, a topic is deleted or recreated."""
 CHANGES = Seq(CHANGE, 1, 3)
 
 
 def turned(value: Value) -> Group:
-    """The group of ``value["group"]``, with the knobs that are there, under the first names that there are."""
+    """The group of ``value["group"]`` with its knobs applied, renamed to the first names."""
     group = group_of(value["group"])
     if "claims" in value:
         group = with_claims(group, value["claims"])
@@ -167,7 +168,7 @@ def turned(value: Value) -> Group:
 
 
 def with_claims(group: Group, claims: list[Value]) -> Group:
-    """Numbers past the last partition begin at 0 again."""
+    """Numbers past the last partition continue from 0."""
     more: dict[str, list[Partition]] = {}
     for each in claims:
         size = group.sizes.get(each["topic"], 0)
@@ -208,7 +209,7 @@ def _wishing(member: Member) -> Member:
 
 
 def with_instances(group: Group, instances: list[str | None]) -> Group:
-    """No two share one: of several that would, the first has it."""
+    """Instance ids are unique: of several members with the same one, the first gets it."""
     free = dict(zip(MEMBERS, instances, strict=True))
     taken: set[str] = set()
 
@@ -233,7 +234,7 @@ def _cycled(racks: list[list[str]], partitions: int) -> tuple[frozenset[str], ..
 
 
 def changed(value: Value, change: Value) -> Value:
-    """The value of the group as it is after the change; who owns what is no matter then."""
+    """The value of the group after the change; owners are not updated."""
     members, topics = list(value["members"]), list(value["topics"])
     if "member" in change:
         at = MEMBERS.index(change["member"])
@@ -257,7 +258,7 @@ def _each(group: Group, change: Callable[[Member], Member]) -> Group:
 
 
 def renamed(groups: Iterable[Group]) -> list[Group]:
-    """The same groups with the first names that there are, in the same order, so that the least case looks like it."""
+    """The same groups with the first names, in the same order, so that the smallest case has them."""
     found = list(groups)
     members = sorted({one.id for group in found for one in group.members})
     claimed = {topic for group in found for one in group.members for topic, _ in one.owned}
@@ -283,7 +284,7 @@ def _renamed(group: Group, letters: Mapping[str, str], names: Mapping[str, str])
 
 
 def stages(value: Value, changes: list[Value]) -> Iterator[Group]:
-    """The group after each of the changes, one upon the other."""
+    """The group after each of the changes, which accumulate."""
     for each in changes:
         value = changed(value, each)
         yield group_of(value)

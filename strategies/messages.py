@@ -1,8 +1,8 @@
-"""Layout -> node: every value the declaration of a message allows, within sizes that a test can bear.
+"""Converts a layout to a node: every value that the declaration of a message allows, within sizes suitable for tests.
 
-A strategy for users is one call further: ``kipcheck.strategies.values("JoinGroupRequest", versions=7)``.
-Values are what ``layout.decode`` gives of their bytes. Left out, because they would not come back as they went:
-NaN and infinities in float64, and halves of surrogate pairs in every kind of text.
+Users call ``kipcheck.strategies.values("JoinGroupRequest", versions=7)`` instead. Values are those that
+``layout.decode`` returns for their bytes. Values that would change on the way are left out: NaN and infinities in
+float64, and lone surrogates in every kind of text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,23 +33,25 @@ T = TypeVar("T")
 
 UNKNOWN_TAGS = "_unknownTaggedFields"
 LAST_TAG = (1 << 31) - 2
-"""Kafka reads a field of the next higher tag, but cannot write it: its writer marks the end of its list so."""
+"""Kafka reads a field of the next higher tag, but cannot write it: its writer uses that number for the end."""
 
 ITEMS = (4, 3, 2)
-"""At most so many items in a list at the top, one level down, and further down."""
+"""The most items in a list at the top, one level down, and further down."""
 NUMBERS_IN_A_LIST = 200
-"""So that a count takes two bytes as a varint."""
+"""Enough for a count of two bytes as a varint."""
 SIZE = 300
-"""At most so many characters or bytes: past 127 and past 255, where lengths take another byte."""
+"""The most characters or bytes: past 127 and past 255, where lengths take another byte."""
 
 
 def from_layout(layout: Layout, overrides: Mapping[str, Node] | None = None) -> Record:
-    """``overrides``: by path (``protocols.metadata``) or by name alone, the node of one item of the field."""
+    """``overrides``: by path (``protocols.metadata``) or by name, the node of one item of the field."""
     return _Reader(layout, overrides or {}).struct(layout, (), 0)
 
 
 def embedded(edition: str, messages: Iterable[str]) -> tuple[Embedded, ...]:
-    """The messages of these names, at every version, as bytes in a field; those the edition lacks are left out."""
+    """The messages with these names, at every version, as bytes in a field; those that the edition lacks are left
+    out.
+    """
     return tuple(
         Embedded(edition, each.message, each.version, from_layout(each))
         for message in messages
@@ -63,12 +65,12 @@ def layouts(edition: str | Edition, message: str, versions: int | Iterable[int] 
         return tuple(spec(edition_named(edition), message))
     chosen = (versions,) if isinstance(versions, int) else tuple(versions)
     if not chosen:
-        raise LookupError(f"no version of {message} was asked for")
+        raise LookupError(f"no version of {message} was given")
     return tuple(layout_of(edition, message, version) for version in chosen)
 
 
 def edition_named(edition: str | Edition) -> Edition:
-    """Errors: LookupError with what there is."""
+    """Errors: LookupError with the known editions."""
     return edition_of(edition) if isinstance(edition, str) else edition
 
 
@@ -128,14 +130,14 @@ class _Reader:
 
 
 def unknown_tags(layout: Layout) -> Seq:
-    """Tagged fields of a later day: ascending, and none that the layout knows."""
+    """Tagged fields of a later version: ascending, and none that the layout declares."""
     data = Blob(0, SIZE)
     free = tuple(record(tag=Integer(low, high, _ends(low, high)), data=data) for low, high in free_tags(layout))
     return Seq(free[0] if len(free) == 1 else OneOf(free), 1, 3, ascending="tag")
 
 
 def free_tags(layout: Layout) -> Iterator[tuple[int, int]]:
-    """The ranges of numbers between the tags that the layout knows."""
+    """The ranges of tags that the layout does not declare."""
     low = 0
     for slot in layout.tagged:
         assert slot.tag is not None
@@ -146,7 +148,7 @@ def free_tags(layout: Layout) -> Iterator[tuple[int, int]]:
 
 
 def _ends(low: int, high: int) -> tuple[int, ...]:
-    """The bounds, and the tags next to the lower one: what a later version will take."""
+    """The bounds, and the tags next to the lower one, which a later version will use."""
     return tuple(dict.fromkeys(n for n in (low, low + 1, low + 2, high) if n <= high))
 
 

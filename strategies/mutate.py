@@ -1,4 +1,4 @@
-"""A value next to a given one: how a corpus grows."""
+"""Changes a value in one place, to extend a corpus."""
 
 from random import Random
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ Sliced = TypeVar("Sliced", str, bytes)
 
 
 def mutate(node: Node, value: Any, random: Random) -> Any:
-    """A value that differs in one place, as a rule: the place and the change are drawn."""
+    """A value that usually differs in one place; place and change are drawn."""
     match node:
         case Integer(low, high) if random.random() < 0.25:
             return min(max(value + random.choice((-1, 1)), low), high)
@@ -35,7 +35,7 @@ def mutate(node: Node, value: Any, random: Random) -> Any:
 
 
 def _spliced(value: Sliced, other: Sliced, low: int, high: int, random: Random) -> Sliced:
-    """The head of one and the tail of the other, if its size is allowed."""
+    """The head of one value and the tail of the other, if that size is allowed."""
     child = value[: random.randint(0, len(value))] + other[random.randint(0, len(other)) :]
     return child if low <= len(child) <= high else other
 
@@ -70,7 +70,7 @@ def _another_record(node: Record, value: dict[str, Any], random: Random) -> dict
 
 
 def _fixed(node: Node) -> bool:
-    """Is there nothing to change?"""
+    """Whether nothing can be changed."""
     match node:
         case Pick(options):
             return len(options) == 1

@@ -1,8 +1,8 @@
-"""The declaration of a family of cases: a few frozen nodes that say what is allowed, not what is likely.
+"""Declares families of cases with a few frozen nodes, which describe allowed values, not likely ones.
 
-Nodes do nothing. Three readings give them meaning, and they speak one language:
-``as_hypothesis`` (a strategy), ``compiled`` (a fast generator), and data (``parse``, ``reduce``, ``mutate``).
-A value is plain data: None, bool, int, float, str, bytes, uuids, and lists and dicts of these.
+Nodes have no behaviour. Three consumers interpret them, consistently: ``as_hypothesis`` (a strategy), ``compiled`` (a
+fast generator), and functions on data (``parse``, ``reduce``, ``mutate``). A value is plain data: None, bool, int,
+float, str, bytes, uuids, and lists and dicts of these.
 """
 
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ class Integer:
 
     def __post_init__(self) -> None:
         if not all(self.low <= n <= self.high for n in (*self.interesting, self.low)):
-            raise ValueError(f"no place between {self.low} and {self.high} for {self.interesting or 'any integer'}")
+            raise ValueError(f"invalid range {self.low} to {self.high} for {self.interesting or 'any integer'}")
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Float:
-    """Any finite double: a NaN equals nothing, not even itself, and JSON has neither it nor the infinities."""
+    """Any finite double: NaN does not equal itself, and JSON has neither NaN nor infinities."""
 
 
 @final
@@ -46,9 +46,9 @@ class Pick:
 
     def __post_init__(self) -> None:
         if not 0 < len(set(self.options)) == len(self.options):
-            raise ValueError(f"constants that differ are wanted, not {self.options}")
+            raise ValueError(f"constants must be distinct, got {self.options}")
 
-    # By repr, for 1 == True in Python, and a node is the key under which its compiled function is kept.
+    # By repr, since 1 == True in Python, and nodes are the keys of cached functions.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pick) and repr(self) == repr(other)
 
@@ -59,17 +59,17 @@ class Pick:
 @final
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text that UTF-8 can carry, NUL and astral characters among them; sizes count characters."""
+    """Any text that UTF-8 can encode, including NUL and characters above U+FFFF; sizes count characters."""
 
     min_size: int = 0
     max_size: int = 20
     interesting: tuple[str, ...] = ()
-    """Texts to try often: names that turn up in more places than one."""
+    """Texts to try often: names that occur in several places."""
 
     def __post_init__(self) -> None:
         _sizes(self.min_size, self.max_size)
         if not all(self.min_size <= len(text) <= self.max_size for text in self.interesting):
-            raise ValueError(f"a size between {self.min_size} and {self.max_size} is wanted of {self.interesting}")
+            raise ValueError(f"sizes must be from {self.min_size} to {self.max_size}: {self.interesting}")
 
 
 @final
@@ -85,7 +85,7 @@ class Blob:
 @final
 @dataclass(frozen=True, slots=True)
 class Uuid:
-    """Any 128 bits, the all-zero uuid among them: in Kafka it stands for none."""
+    """Any 128 bits, including the all-zero uuid, which in Kafka stands for none."""
 
 
 @final
@@ -95,18 +95,18 @@ class Seq:
     min_size: int = 0
     max_size: int = 4
     ascending: str | None = None
-    """A key of the items: where it is given, the items are strictly ascending by it."""
+    """A key of the items: if given, the items are strictly ascending by it."""
 
     def __post_init__(self) -> None:
         _sizes(self.min_size, self.max_size)
         if self.ascending is not None and self.min_size > 1:
-            raise ValueError("items that differ by a key cannot be promised in a number above 1")
+            raise ValueError("min_size must be at most 1 for items with distinct keys")
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A list of just these items, one of each."""
+    """A list of exactly these items."""
 
     items: tuple["Node", ...]
 
@@ -116,13 +116,13 @@ class Row:
 class Record:
     fields: tuple[tuple[str, "Node"], ...]
     optional: tuple[tuple[str, "Node"], ...] = ()
-    """Keys that a value may lack."""
+    """Keys that a value may omit."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of several shapes, the simplest first. A value may fit several."""
+    """One of several alternatives, the simplest first. A value may match several."""
 
     options: tuple["Node", ...]
 
@@ -130,7 +130,7 @@ class OneOf:
 @final
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Bytes that hold a value of another message, as ``kipcheck.conformance.wire.layout`` lays it out."""
+    """Bytes that encode a value of another message, as ``kipcheck.conformance.wire.layout`` lays it out."""
 
     edition: str
     message: str
@@ -146,7 +146,7 @@ def record(**fields: Node) -> Record:
 
 
 def with_fields(node: Record, **fields: Node) -> Record:
-    """The same record, but for these of its fields. Errors: KeyError for a field that it has not."""
+    """The same record with these fields replaced. Errors: KeyError for an unknown field."""
     for name in fields.keys() - dict(node.fields).keys():
         raise KeyError(name)
     return Record(tuple((name, fields.get(name, field)) for name, field in node.fields), node.optional)
@@ -158,4 +158,4 @@ def nullable(node: Node) -> OneOf:
 
 def _sizes(low: int, high: int) -> None:
     if not 0 <= low <= high:
-        raise ValueError(f"no size lies between {low} and {high}")
+        raise ValueError(f"invalid sizes: {low} to {high}")

@@ -1,4 +1,4 @@
-"""Does this value belong to the declaration, and if not, where and why not."""
+"""Checks whether a value belongs to a declaration, and reports where and why it does not."""
 
 import math
 from collections.abc import Iterator, Sized
@@ -42,7 +42,7 @@ def written(path: Path) -> str:
 
 
 def parse(node: Node, value: Any) -> Any:
-    """The value itself, if it belongs to the declaration. Errors: ValueError that says where it does not."""
+    """Returns the value if it belongs to the declaration. Errors: ValueError with the path and the reason."""
     for mismatch in mismatches(node, value):
         raise ValueError(str(mismatch))
     return value
@@ -55,7 +55,7 @@ def belongs(node: Node, value: Any) -> bool:
 def mismatches(node: Node, value: Any, path: Path = ()) -> Iterator[Mismatch]:
     match node:
         case Integer(low, high):
-            if type(value) is not int:  # a bool is an int in Python, and is none here
+            if type(value) is not int:  # a bool is an int in Python, but not here
                 yield Mismatch(path, f"an integer is wanted, not {value!r}")
             elif not low <= value <= high:
                 yield Mismatch(path, f"{value} is outside {low} to {high}")
@@ -93,7 +93,7 @@ def mismatches(node: Node, value: Any, path: Path = ()) -> Iterator[Mismatch]:
             yield from _fields(node, value, path)
         case OneOf(options):
             tries = [list(mismatches(option, value, path)) for option in options]
-            if all(tries):  # The option that understood most of the value explains best.
+            if all(tries):  # The option that matched most of the value gives the best explanation.
                 yield from max(tries, key=lambda found: len(found[0].path))
         case Embedded(edition, message, version, body):
             yield from _embedded(layout(edition, message, version), body, value, path)
@@ -105,7 +105,7 @@ def _embedded(holder: Layout, body: Node, value: Any, path: Path) -> Iterator[Mi
     if not isinstance(value, bytes):
         yield Mismatch(path, f"bytes are wanted, not {value!r}")
         return
-    if holder.prefix is not None:  # to be told where a message is refused takes long, and most differ here
+    if holder.prefix is not None:  # locating a refusal is slow, and most values differ here
         size = INTEGERS[holder.prefix.type] // 8
         if value[:size] != holder.version.to_bytes(size, "big"):
             yield Mismatch(path, f"{holder} is wanted, and not bytes that begin with {value[:size].hex() or 'nothing'}")

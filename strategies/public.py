@@ -1,7 +1,7 @@
-"""What people import: families of values and bytes as Hypothesis strategies.
+"""The public strategies: families of values and bytes as Hypothesis strategies.
 
-All take ``versions``: one number, several, or None for every version that the edition has; smaller examples have lower
-versions. All raise LookupError at once for an edition, message or version that there is not.
+All take ``versions``: one number, several, or None for every version of the edition; examples shrink to lower versions.
+All raise LookupError when called for an unknown edition, message or version.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,17 +39,17 @@ Asked: TypeAlias = int | Iterable[int] | None
 
 
 def values(message: str, *, versions: Asked = None, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
-    """Plain dicts as ``layout(edition, message, version).decode`` gives them, of one of the versions."""
+    """Plain dicts as ``layout(edition, message, version).decode`` returns them, of one of the versions."""
     return strategy(_any([from_layout(each) for each in layouts(edition, message, versions)]))
 
 
 def bodies(message: str, *, versions: Asked = None, edition: str = "apache") -> "SearchStrategy[Body]":
-    """The bytes of a message without header or size, its version, and the value behind them."""
+    """The bytes of a message without header or size, with its version and value."""
     return strategy(_any([body_node(each) for each in layouts(edition, message, versions)])).map(body_of)
 
 
 def frames(message: str, *, versions: Asked = None, edition: str = "apache") -> "SearchStrategy[Frame]":
-    """Requests or responses as they go over a connection: size, header, body, and the values behind them.
+    """Requests or responses as sent over a connection: size, header, body, and their values.
 
     Errors: LookupError also where the message is neither.
     """
@@ -59,20 +59,20 @@ def frames(message: str, *, versions: Asked = None, edition: str = "apache") -> 
 def damaged(
     message: str, *, versions: Asked = None, edition: str = "apache", kinds: Iterable[str] | None = None
 ) -> "SearchStrategy[Damaged]":
-    """Bodies that came to harm: the body before, the bytes after, and whether a reader must refuse, must accept or may
-    do either. ``kinds`` are keys of ``kipcheck.strategies.damage.KINDS``; None for all that make no large inputs.
+    """Damaged bodies: the body before, the bytes after, and whether a reader must refuse, must accept or may do either.
+    ``kinds`` are keys of ``kipcheck.strategies.damage.KINDS``; None for all kinds without large inputs.
 
-    Errors: LookupError also for a kind that there is not.
+    Errors: LookupError also for an unknown kind.
     """
     chosen = USUAL if kinds is None else tuple(dict.fromkeys(kinds))
     for kind in chosen:
         if kind not in KINDS:
-            raise LookupError(f"no damage {kind!r}; there are {', '.join(KINDS)}")
+            raise LookupError(f"unknown kind of damage {kind!r}; known: {', '.join(KINDS)}")
     if not chosen:
-        raise LookupError("no kind of damage was asked for")
+        raise LookupError("no kind of damage was given")
 
     def aimed(drawn: dict[str, Any]) -> tuple[Body, Marked, list[Wound]]:
-        """What can be done of the kind drawn, or of the next that finds a place in this body."""
+        """The damage of the drawn kind, or of the next kind that applies to this body."""
         body = body_of(drawn["body"])
         marked = mark(body.layout, body.value)
         first = chosen.index(drawn["kind"])
@@ -107,7 +107,7 @@ def version_mixes(
 ) -> "SearchStrategy[list[dict[str, Any]]]":
     """Groups of members of several releases, each with the versions it uses: ``strategies.versions.version_mix``.
 
-    Errors: LookupError where no release in ``releases`` (``2.3.0-3.9.2, 4.0.1+``) speaks any of the messages.
+    Errors: LookupError where no release in ``releases`` (``2.3.0-3.9.2, 4.0.1+``) supports any of the messages.
     """
     return strategy(version_mix(messages, members=members, releases=releases))
 
@@ -115,35 +115,35 @@ def version_mixes(
 def subscription_streams(
     *, versions: Asked = None, members: Members = (2, 4), edition: str = "apache"
 ) -> "SearchStrategy[list[Body]]":
-    """The subscriptions of one group, versions mixed, with user data of every assignor that has some."""
+    """The subscriptions of one group in mixed versions, with user data of every assignor that writes some."""
     return _streams(subscription_stream(versions=versions, members=members, edition=edition))
 
 
 def assignment_streams(
     *, versions: Asked = None, members: Members = (2, 4), edition: str = "apache"
 ) -> "SearchStrategy[list[Body]]":
-    """The assignments of one group, versions mixed, with those of Streams among their user data."""
+    """The assignments of one group in mixed versions, with Streams assignments among their user data."""
     return _streams(assignment_stream(versions=versions, members=members, edition=edition))
 
 
 def join_group_streams(
     *, versions: Asked = None, members: Members = (2, 4), edition: str = "apache"
 ) -> "SearchStrategy[list[Body]]":
-    """The JoinGroup requests of one group, with mixed versions of the API and of the subscriptions inside."""
+    """The JoinGroup requests of one group, in mixed versions of the API and of the subscriptions inside."""
     return _streams(join_group_stream(versions=versions, members=members, edition=edition))
 
 
 def api_versions_streams(
     *, versions: Asked = None, members: Members = (2, 4), releases: str | None = None
 ) -> "SearchStrategy[list[Body]]":
-    """The ApiVersions answers of the brokers of one cluster, each with the ranges of some release."""
+    """The ApiVersions responses of the brokers of one cluster, each with the ranges of some release."""
     return _streams(api_versions_stream(versions=versions, members=members, releases=releases))
 
 
 def groups(*, claims: bool = False, static: bool = False, racks: bool = False) -> "SearchStrategy[dict[str, Any]]":
-    """Groups of consumers as a leader is told of them: ``topics`` and ``members``, as in the operation ``assign``.
+    """Groups of consumers as input of a leader: ``topics`` and ``members``, as in the operation ``assign``.
 
-    What members own is consistent. With ``claims`` some of it is stale, doubled, of topics that are gone or not
+    Owned partitions are consistent. With ``claims`` some are stale, claimed twice, or of topics that are deleted or not
     subscribed to; ``static``: some members have an instance id; ``racks``: some members and replicas have a rack.
     """
     knobs: dict[str, Node] = {}
@@ -163,19 +163,20 @@ def _has_members(group: Group) -> bool:
 
 
 def streams_groups(*, cooperative: bool = False, named: bool = False) -> "SearchStrategy[dict[str, Any]]":
-    """Streams applications and the members of a group of them, as in the files that ``kipcheck subscribe`` reads: who
-    ran which task, who has how much of its state, threads of one instance, end points, tags.
+    """Streams applications and the members of a group of them, as in the files that ``kipcheck subscribe`` reads:
+    previous tasks, offsets of their state, threads of one instance, end points, tags.
 
-    Nobody ran what another ran. ``cooperative``: consumers say what they own; ``named``: some topologies have names.
+    No task was run by two members. ``cooperative``: consumers list owned partitions; ``named``: some topologies have
+    names.
     """
     return strategy(streams_members(named)).map(partial(application_of, cooperative=cooperative))
 
 
 def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
-    """What a machine may be told, one thing at a time: ``actor``, ``verb`` and ``body``, as in a case.
+    """Single steps for a machine: ``actor``, ``verb`` and ``body``, as in a case.
 
-    Errors: LookupError for a machine (``kipcheck.strategies.conversations.TALKS``) that does not exist, or not
-    in that edition.
+    Errors: LookupError for an unknown machine (``kipcheck.strategies.conversations.TALKS``), or one that the edition
+    lacks.
     """
     return strategy(_talk(machine, edition).declaration.item)
 
@@ -183,8 +184,8 @@ def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str,
 def conversations(
     machine: str, *, edition: str = "apache", deep: bool = False
 ) -> "SearchStrategy[list[dict[str, Any]]]":
-    """Steps in a row. ``deep``: drawn with our model at hand, as the gate draws them, so that they lead somewhere; then
-    smaller examples have fewer of the same steps. Errors: as ``steps``.
+    """Sequences of steps. ``deep``: drawn with the model, as runs draw them, so that they reach deep states; then
+    examples shrink to fewer of the same steps. Errors: as ``steps``.
     """
     found = _talk(machine, edition)
     if not deep:
@@ -194,14 +195,14 @@ def conversations(
 
 
 def _talk(machine: str, edition: str) -> Conversations[Any, Any]:
-    """All machines take a while to import, and who wants bytes wants none of them."""
+    """Imports the machines when needed, since that takes a while."""
     found: Conversations[Any, Any] = import_module("kipcheck.strategies.conversations").talk(machine, edition)
     return found
 
 
 SEEDS: Final = (1 << 32) - 1
 RARELY: Final = 15
-"""A step is left out once in so many times, and more often where the example is to be smaller."""
+"""A step is left out once in so many draws, and more often when shrinking."""
 
 
 def _drawn(found: Conversations[Any, Any], choices: Mapping[str, Any]) -> list[dict[str, Any]]:

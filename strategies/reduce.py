@@ -1,7 +1,7 @@
-"""From a value that fails to the least one found that still does.
+"""Reduces a failing value to the smallest one found that still fails.
 
-Only the declaration says what is simpler, so one reducer serves event sequences and message fields alike.
-Values are never changed in place: what is returned may share parts with what was given.
+Only the declaration defines what is simpler, so one reducer serves event sequences and message fields. Values are not
+changed in place: a result may share parts with the input.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,12 +30,12 @@ from kipcheck.strategies.parse import Path, belongs, parse
 Sliced = TypeVar("Sliced", str, bytes, list[Any])
 
 PLAIN = "0"
-"""The simplest character, as Hypothesis has it."""
+"""The simplest character, as in Hypothesis."""
 
 
 def reduce(node: Node, value: Any, fails: Callable[[Any], bool]) -> Any:
-    """Follow ``simpler`` while the value fails, until nothing simpler does. Errors: ValueError of ``parse``."""
-    value = parse(node, value)  # a case from an older declaration is told so here
+    """Follows ``simpler`` while the value fails, until no simpler value does. Errors: ValueError of ``parse``."""
+    value = parse(node, value)  # raises for a case of an older declaration
     while True:
         for candidate in chain(simpler(node, value), together(node, value)):
             if fails(candidate):
@@ -46,7 +46,7 @@ def reduce(node: Node, value: Any, fails: Callable[[Any], bool]) -> Any:
 
 
 def least(node: Node) -> Any:
-    """The simplest value of all."""
+    """The simplest value of a node."""
     match node:
         case Integer(low, high):
             return min(max(0, low), high)
@@ -77,7 +77,7 @@ def least(node: Node) -> Any:
 
 
 def simpler(node: Node, value: Any) -> Iterator[Any]:
-    """Values that are simpler, the boldest first. To follow them always comes to an end."""
+    """Simpler values, the largest changes first. Repeating it always ends."""
     match node:
         case Integer():
             yield from _nearer(value, least(node))
@@ -122,8 +122,8 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
             if holder is None:
                 yield from simpler(options[home], value)
             else:
-                # Plain bytes that hold a message: that message made simpler, or fewer bytes. Both ways never lengthen
-                # them, and only the first keeps their number: so it ends.
+                # Plain bytes that encode a message: simplify that message, or drop bytes. Neither way lengthens them,
+                # and only the first keeps their number: so it ends.
                 yield from (one for one in simpler(holder, value) if len(one) <= len(value))
                 yield from (one for one in simpler(options[home], value) if len(one) < len(value))
         case Embedded(edition, message, version, body):
@@ -134,7 +134,7 @@ def simpler(node: Node, value: Any) -> Iterator[Any]:
 
 
 def together(node: Node, value: Any) -> Iterator[Any]:
-    """Equal parts, made simpler in the same way: what fails because two things are equal must keep them so."""
+    """Simplifies equal parts in the same way: a failure that depends on their equality needs them equal."""
     equal: dict[tuple[Node, str], list[Path]] = {}
     parts: dict[tuple[Node, str], Any] = {}
     for path, part, each in _parts(node, value, ()):
@@ -147,12 +147,12 @@ def together(node: Node, value: Any) -> Iterator[Any]:
                 changed = value
                 for path in paths:
                     changed = _replaced(changed, path, one)
-                if belongs(node, changed):  # keys that ascend may no more
+                if belongs(node, changed):  # ascending keys may not be ascending any more
                     yield changed
 
 
 def _parts(node: Node, value: Any, path: Path) -> Iterator[tuple[Path, Node, Any]]:
-    """Items of lists and the values of fields, the outer ones first."""
+    """Items of lists and values of fields, the outer ones first."""
     match node:
         case Seq(item):
             for index, each in enumerate(value):
@@ -182,7 +182,7 @@ def _replaced(value: Any, path: Path, new: Any) -> Any:
 
 
 def _kept(node: Seq, candidates: Iterator[list[Any]]) -> Iterator[list[Any]]:
-    """Those that are still in order, where an order is wanted."""
+    """The candidates in ascending order, where order is required."""
     if node.ascending is None:
         yield from candidates
     for each in candidates:
@@ -192,7 +192,7 @@ def _kept(node: Seq, candidates: Iterator[list[Any]]) -> Iterator[list[Any]]:
 
 
 def _sorted(value: list[Any]) -> Iterator[list[Any]]:
-    """With two neighbours in the other order, the plainer one first."""
+    """Swaps two neighbours so that the plainer one comes first."""
     ranks = [(len(repr(each)), repr(each)) for each in value]
     for index in range(len(value) - 1):
         if ranks[index] > ranks[index + 1]:
@@ -200,7 +200,7 @@ def _sorted(value: list[Any]) -> Iterator[list[Any]]:
 
 
 def _shorter(value: Sliced, min_size: int) -> Iterator[Sliced]:
-    """Without one chunk: from all that can go down to single items, the last first."""
+    """Removes one chunk: from the largest possible size down to single items, the last first."""
     chunk = len(value) - min_size
     while chunk > 0:
         for end in range(len(value), chunk - 1, -chunk):
@@ -209,14 +209,14 @@ def _shorter(value: Sliced, min_size: int) -> Iterator[Sliced]:
 
 
 def _nearer(value: int, goal: int) -> Iterator[int]:
-    """From the goal itself to the neighbour, by halves of the distance."""
+    """From the goal to the value's neighbour, by halves of the distance."""
     distance, sign = abs(value - goal), 1 if value > goal else -1
     for halvings in range(distance.bit_length()):
         yield value - sign * (distance >> halvings)
 
 
 def _merged(node: Seq, value: list[Any]) -> Iterator[list[Any]]:
-    """With two items made one that differ in an amount, if at all: three seconds need not pass in pieces."""
+    """Merges two items that differ at most in an amount: waits of several seconds can become one."""
     if len(value) <= node.min_size or node.ascending is not None:
         return
     amounts = [_amount(node.item, each) for each in value]
@@ -235,7 +235,7 @@ def _merged(node: Seq, value: list[Any]) -> Iterator[list[Any]]:
 
 
 def _amount(item: Node, value: Any) -> tuple[Path, Integer, str] | None:
-    """The only integer in it: where, which, and all the rest, to compare. None where there are more, or none."""
+    """The only integer in it: path, node, and the rest for comparison. None unless there is exactly one."""
     found = [(path, part) for path, part, _ in _parts(item, value, ()) if isinstance(part, Integer)]
     if len(found) != 1:
         return None
@@ -250,7 +250,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _plainer(parts: list[Any], plain: Any, nearer: Callable[[Any], Iterator[Any]]) -> Iterator[list[Any]]:
-    """With a chunk of the parts made plain, by halves, then with one of them nearer to it."""
+    """Makes a chunk of the parts plain, by halves, then moves one of them nearer to it."""
     chunk = len(parts)
     while chunk > 1:
         for start in range(0, len(parts), chunk):
@@ -263,7 +263,7 @@ def _plainer(parts: list[Any], plain: Any, nearer: Callable[[Any], Iterator[Any]
 
 
 def _characters(one: str) -> Iterator[str]:
-    """The plain one first, then characters with smaller numbers; those before it count as worse than any."""
+    """The plain character first, then characters with smaller numbers; those below it count as less simple than any."""
     point, plain = ord(one), ord(PLAIN)
     if point < plain:
         yield from (PLAIN, "a", "\x80")
@@ -279,6 +279,6 @@ def _rounder(value: float) -> Iterator[float]:
     if value != whole:
         yield float(whole)
     for number in _nearer(whole, 0):
-        # Past 2^53 neighbours are the same double: only what really comes nearer counts.
+        # Past 2^53 neighbours are the same double: only numbers that come nearer count.
         if abs(float(number)) < abs(value):
             yield float(number)

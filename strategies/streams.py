@@ -1,8 +1,8 @@
-"""Scripts of Streams fleets: an operator brings members to another release one by one, and things go wrong.
+"""Scripts for Streams groups: an operator upgrades members one by one to another release, with faults.
 
-A script has a plan: through which binaries every member goes, in any order. Some keep to a way that is promised, some
-go back, some mix whatever there is. In ``streams`` there are the release of the edition and its future; in
-``streams-mixed`` members of any releases, on ways that lead somewhere.
+A script has a plan: the binaries that every member runs in turn, with members in any order. Some plans follow a
+documented upgrade path, some go back, some mix any binaries. ``streams`` uses the edition's release and its future
+release; ``streams-mixed`` uses members of any releases, on documented paths.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,11 +26,11 @@ from kipcheck.strategies.compiled import compiled
 from kipcheck.strategies.events import Conversations, Swarm, event
 from kipcheck.strategies.nodes import Flag, Integer, Node, OneOf, Pick, Record, Row, Scalar, record
 
-# What is deployed
+# Deployments
 
 
 def literal(plain: Any) -> Node:
-    """Just this."""
+    """A node for this value only."""
     match plain:
         case dict():
             return record(**{name: literal(each) for name, each in plain.items()})
@@ -71,14 +71,14 @@ SHAPES: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
     (JOINED, ("t", "u")),
     (JOINED_LATER, ("t", "u")),
 )
-"""Subtopologies, and the topics from outside that they read."""
+"""Subtopologies, and the external topics that they read."""
 SIZES: Final = (1, 2, 3, 4)
 TAGS: Final[tuple[Any, ...]] = ([], [["zone", "z1"], ["zone", "z2"]], [["zone", "z1"], ["rack", "r1"], ["zone", "z2"]])
 NAMED_SINCE: Final = Release.parse("3.0.0")
 
 
 def _sizes(topics: tuple[str, ...], subtopologies: Any) -> Node:
-    """Topics that are read side by side have one size."""
+    """Copartitioned topics have one size."""
     if any(each["copartition"] for each in subtopologies):
         return OneOf(tuple(literal(dict.fromkeys(topics, size)) for size in SIZES))
     return record(**dict.fromkeys(topics, Integer(1, SIZES[-1])))
@@ -90,7 +90,7 @@ def _deployment(subtopologies: Any, topics: Node) -> Record:
 
 
 def deployments(named: bool, chained: bool = True) -> OneOf:
-    """Whole ones; ``named``: also of topologies that have names; ``chained``: also with repartition topics in a row."""
+    """All deployments; ``named``: also topologies with names; ``chained``: also chains of repartition topics."""
     shapes = (*SHAPES, (NAMED, ("t", "u"))) if named else SHAPES
     if not chained:
         shapes = tuple(each for each in shapes if each[0] is not LONG_CHAIN)
@@ -106,9 +106,9 @@ LACKING: Final = OneOf(
         _deployment(JOINED, literal({"t": 1, "u": 2})),
     )
 )
-"""Of a topic that is read nobody knows, or two that are read side by side have not the same size."""
+"""A source topic is missing, or two copartitioned topics have different sizes."""
 
-# Where it goes
+# Upgrade paths
 
 
 class Binary(NamedTuple):
@@ -127,14 +127,14 @@ PATHS: Final[Mapping[str, Path]] = {
     "mixed": (),
 }
 MODERN: Final = ("2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2", "3.1.2", "3.3.2", "3.6.2", "3.9.2", "4.0.2", "4.3.1")
-"""Whatever of these meets, one bounce is enough."""
+"""Any of these can be mixed, and upgraded with one rolling upgrade."""
 PROBING: Final = ("2.2.2", "2.3.1")
-"""Releases that probe as they should, and know the eager protocol only."""
+"""Releases with version probing and only the eager protocol."""
 LAST_STOP: Final = "3.9.2"
-"""The newest release that can go on from an eager one."""
+"""The newest release to which an eager one can be upgraded."""
 OLD: Final = ("0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1")
 OLDEST: Final = "0.10.0.1"
-"""It looks for ever for the size of the second of two repartition topics in a row."""
+"""Searches for ever for the size of the second of two chained repartition topics."""
 ANCIENT: Final = (OLDEST, *OLD)
 STOPS: Final = tuple(each for each in (*PROBING, *MODERN) if Release.parse(each) <= Release.parse(LAST_STOP))
 FAULTS: Final[Mapping[str, type[Lose | Expire | Stop | ShutDown]]] = {
@@ -145,23 +145,23 @@ FAULTS: Final[Mapping[str, type[Lose | Expire | Stop | ShutDown]]] = {
 
 
 def line(release: str) -> str:
-    """``2.3`` of 2.3.1, ``0.10.2`` of 0.10.2.2: what ``upgrade.from`` calls it."""
+    """``2.3`` for 2.3.1, ``0.10.2`` for 0.10.2.2: the value of ``upgrade.from``."""
     return next(each for each in LINES if f"{release}.".startswith(f"{each}."))
 
 
 class Plan(NamedTuple):
-    """What a few scripts have in common."""
+    """Parameters of a few scripts."""
 
     path: Path
     any_of: tuple[Binary, ...]
-    """In the place of a path, where that is empty."""
+    """Used instead of a path, where that is empty."""
     members: tuple[str, ...]
     deployed: Any
-    """As plain data; None where nothing is said about it."""
+    """As plain data; None to keep the default."""
 
 
 def _mixed_path(random: Random, draft: bool) -> tuple[Path, tuple[Binary, ...]]:
-    """A way from release to release, or modern ones in any order."""
+    """A path from release to release, or modern releases in any order."""
     if draft:
         old = random.choice([*ANCIENT[:1], *ANCIENT[2:]])
         return (Binary(old), Binary(OWN, line(old)), NEW), ()
@@ -193,7 +193,7 @@ def _plan(random: Random, here: Edition, mixed: bool) -> Plan:
 
 
 def likely(state: State, swarm: Swarm, random: Random) -> Step | None:
-    """The next thing that such an operator does, or that goes wrong."""
+    """The next event: an operator's or a fault."""
     plan: Plan = swarm.traits
     nodes = {name: node for name, node in zip(MEMBERS, state.parts[1:], strict=True) if isinstance(node, Place)}
     running = [name for name, node in nodes.items() if node.state is not None or node.starts]
@@ -221,13 +221,13 @@ def likely(state: State, swarm: Swarm, random: Random) -> Step | None:
 
 
 def _fault(nodes: Mapping[str, Place], running: list[str], verb: str, random: Random) -> Event:
-    """A connection breaks where something is under way, if that is anywhere."""
+    """The event of a fault; connections break where a request is under way, if there is one."""
     busy = [name for name in running if nodes[name].busy]
     return FAULTS[verb](random.choice(busy if busy and verb == "stream-lose" else running))
 
 
 def _started(nodes: Mapping[str, Place], plan: Plan, random: Random) -> Start:
-    """Of the members that are least far, one goes on."""
+    """Upgrades one of the members that are least advanced."""
     far = {name: _stage(nodes[name], plan.path) for name in plan.members}
     least = min(far.values())
     member = random.choice([name for name, at in far.items() if at == least])
@@ -237,7 +237,7 @@ def _started(nodes: Mapping[str, Place], plan: Plan, random: Random) -> Start:
 
 
 def _stage(node: Place, path: Path) -> int:
-    """How far a member is on the way; -1 where it never ran."""
+    """The index of a member's binary on the path; -1 if it never ran."""
     if not node.kind:
         return -1
     _, release, upgrade_from, _ = node.kind.split("/")
@@ -255,7 +255,7 @@ def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
     here = edition(name)
     draft = here.standing is Standing.DRAFT
     if draft and here.name != "kip-268":
-        raise ValueError(f"{here} says nothing of Streams")
+        raise ValueError(f"edition {here} specifies nothing about Streams")
     own = here.name if draft else here.release
     named = not mixed and not draft and Release.parse(here.release) >= NAMED_SINCE
     releases: tuple[Scalar, ...] = (OWN, FUTURE)
@@ -283,7 +283,7 @@ def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
         progress=frozenset({"stream-settle", "stream-start", "stream-deploy"}),
         likely=likely,
         traits=lambda random: _plan(random, here, mixed),
-        # Members of whatever release meet on the ways that are promised, and not by luck alone.
+        # Members of different releases meet on documented paths only, not by chance.
         enabled_shares=(1.0,) if mixed else (1.0, 0.97, 0.9),
         near_shares=(0.0,) if mixed else (0.0, 0.0, 0.1),
         max_steps=18,
@@ -293,11 +293,11 @@ def _conversations(name: str, mixed: bool) -> Conversations[State, Event]:
 
 @cache
 def fleets(edition_name: str) -> Conversations[State, Event]:
-    """Of the release of an edition, and of its future. Errors: ValueError for an edition without Streams."""
+    """The edition's release and its future release. Errors: ValueError for an edition without Streams."""
     return _conversations(edition_name, mixed=False)
 
 
 @cache
 def mixed_fleets(edition_name: str) -> Conversations[State, Event]:
-    """Of any releases. Errors: as ``fleets``."""
+    """Any releases. Errors: as ``fleets``."""
     return _conversations(edition_name, mixed=True)

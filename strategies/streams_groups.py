@@ -1,8 +1,9 @@
-"""Groups of Streams members as a leader meets them: an application, who ran which of its tasks, who has state of them.
+"""Groups of Streams members as input of a leader: an application, the members' previous tasks and their state.
 
-A value says who ran a task, and who keeps its state, by the letters of members and not by positions: so whatever a
-reducer takes away, the rest keeps its meaning. ``application_of`` makes of it what ``kipcheck subscribe`` and
-``kipcheck assign --assignor stream`` read (``kipcheck.conformance.apis.streams_files``), and every value makes one.
+A value contains who ran a task, and who has its state, by the letters of members. No positions are used, so that a
+value keeps its meaning when a reducer removes parts. ``application_of`` converts it to the input of ``kipcheck
+subscribe`` and ``kipcheck assign --assignor stream`` (``kipcheck.conformance.apis.streams_files``), and accepts every
+value.
 """
 
 import uuid
@@ -20,7 +21,7 @@ Value: TypeAlias = Mapping[str, Any]
 MEMBERS: Final = ("c1", "c2", "c3", "c4")
 NOBODY: Final = ""
 ACCEPTABLE: Final = 10000
-"""acceptable.recovery.lag: so far behind a copy may be and still take over (KIP-441)."""
+"""acceptable.recovery.lag: the most offsets that a copy may be behind and still become active (KIP-441)."""
 GENERATION: Final = 5
 
 _letter: Final = Pick((NOBODY, *MEMBERS))
@@ -32,7 +33,7 @@ def _member() -> Record:
 
 
 def groups(named: bool = False) -> Record:
-    """``named``: also of topologies that have names (3.0 on)."""
+    """``named``: also topologies with names (from 3.0 on)."""
     present: Node = nullable(_member())
     return record(
         deployed=deployments(named),
@@ -44,7 +45,7 @@ def groups(named: bool = False) -> Record:
 
 
 def application_of(value: Value, cooperative: bool = False) -> dict[str, Any]:
-    """``cooperative``: members say what they own as consumers, too."""
+    """``cooperative``: members also list the partitions that they own as consumers."""
     deployed = value["deployed"]
     todo = work(topology_of(deployed["topology"]), topics_of(deployed["topics"]))
     present = {name: each for name, each in zip(MEMBERS, value["members"], strict=True) if each is not None}
@@ -72,7 +73,7 @@ def application_of(value: Value, cooperative: bool = False) -> dict[str, Any]:
 
 
 def _of(letter: str, present: Mapping[str, Any]) -> str:
-    """The letter itself or, where it is not there, the next that is: what goes away changes no other's instance."""
+    """The letter, or the next one in the group: removing a member changes no other's instance."""
     return next((each for each in present if each >= letter), next(iter(present)))
 
 

@@ -1,6 +1,6 @@
-"""What well-known fields usually hold, so that draws look like traffic: names that meet again, sentinels, blobs.
+"""Typical values of well-known fields, so that draws resemble real traffic: recurring names, sentinels, encoded data.
 
-Only what is likely is said here. A field may still hold anything that its type allows.
+They are only more likely: a field may have any value that its type allows.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     "namedTopology": ("", "topology-a"),
     "subtopologyId": ("0", "1"),
 }
-"""By path, or by name alone: texts that are drawn half of the time."""
+"""By path, or by name: texts that are drawn half of the time."""
 
 _ERRORS = (0, -1, 3, 14, 15, 16, 22, 23, 24, 25, 26, 27, 35, 79, 81, 82, 100, 110, 111)
 _PARTITIONS = (0, 1, 2, 3)
@@ -73,7 +73,7 @@ NUMBERS: Mapping[str, tuple[int, ...]] = {
     "uniqueField": (0, 1, 127, -128),
     "port": (9092, 0, 65535),
 }
-"""By path, or by name alone: numbers that are tried beside the bounds of the type; those out of its range are not."""
+"""By path, or by name: numbers tried in addition to the bounds of the type; numbers out of its range are skipped."""
 
 SUBSCRIPTIONS = ("ConsumerProtocolSubscription",)
 ASSIGNMENTS = ("ConsumerProtocolAssignment",)
@@ -94,4 +94,4 @@ EMBEDDED: Mapping[str, tuple[str, ...]] = {
     ),
     "ConsumerProtocolAssignment.userData": ("AssignmentInfo",),
 }
-"""By message and path: the messages, at any of their versions, whose bytes the field may hold."""
+"""By message and path: messages, at any version, whose bytes the field may contain."""

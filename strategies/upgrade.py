@@ -1,4 +1,4 @@
-"""Upgrade scripts: an operator rolls three members from kind to kind, keeps to the path or not, and things go wrong."""
+"""Upgrade scripts: an operator upgrades three members step by step, by the documented path or not, with faults."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -43,7 +43,7 @@ PLANS: Final = {
     "skipped": (OLD, COOPERATES),
     "any": (),
 }
-"""Through which kinds members go, one after another."""
+"""The kinds that members go through, one after another."""
 Fault: TypeAlias = type[Crash | Lose | Expire | Stop]
 FAULTS: Final[Mapping[str, Fault]] = {"crash": Crash, "lose": Lose, "expire": Expire, "stop": Stop}
 EVERYTHING: Final = tuple(name for name, _ in TOPICS)
@@ -54,7 +54,7 @@ def traits(random: Random) -> str:
 
 
 def likely(state: State, swarm: Swarm, random: Random) -> Step:
-    """The next thing that such an operator does, or that goes wrong."""
+    """The next event: an operator's or a fault."""
     nodes = {name: node for name, node in zip(MEMBERS, state.parts[1:], strict=True) if isinstance(node, Node)}
     running = [name for name, node in nodes.items() if node.state is not None or node.starts]
     down = [name for name, node in nodes.items() if node.kind and name not in running]
@@ -76,13 +76,13 @@ def likely(state: State, swarm: Swarm, random: Random) -> Step:
 
 
 def fault(nodes: dict[str, Node], running: list[str], verb: str, random: Random) -> Event:
-    """A connection breaks where something is under way, if that is anywhere."""
+    """The event of a fault; connections break where a request is under way, if there is one."""
     busy = [name for name in running if nodes[name].busy]
     return FAULTS[verb](random.choice(busy if busy and verb == "lose" else running))
 
 
 def rolled(nodes: dict[str, Node], swarm: Swarm, random: Random) -> Roll:
-    """Of the members that are least far, one goes on."""
+    """Upgrades one of the members that are least advanced."""
     plan = PLANS[swarm.traits]
     topics = EVERYTHING if random.random() < 0.15 else EVERYBODYS
     if not plan:
@@ -98,7 +98,7 @@ MEMBER = Pick(MEMBERS)
 
 @cache
 def bounces(edition_name: str) -> Conversations[State, Event]:
-    """Errors: ValueError for an edition in which there is nothing to upgrade to."""
+    """Errors: ValueError for an edition without an upgrade."""
     here = edition(edition_name)
     events = {
         "settle": event("operator", "settle"),
@@ -130,7 +130,7 @@ def bounces(edition_name: str) -> Conversations[State, Event]:
 
 @cache
 def streams(edition_name: str) -> Conversations[State, Event]:
-    """A Streams group whose instances come to newer metadata, and sometimes back. Errors: as ``bounces``."""
+    """A Streams group whose instances change to newer metadata, and sometimes back. Errors: as ``bounces``."""
     return Conversations(
         Bounce(edition(edition_name)),
         step_of,

@@ -1,6 +1,6 @@
-"""Groups whose members are of several releases: which versions they speak, and the messages that they send.
+"""Groups whose members have several releases: the versions they support, and the messages they send.
 
-Nodes, so that they can be drawn and reduced without Hypothesis. Which release speaks what is in the release table.
+As nodes, so that they can be drawn and reduced without Hypothesis. The release table contains the supported versions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from kipcheck.strategies.nodes import Blob, Embedded, Integer, Node, OneOf, Pick
 from kipcheck.strategies.typical_values import PROTOCOLS, TOPICS
 
 GROUP_MESSAGES = ("JoinGroupRequest", "SyncGroupRequest", "ConsumerProtocolSubscription", "SubscriptionInfo")
-"""What decides whether members of several releases understand each other."""
+"""Messages that decide whether members of several releases understand each other."""
 NOT_OF_BROKERS = frozenset({"BrokerRegistration"})
 """APIs that only controllers announce."""
 
@@ -30,9 +30,9 @@ def version_mix(
 ) -> Seq:
     """Members of a group: ``{"release": "2.3.0", "versions": {"JoinGroupRequest": 5, ...}}`` each, the oldest first.
 
-    A member may use any version that its release speaks; a message that its release lacks is left out. Of releases that
-    agree about all the messages the first stands for the others. ``releases`` limits them: ``2.3.0-3.9.2, 4.0.1+``.
-    Errors: LookupError where no release there speaks any of the messages; ValueError for another grammar.
+    A member may use any version that its release supports; messages that its release lacks are left out. Releases with
+    the same versions of all messages are represented by the first. ``releases`` limits them: ``2.3.0-3.9.2, 4.0.1+``.
+    Errors: LookupError where no release in it supports any of the messages; ValueError for invalid syntax.
     """
     names = (messages,) if isinstance(messages, str) else tuple(messages)
     members_of: dict[tuple[Versions | None, ...], Record] = {}
@@ -42,14 +42,14 @@ def version_mix(
             versions = tuple((name, _of(span)) for name, span in zip(names, spans, strict=True) if span)
             members_of.setdefault(spans, record(release=Pick((release,)), versions=Record(versions)))
     if not members_of:
-        raise LookupError(f"no release in {releases or 'the table'} speaks {' or '.join(names)}")
+        raise LookupError(f"no release in {releases or 'the table'} supports {' or '.join(names)}")
     return Seq(OneOf(tuple(members_of.values())), *members)
 
 
 def subscription_stream(
     *, versions: int | Iterable[int] | None = None, members: Members = (2, 4), edition: str = "apache"
 ) -> Seq:
-    """Bodies of ConsumerProtocolSubscription of one group: topics in common, versions mixed; among the user data are
+    """Bodies of ConsumerProtocolSubscription of one group: topics in common, mixed versions; their user data includes
     Streams subscriptions of mixed versions, used and supported, up to one that no release knows yet."""
     chosen = layouts(edition, "ConsumerProtocolSubscription", versions)
     return Seq(OneOf(tuple(body_node(each, subscription(each)) for each in chosen)), *members)
@@ -58,7 +58,7 @@ def subscription_stream(
 def assignment_stream(
     *, versions: int | Iterable[int] | None = None, members: Members = (2, 4), edition: str = "apache"
 ) -> Seq:
-    """Bodies of ConsumerProtocolAssignment of one group; among the user data are Streams assignments."""
+    """Bodies of ConsumerProtocolAssignment of one group; their user data includes Streams assignments."""
     chosen = layouts(edition, "ConsumerProtocolAssignment", versions)
     names = {"topic": Pick(TOPICS)}
     return Seq(OneOf(tuple(body_node(each, from_layout(each, names)) for each in chosen)), *members)
@@ -67,7 +67,7 @@ def assignment_stream(
 def join_group_stream(
     *, versions: int | Iterable[int] | None = None, members: Members = (2, 4), edition: str = "apache"
 ) -> Seq:
-    """Bodies of JoinGroupRequest of one group, its members at several versions of the API and of the subscription."""
+    """Bodies of JoinGroupRequest of one group, with members at several versions of the API and of the subscription."""
     kinds = layouts(edition, "ConsumerProtocolSubscription")
     subscriptions = OneOf(tuple(_embedded(each, subscription(each)) for each in kinds))
     same: dict[str, Node] = {
@@ -83,9 +83,9 @@ def join_group_stream(
 def api_versions_stream(
     *, versions: int | Iterable[int] | None = None, members: Members = (2, 4), releases: str | None = None
 ) -> Seq:
-    """Bodies of ApiVersionsResponse of one cluster: each from a broker of some release, with the ranges that it has.
+    """Bodies of ApiVersionsResponse of one cluster: each from a broker of some release, with that release's ranges.
 
-    Only the APIs that are declared here are announced. Errors: LookupError where no release there speaks the versions.
+    Only APIs declared here are announced. Errors: LookupError where no release in ``releases`` supports the versions.
     """
     wanted = {each.version for each in layouts(APACHE, "ApiVersionsResponse", versions)}
     brokers: dict[tuple[Announced, int], Record] = {}
@@ -97,12 +97,12 @@ def api_versions_stream(
                 value = with_fields(from_layout(layout), apiKeys=_keys(announced, layout))
                 brokers[announced, version] = body_node(layout, value)
     if not brokers:
-        raise LookupError(f"no release in {releases or 'the table'} speaks ApiVersions at {sorted(wanted)}")
+        raise LookupError(f"no release in {releases or 'the table'} supports ApiVersions at {sorted(wanted)}")
     return Seq(OneOf(tuple(brokers.values())), *members)
 
 
 def subscription(layout: Layout) -> Record:
-    """ConsumerProtocolSubscription of a member among others: topics they share, and user data that assignors write."""
+    """ConsumerProtocolSubscription of a member: topics shared by the group, and user data of assignors."""
     sticky = embedded(layout.edition, ("StickyAssignorUserData", "CooperativeStickyAssignorUserData"))
     user_data = OneOf((Blob(0, 32), *sticky, *streams_subscriptions(layout.edition)))
     return from_layout(layout, {"topics": Pick(TOPICS), "topic": Pick(TOPICS), "userData": user_data})
@@ -111,8 +111,8 @@ def subscription(layout: Layout) -> Record:
 def streams_subscriptions(edition: str) -> tuple[Embedded, ...]:
     """At every version a release has used, by a member that supports this version, a later one, or one to come.
 
-    The last is a member from the future: it uses a version of which only the number can be read (KIP-268). None at all
-    in an edition that does not declare the record, such as the definitions in a jar.
+    The last is a future member: it uses a version of which only the number can be read (KIP-268). Empty in an edition
+    that does not declare the record, such as the definitions in a jar.
     """
     try:
         known = layouts(edition, "SubscriptionInfo")

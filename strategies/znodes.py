@@ -1,4 +1,4 @@
-"""What a node's JSON may hold. Objects whose keys are free are lists here, so that a reducer can take entries away."""
+"""Values of a node's JSON. Objects with arbitrary keys are lists here, so that a reducer can remove entries."""
 
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ PORTS = Integer(-1, 65535, interesting=(-1, 0, 9092))
 
 @cache
 def from_node(layout: ZNode) -> Record:
-    """Values of which ``as_json`` makes the node's. The version is not among them: the layout says it."""
+    """Values that ``as_json`` converts to the node's. The version is not included: the layout determines it."""
     return Record(tuple((key.name, _key(layout, key.name, key.type)) for key in layout.keys if key.name != "version"))
 
 
@@ -33,7 +33,7 @@ def _key(layout: ZNode, name: str, kind: str) -> Node:
 
 
 def as_json(layout: ZNode, value: dict[str, Any]) -> dict[str, Any]:
-    """As it is encoded. Of entries with the same name the last one counts."""
+    """The node's value as it is encoded. Of entries with the same name the last one counts."""
     made: dict[str, Any] = {"version": layout.version}
     for key in layout.keys:
         if key.type == "names":

@@ -1,4 +1,4 @@
-"""Our own assignors behind the operations of the testee protocol."""
+"""Adapts kipcheck's assignors to the operations of the testee protocol."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -34,11 +34,11 @@ LEADING = ("assign", "user-data")
 
 
 class Leader:
-    """Keeps nothing from one operation to the next."""
+    """Keeps no state between operations."""
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op["assignor"] not in ALL:
-            return {"status": "unsupported", "message": f"no assignor is called {op['assignor']!r}"}
+            return {"status": "unsupported", "message": f"unknown assignor {op['assignor']!r}"}
         if op["op"] == "user-data":
             owned = tuple((topic, number) for topic, number in op["owned"])
             data = self.user_data(op["assignor"], owned, op["generation"])
@@ -53,14 +53,14 @@ class Leader:
         }
 
     def group(self, step: Step) -> Group:
-        """As the members of the step describe it."""
+        """The group as the members of the step describe it."""
         return group_of(step)
 
     def assign(self, assignor: str, group: Group) -> Assignment:
         return ALL[assignor](group)
 
     def user_data(self, assignor: str, owned: tuple[Partition, ...], generation: int) -> bytes | None:
-        """What a member writes that was assigned ``owned`` in ``generation``, as Kafka's would."""
+        """The user data that a member of Kafka's writes after it was assigned ``owned`` in ``generation``."""
         if assignor == STICKY and (owned or generation != NO_GENERATION):
             return user_data(owned, generation)
         if assignor == COOPERATIVE:
@@ -69,7 +69,7 @@ class Leader:
 
 
 class DraftLeader:
-    """The leader of KIP-429's draft, under the name of an assignor of its own. Keeps nothing either."""
+    """The leader of KIP-429's draft, under an assignor name of its own. Keeps no state between operations."""
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op["assignor"] != DRAFT or op["op"] != "assign":

@@ -1,4 +1,4 @@
-"""A consumer of classic groups behind the operations of the testee protocol."""
+"""Adapts the consumer model, a member of classic groups, to the operations of the testee protocol."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -13,13 +13,13 @@ from kipcheck.conformance.targets.protocol import MEMBER, Claims
 
 
 def member(edition: Edition, make: Callable[[Config], Consumer] = Consumer) -> Player[Any, Any, Any] | None:
-    """None where an edition says nothing of consumers."""
+    """The consumer of an edition; None where the edition specifies no consumer."""
     rules = rules_of(edition)
     return None if rules is None else Player(Client(rules, make), EVENTS, event_of, answer_of)
 
 
 class Belonging:
-    """A kind of consumer as an adapter of its own."""
+    """Adapts one class of consumer."""
 
     name = "member"
     version = "0"
@@ -34,7 +34,7 @@ class Belonging:
 
     def configure(self, edition_name: str, /) -> str | None:
         self._player = member(edition(edition_name), self.consumer)
-        return None if self._player is not None else f"it is no consumer of {edition_name}"
+        return None if self._player is not None else f"edition {edition_name} specifies no consumer of classic groups"
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         assert self._player is not None

@@ -1,4 +1,4 @@
-"""A coordinator of classic groups behind the operations of the testee protocol."""
+"""Adapts the coordinator model of classic groups to the operations of the testee protocol."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def playing(machine: Coordinator) -> Player[Any, Any, Any]:
 
 
 def group(edition: Edition) -> Player[Any, Any, Any] | None:
-    """None where an edition has no such coordinator."""
+    """The coordinator of an edition; None where the edition has none."""
     found = coordinator(edition)
     return None if found is None else playing(found)
 
@@ -37,7 +37,7 @@ class _Adapter(Coordinator):
     def configure(self, edition_name: str, /) -> str | None:
         found = coordinator(edition(edition_name))
         if found is None or isinstance(found, DraftCoordinator) is not isinstance(self, DraftCoordinator):
-            return f"it is no coordinator of {edition_name}"
+            return f"this coordinator does not implement edition {edition_name}"
         self.rules = found.rules
         self._player = playing(self)
         return None
@@ -47,7 +47,7 @@ class _Adapter(Coordinator):
 
 
 class Coordinating(_Adapter):
-    """The coordinator of a release as an adapter of its own."""
+    """Adapts the coordinator of a release."""
 
     def __init__(self) -> None:
         super().__init__(Rules.of(APACHE.release))
@@ -55,7 +55,7 @@ class Coordinating(_Adapter):
 
 
 class DraftCoordinating(_Adapter, DraftCoordinator):
-    """That of KIP-429's draft."""
+    """Adapts the coordinator of KIP-429's draft."""
 
     def __init__(self) -> None:
         DraftCoordinator.__init__(self)

@@ -1,4 +1,4 @@
-"""The machines that our own target plays, by edition."""
+"""The machines of the reference target, by edition."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ from kipcheck.conformance.targets.protocol import (
 )
 
 KIP_848 = Release.parse("4.0.0")
-"""The release in which consumer groups are no preview any more."""
+"""The first release in which consumer groups are not a preview."""
 
 
 def features(edition: Edition) -> Player[Any, Any, Any]:
@@ -52,10 +52,10 @@ PLAYERS: Mapping[str, Callable[[Edition], Player[Any, Any, Any] | None]] = {
     STREAMS: fleet,
     STREAMS_MIXED: fleet,
 }
-"""None where an edition has no such machine."""
+"""Each returns None where an edition has no such machine."""
 
 
 def players(edition: Edition) -> Mapping[str, Player[Any, Any, Any]]:
-    """By the name of the machine."""
+    """The machines that an edition has, by name."""
     made = {name: make(edition) for name, make in PLAYERS.items()}
     return {name: player for name, player in made.items() if player is not None}

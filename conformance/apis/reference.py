@@ -18,7 +18,7 @@ UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
 
 class Reference:
-    """Claims every version of every message of its edition, all assignors, and the machines that it has."""
+    """Claims every version of every message of its edition, all assignors, and the machines of the edition."""
 
     name = "reference"
     issues = ""
@@ -78,9 +78,9 @@ class Reference:
         return layout.encode(value)
 
     def read(self, layout: Layout, data: bytes) -> dict[str, Any]:
-        """Strictly, but for a leading version above ours, which a peer may have: that is read as far as we know it.
-
-        And but for the v0 with which a broker tells that it does not speak the version of ApiVersions it was asked in.
+        """Decodes strictly, with two exceptions. A leading version above the layout's, which a peer may send, is
+        decoded as far as the layout goes. An ApiVersions response in v0 is accepted: a broker refuses a version with
+        it.
         """
         try:
             return layout.decode(data)

@@ -1,4 +1,4 @@
-"""Fleets of Kafka Streams members behind the operations of the testee protocol: of our machines, or of others."""
+"""Adapts groups of Kafka Streams members to the operations of the testee protocol: kipcheck's assignor or another."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ def playing(fleet: Fleet) -> Player[Any, Any, Any]:
 
 
 def fleet(edition: Edition) -> Player[Any, Any, Any] | None:
-    """Of our machines; None where an edition says nothing of Streams."""
+    """A group with kipcheck's assignors; None where an edition specifies nothing about Streams."""
     if edition != KIP_268 and edition.standing is not Standing.RELEASED:
         return None
     own = edition.name if edition == KIP_268 else edition.release
@@ -25,5 +25,5 @@ def fleet(edition: Edition) -> Player[Any, Any, Any] | None:
 
 
 def in_bytes(edition: Edition) -> Callable[[Settings], Binary]:
-    """Our machine for members of any release."""
+    """kipcheck's assignor for members of any release, with its data encoded."""
     return lambda settings: InBytes(binary(settings, edition))

@@ -1,4 +1,4 @@
-"""aiokafka as a codec and as a leader: the only module that imports it."""
+"""Adapts aiokafka as a codec and as a leader. No other module imports aiokafka."""
 
 from collections.abc import Iterable
 from importlib import import_module, metadata
@@ -17,7 +17,7 @@ class Aiokafka(Structs):
 
     def __init__(self) -> None:
         api = import_module("aiokafka.protocol.api")
-        request = getattr(api, "RequestStruct", api.Request)  # releases before 0.13 have no builders of requests
+        request = getattr(api, "RequestStruct", api.Request)  # releases before 0.13 have no request builders
         modules = [import_module(f"aiokafka.protocol.{each}") for each in MODULES]
         classes = {
             **by_api(modules, lambda each: issubclass(each, request), lambda each: issubclass(each, api.Response)),
@@ -27,7 +27,7 @@ class Aiokafka(Structs):
 
 
 def _builders(modules: Iterable[Any], base: Any) -> dict[str, Any]:
-    """What makes the request that a broker can read out of what the user wants, since release 0.13."""
+    """Name -> the class with which a user builds a request and that picks its version, since release 0.13."""
     found = {name: each for module in modules for name, each in vars(module).items() if hasattr(each, "_CLASSES")}
     return {name: each for name, each in found.items() if each is not base}
 
@@ -53,12 +53,12 @@ def _assignors() -> StructAssignors:
     return StructAssignors(
         "aiokafka",
         import_module("aiokafka.coordinator.protocol").ConsumerProtocol,
-        # What an assignor has for it is called by nobody in releases up to 0.14, so their members write generation -1.
+        # No release up to 0.14 calls an assignor's ``on_generation_assignment``, so their members write generation -1.
         tells_generation="on_generation_assignment" in coordinator._on_join_complete.__code__.co_names,
         joined=_joined,
     )
 
 
 def _joined(written: Any, _: Member) -> Any:
-    """Its leaders leave instance ids aside."""
+    """aiokafka leaves out instance ids when it calls an assignor."""
     return written

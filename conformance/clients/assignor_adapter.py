@@ -1,9 +1,8 @@
-"""What the leaders of Python clients have in common: an operation taken apart, and its result put together.
+"""Shared by the leaders of Python clients: takes an operation apart, and builds its result.
 
-An assignor stands in each operation afresh. Where a library keeps the state of its members in the class, as
-kafka-python 2 and aiokafka do, each operation has a class of its own derived from it: what a member writes is then the
-same whatever was asked before, alone or in a batch. That consumers of one process share that state (kafka-python
-#2170) is therefore not to be seen here.
+Each operation uses a new assignor. Where a library keeps the state of its members in the class, as kafka-python 2 and
+aiokafka do, each operation derives a class of its own from it, so what a member writes does not depend on earlier
+operations. The defect that consumers of one process share that state (kafka-python #2170) therefore does not show here.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,13 +20,13 @@ EAGER = {
     "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
     "sticky": ("sticky.sticky_assignor", "StickyPartitionAssignor"),
 }
-"""Name -> module and class, in kafka-python and in what was made from it."""
+"""Name -> module and class, in kafka-python and in the libraries derived from it."""
 Owned: TypeAlias = Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One that takes part in an assignment, as the operation has it."""
+    """A member in an assignment, as the operation describes it."""
 
     id: str
     subscription: list[str]
@@ -36,16 +35,16 @@ class Member:
     instance: str | None
     rack: str | None
     user_data: bytes | None
-    """None: what the library's own member writes."""
+    """None: the library's own member writes it."""
 
     @property
     def had_its_turn(self) -> bool:
-        """Was it assigned something before, be it nothing?"""
+        """Whether it has been assigned partitions before, even none."""
         return bool(self.owned) or self.generation >= 0
 
     @property
     def topics_owned(self) -> list[tuple[str, list[int]]]:
-        """As assignments have it on the wire: each topic once, in the order in which they come."""
+        """As assignments list them on the wire: each topic once, in the order of first occurrence."""
         found: dict[str, list[int]] = {}
         for topic, partition in self.owned:
             found.setdefault(topic, []).append(partition)
@@ -53,9 +52,9 @@ class Member:
 
 
 class Cluster:
-    """As much of a client's metadata of the cluster as its assignors read.
+    """The part of a client's cluster metadata that its assignors read.
 
-    It has topics to which nobody subscribes too, as that of a leader has that subscribes by pattern.
+    It also contains topics without subscribers, as the metadata of a leader that subscribes by pattern does.
     """
 
     def __init__(self, topics: Iterable[Mapping[str, Any]]) -> None:
@@ -70,7 +69,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What the leader sends to one member."""
+    """The assignment that the leader sends to one member."""
 
     member: str
     partitions: Iterable[tuple[str, int]]
@@ -78,12 +77,12 @@ class Share:
 
 
 class Library(Protocol):
-    """A client's assignors. Whatever the library raises comes out."""
+    """A client's assignors. Any exception of the library is passed on."""
 
     def names(self) -> Sequence[str]: ...
     def assign(self, name: str, cluster: Cluster, members: Sequence[Member]) -> Iterable[Share]: ...
     def user_data(self, name: str, member: Member) -> bytes | None:
-        """What its own member would write next, after it was assigned what it owns."""
+        """The user data that its own member would write next, after it was assigned what it owns."""
         ...
 
 
@@ -91,7 +90,7 @@ def answer(library: Library, op: Mapping[str, Any]) -> dict[str, Any]:
     """The result of an operation of ``LEADING``."""
     name = op["assignor"]
     if name not in library.names():
-        return {"status": "unsupported", "message": f"no assignor is called {name!r}"}
+        return {"status": "unsupported", "message": f"unknown assignor {name!r}"}
     if op["op"] == "user-data":
         lone = _member({**op, "id": ""})
         return _guarded(lambda: {"hex": _hex(library.user_data(name, lone))})
@@ -100,7 +99,7 @@ def answer(library: Library, op: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def present(package: str, places: Mapping[str, tuple[str, str]]) -> Mapping[str, Any]:
-    """Of ``places`` in ``package`` the classes that the release has."""
+    """The classes of ``places`` in ``package`` that the release has."""
     return {
         name: getattr(import_module(f"{package}.{module}"), made)
         for name, (module, made) in places.items()
@@ -109,7 +108,7 @@ def present(package: str, places: Mapping[str, tuple[str, str]]) -> Mapping[str,
 
 
 def derived(assignor: type) -> Any:
-    """A class of its own, in which class methods leave their state."""
+    """A subclass, which keeps the state that class methods set."""
     return type(assignor)(assignor.__name__, (assignor,), {})
 
 
@@ -118,7 +117,7 @@ def _guarded(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"status": "accepted", **work()}
     except MemoryError:
         raise
-    except Exception as refusal:  # noqa: BLE001 - it raises anything
+    except Exception as refusal:  # noqa: BLE001 - the library may raise any exception
         return rejected(refusal)
 
 
@@ -141,5 +140,5 @@ def _shown(share: Share) -> dict[str, Any]:
 
 
 def _hex(data: bytes | None) -> str | None:
-    """None where there is nothing: these libraries write an empty text where Kafka's own write null."""
+    """None for empty data: these libraries write an empty text where Kafka's own write null."""
     return bytes(data).hex() if data else None

@@ -1,8 +1,8 @@
-"""kafka-python 3 as a codec: the only module that imports it, with those that have its assignors and its consumer.
+"""Adapts kafka-python 3 as a codec. Only this module and those for its assignors and its consumer import it.
 
 Bodies go through the codec that it compiles per version, headers and consumer protocol data through its stream codec.
-Its snake_case names become the definition's names with the first letter in lower case, and nothing else is changed:
-whether what it does is right is not decided here.
+Its snake_case names become the names of the definition with a lower-case first letter; nothing else is changed. The
+adapter does not decide whether a result is right.
 """
 
 import io
@@ -31,9 +31,9 @@ RENAMED = {
     ("MetadataResponse", "authorized_operations"): "clusterAuthorizedOperations",
     ("MetadataResponseTopic", "authorized_operations"): "topicAuthorizedOperations",
 }
-"""Where it gives a field another name than the definition does."""
+"""Fields that it names differently from the definition."""
 SKIPS = "skip-assignment"
-LIMITS = {SKIPS: "its consumer speaks JoinGroup up to version 7, in which no leader can be told to skip the assignment"}
+LIMITS = {SKIPS: "its consumer uses JoinGroup up to version 7, which cannot tell a leader to skip the assignment"}
 
 
 class KafkaPython:
@@ -51,7 +51,7 @@ class KafkaPython:
         return Claims(spans, assignors=tuple(self._assignors.names()), machines=(MEMBER,), limits=LIMITS)
 
     def configure(self, edition: str, /) -> str | None:
-        return None if edition.partition("@")[0] == "apache" else f"{self.name} knows no edition {edition}"
+        return None if edition.partition("@")[0] == "apache" else f"{self.name} does not implement edition {edition}"
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         if op["op"] in LEADING:
@@ -61,7 +61,7 @@ class KafkaPython:
         message, version = op["message"], op["version"]
         cls = self._classes.get(message)
         if cls is None:
-            return {"status": "unsupported", "message": f"no class is called {message}"}
+            return {"status": "unsupported", "message": f"it has no class {message}"}
         try:
             match op["op"]:
                 case "encode":
@@ -73,12 +73,12 @@ class KafkaPython:
                     return {"status": "accepted", "hex": _encode(cls, found, version).hex()}
         except MemoryError:
             raise
-        except Exception as refusal:  # noqa: BLE001 - it raises anything
+        except Exception as refusal:  # noqa: BLE001 - the library may raise any exception
             return rejected(refusal)
-        return {"status": "unsupported", "message": f"no operation {op['op']!r}"}
+        return {"status": "unsupported", "message": f"unknown operation {op['op']!r}"}
 
     def _as_member(self, op: Mapping[str, Any]) -> dict[str, Any]:
-        """Its consumer is loaded when it is first asked for: then its modules get another clock."""
+        """Loads its consumer at the first call, since loading it replaces the clock of its modules."""
         if self._member is None:
             from kipcheck.conformance.clients.kafka_python_member import KafkaPythonMember
 
@@ -132,7 +132,7 @@ def _fields(struct: Any, value: Mapping[str, Any], version: int) -> dict[str, An
         elif key in fields:
             built[fields[key].name] = _in(fields[key], each, version)
         else:
-            built[key] = each  # it will say that it does not know it
+            built[key] = each  # the class refuses a name that it does not know
     return built
 
 
@@ -149,7 +149,7 @@ def _in(field: Any, value: Any, version: int) -> Any:
         case "bytes" | "records":
             return bytes.fromhex(value)
         case "uuid":
-            return None if value == ZERO else uuid.UUID(value)  # it has no other word for the zero uuid
+            return None if value == ZERO else uuid.UUID(value)  # it represents the zero uuid as None
         case "bitfield":
             return field._type.from_32_bit_field(value & 0xFFFFFFFF)
     return value

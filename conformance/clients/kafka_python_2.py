@@ -1,4 +1,4 @@
-"""kafka-python before release 3 as a codec and as a leader: the only module that imports those releases."""
+"""Adapts kafka-python before release 3 as a codec and as a leader. No other module imports those releases."""
 
 from importlib import import_module, metadata
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ from kipcheck.conformance.clients.structs import Classes, Structs, by_api, prese
 from kipcheck.conformance.clients.structs_assignors import StructAssignors
 
 MODULES = ("admin", "api_versions", "commit", "find_coordinator", "group", "metadata")
-"""Of which not every release has all."""
+"""Not every release has all of them."""
 
 
 class KafkaPython2(Structs):
@@ -55,7 +55,7 @@ def _assignors() -> StructAssignors:
 
 
 def _joined(written: Any, member: Member) -> Any:
-    """Leaders know instance ids since there are static members, in a wrapper of the metadata."""
+    """Passes the instance id with the metadata, in the wrapper that releases with static members have."""
     if find_spec("kafka.coordinator.subscription") is None:
         return written
     return import_module("kafka.coordinator.subscription").Subscription(written, member.instance)

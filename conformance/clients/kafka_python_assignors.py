@@ -1,8 +1,8 @@
-"""The assignors of kafka-python 3, as its coordinator calls them.
+"""Calls the assignors of kafka-python 3 as its coordinator does.
 
-Each member's subscription is written and read back with the library's own codec. Range, roundrobin and sticky are given
-what their own members write; cooperative-sticky the newest version that the release knows: its members write version 1,
-without a generation, but as leader it reads those of newer members too.
+Each member's subscription is encoded and decoded with the library's own codec. Range, roundrobin and sticky get what
+their own members write; cooperative-sticky gets the newest version that the release knows: its members write version 1,
+without a generation, but as leader it also reads the subscriptions of newer members.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class KafkaPythonAssignors:
 
     def _as_joined(self, name: str, member: Member) -> Any:
         made = self._written(name, member)
-        if made.version > 0:  # an assignor that reads more than topics and user data
+        if made.version > 0:  # the assignor reads more than topics and user data
             made = self._subscription(
                 version=self._subscription.max_version,
                 topics=made.topics,
@@ -53,7 +53,7 @@ class KafkaPythonAssignors:
         return self._joined(member_id=member.id, group_instance_id=member.instance, metadata=read)
 
     def _written(self, name: str, member: Member) -> Any:
-        """By a member of its own, at its next joining."""
+        """The metadata of a new member, written at its next join."""
         assignor = self._classes[name]()
         if member.had_its_turn:
             share = self._assignment(assignor.version, member.topics_owned, b"")

@@ -1,8 +1,8 @@
-"""Time, event loop and connections of kafka-python 3, for a consumer that never waits and has no sockets.
+"""Replaces time, event loop and connections of kafka-python 3, for a consumer that never waits and has no sockets.
 
-The loop is its own (``NetworkSelector``), driven by hand, and its tasks and futures are used as they are. The clock
-stands still until it is moved. What the consumer asks of the cluster is answered at once; what it asks of its
-coordinator is given to whoever plays that.
+The loop is the library's own (``NetworkSelector``), driven step by step, with its tasks and futures. The clock changes
+only when it is advanced. Requests to the cluster are answered at once; requests to the coordinator are passed to a
+callback.
 """
 
 import heapq
@@ -19,22 +19,22 @@ TIMED: Final = (
     "kafka.coordinator.base", "kafka.coordinator.consumer", "kafka.coordinator.heartbeat", "kafka.net.manager",
     "kafka.net.selector", "kafka.util",
 )  # fmt: skip
-"""Where it looks at the time."""
+"""The modules of kafka-python that read the time."""
 BEGINNING: Final = 1_000.0
-"""Seconds. Its timers take 0 for no time at all."""
+"""Seconds. Its timers treat 0 as no time."""
 SLACK: Final = 1e-6
-"""Seconds, within which two sums of seconds are the same time."""
+"""Seconds: two sums of seconds that differ by no more than this are the same time."""
 HAIR: Final = 2e-6
-"""Seconds. What takes some time takes a little longer: its sessions end when more than their time is over."""
+"""Seconds by which each wait is prolonged: its sessions end only after more than their time."""
 PATIENCE_MS: Final = 30_000
-"""So often it asks for a topic that is not there: a minute of it would else be 600 answers that say the same."""
+"""How often it requests metadata of a topic that does not exist: its default would give 600 equal answers a minute."""
 COORDINATOR: Final = 7
-"""The node that is both the cluster and the coordinator of the group."""
+"""The id of the only node, which is both the broker and the coordinator of the group."""
 NEVER: Final = -1.0
 
 
 class Clock:
-    """In the place of its module ``time``."""
+    """Replaces the module ``time`` in kafka-python."""
 
     def __init__(self) -> None:
         self.now = BEGINNING
@@ -46,15 +46,15 @@ class Clock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        raise Stuck(f"it sleeps for {seconds} s")
+        raise Stuck(f"a call sleeps for {seconds} s")
 
 
 class Stuck(RuntimeError):
-    """A call of the user waits for what is not to come before it returns."""
+    """A call of the user waits for something that does not come before it returns."""
 
 
 class Loop:
-    """Its event loop, driven by hand."""
+    """Drives kafka-python's event loop step by step."""
 
     def __init__(self, clock: Clock) -> None:
         selector = import_module("kafka.net.selector")
@@ -63,7 +63,7 @@ class Loop:
         self._serial = count()
         self._ended: Any = None
         self.apart = False
-        """Does a call only begin, and go on while others are made?"""
+        """Whether a call only starts, and continues while other calls are made."""
         self.net = net = object.__new__(selector.NetworkSelector)
         net.config = {**selector.NetworkSelector.DEFAULT_CONFIG, "slow_task_threshold_secs": 0}
         net._poll_lock, net._poll_owner = threading.Lock(), None
@@ -75,7 +75,7 @@ class Loop:
         net.start = net.wakeup = net.close = net._schedule_tasks = lambda: None
 
     def call_at(self, when: float, task: Any) -> Any:
-        """As its own does, but for timers of the same time, which go off in the order in which they were set."""
+        """Like its own method, but timers of the same time fire in the order in which they were set."""
         if not isinstance(task, self._task):
             task = self._task(task)
         task.scheduled_at, task.state = when, import_module("kafka.net.selector").TaskState.SCHEDULED
@@ -84,7 +84,7 @@ class Loop:
         return task
 
     def run(self, call: Any, *arguments: Any) -> Any:
-        """A call of the user. Errors: what it raises; ``Stuck``."""
+        """Runs a call of the user. Errors: what the call raises; ``Stuck``."""
         future = self.net.call_soon_with_future(call, *arguments)
         if self.apart:
             self._ended = future
@@ -92,13 +92,13 @@ class Loop:
         while not future.is_done and self._turn():
             pass
         if not future.is_done:
-            raise Stuck("a call waits for a time to come")
+            raise Stuck("a call waits for time to pass")
         if future.exception is not None:
             raise future.exception
         return future.value
 
     def begin(self, call: Callable[[], object]) -> Any:
-        """A call that may last: the future of its end, None where it did not come to wait."""
+        """Starts a call that may last: returns the future of its end, or None if it did not have to wait."""
         self.apart, self._ended = True, None
         try:
             call()
@@ -107,7 +107,7 @@ class Loop:
         return self._ended
 
     def settle(self) -> None:
-        """Until nothing is left to do now."""
+        """Runs tasks until none is ready."""
         while self._turn():
             pass
 
@@ -120,7 +120,7 @@ class Loop:
         self.clock.now = max(self.clock.now, end)
 
     def _turn(self) -> bool:
-        """Timers go off when nothing else is left to do."""
+        """Runs one round; timers fire only when no task is ready."""
         net = self.net
         if not net._ready:
             if not net._scheduled or net._scheduled[0][0] > self.clock.now + SLACK:
@@ -133,7 +133,7 @@ class Loop:
         return True
 
     def end(self) -> None:
-        """The process dies: what is under way comes to no end."""
+        """Ends the process: tasks under way are closed."""
         tasks, self.net._pending_tasks = self.net._pending_tasks, set()
         self.net._scheduled.clear()
         self.net._ready.clear()
@@ -144,7 +144,7 @@ class Loop:
 
 
 class _Timer(tuple[float, Any]):
-    """As its heap has them, equal to its pairs, and in an order of its own."""
+    """A heap entry: equal to a pair, and ordered by the sequence in which timers were set."""
 
     serial: int
 
@@ -159,9 +159,9 @@ class _Timer(tuple[float, Any]):
 
 
 class Wire:
-    """In the place of its connections (``KafkaConnectionManager``).
+    """Replaces kafka-python's connections (``KafkaConnectionManager``).
 
-    Requests to the coordinator are given to ``sent``, with the future of their answer.
+    Requests to the coordinator are passed to ``sent``, with the future of their answer.
     """
 
     def __init__(self, loop: Loop, sent: Callable[[Any, Any], None], **config: Any) -> None:
@@ -175,11 +175,11 @@ class Wire:
         )
         self.broker_version = self.broker_version_data.broker_version
         self.topics: dict[str, int] = {}
-        """What the brokers tell."""
+        """Topic -> number of partitions, as the broker reports it."""
         self.gone_till = NEVER
-        """There is no connection to the coordinator before."""
+        """Before this time there is no connection to the coordinator."""
         self.found_at = NEVER
-        """Nobody knows before where it is."""
+        """Before this time the coordinator cannot be found."""
         self.bootstrapped = True
         self.wait_for = MethodType(manager.wait_for, self)
         self.call_soon = self._net.call_soon_with_future
@@ -196,13 +196,13 @@ class Wire:
         return max(0.0, self.gone_till - self._loop.clock.now) if str(node).startswith("coordinator") else 0.0
 
     def update_backoff(self, node: object) -> None:
-        raise AssertionError(f"there is always a node for {node}")
+        raise AssertionError(f"{node} should always be available")
 
     def reset_backoff(self, node: object) -> None:
         pass
 
     def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
-        """No request times out by itself."""
+        """Sends a request. Requests do not time out by themselves."""
         future = self._future()
         if self.connection_delay(node_id) > 0:
             return future.failure(self._errors.NodeNotReadyError(node_id))
@@ -224,7 +224,7 @@ class Wire:
 
 
 class Client:
-    """In the place of ``KafkaNetClient``."""
+    """Replaces ``KafkaNetClient``."""
 
     def __init__(self, wire: Wire) -> None:
         self._manager = wire
@@ -247,7 +247,7 @@ class Client:
 
 
 class Messages:
-    """What the cluster answers."""
+    """Builds the responses of the broker."""
 
     def __init__(self) -> None:
         self._metadata = import_module("kafka.protocol.metadata")
@@ -285,7 +285,7 @@ class Messages:
         return topic(version=version, error_code=code, name=name, is_internal=False, partitions=partitions)
 
     def positions(self, version: int, request: Any) -> Any:
-        """Nothing was ever committed but offset 0, everywhere."""
+        """Every partition has the committed offset 0."""
         made = self._consumer.OffsetFetchResponse
         group = made.OffsetFetchResponseGroup if version >= 8 else made
         kind = group.OffsetFetchResponseTopics if version >= 8 else made.OffsetFetchResponseTopic
@@ -311,12 +311,12 @@ class Messages:
 
 
 def on_the_wire(message: Any) -> Any:
-    """As it is read by who gets it."""
+    """The message after encoding and decoding, as its receiver reads it."""
     return type(message).decode(bytes(message.encode()), version=message.version)
 
 
 def patched(clock: Clock) -> None:
-    """From now on it lives by that clock, in this process."""
+    """Makes kafka-python use that clock in this process, from now on."""
     for name in TIMED:
         module: Any = import_module(name)
         module.time = clock

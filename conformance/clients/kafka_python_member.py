@@ -1,8 +1,8 @@
-"""The consumer of kafka-python 3 as a member of a classic group: its own KafkaConsumer, called as a user calls it.
+"""Adapts the consumer of kafka-python 3 as a member of a classic group: its KafkaConsumer, called as a user calls it.
 
-Its event loop, coordinator, subscriptions and assignors are at work as released; only its fetcher has nothing to
-read. The coordinator of its group is played by whoever asks. An answer to SyncGroup, and a JoinGroup that failed, are
-read in the poll that comes next where no time goes by before it and nothing else happens, else before it: its loop is a
+Its event loop, coordinator, subscriptions and assignors run as released; only its fetcher is replaced, by an idle one.
+The operations play the coordinator of its group. A SyncGroup response, and a failed JoinGroup response, are read in the
+next poll if no time passes and no other operation comes before it, else before that operation: the consumer's loop is a
 thread of its own, which does not wait for the user.
 """
 
@@ -21,7 +21,7 @@ from kipcheck.conformance.models.member.messages import COMMIT_FAILED, ILLEGAL_S
 from kipcheck.conformance.targets.error_mapping import rejected
 
 BROKER: Final = (4, 3)
-"""The newest whose versions it knows: JoinGroup goes up to 7 in it, SyncGroup to 5, and so on."""
+"""The newest release whose versions it knows: in it JoinGroup goes up to 7, SyncGroup to 5, and so on."""
 ENDLESS_MS: Final = 2**31
 KINDS: Final = {
     "JoinGroupRequest": "joined",
@@ -29,15 +29,15 @@ KINDS: Final = {
     "HeartbeatRequest": "beat",
     "OffsetCommitRequest": "committed",
 }
-"""What answers a request."""
+"""Request class -> the answer to it, as operations name it."""
 ELSEWHERE: Final = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE")
 OPENED: Final[Mapping[str, Any]] = {"assignors": ("range",), "topics": (), "instance": None, "rack": None}
-"""What is left out."""
+"""Defaults of fields that an operation leaves out."""
 Row = dict[str, Any]
 
 
 class KafkaPythonMember:
-    """The conversations, one after the other.
+    """Answers the operations of one case after another.
 
     ``skips`` is the name of the limit for leaders that are to skip the assignment, ``why`` its sentence.
     """
@@ -84,7 +84,7 @@ class KafkaPythonMember:
 
 
 class Library:
-    """What is needed of it."""
+    """The classes of kafka-python that are used here."""
 
     def __init__(self) -> None:
         self.errors = import_module("kafka.errors")
@@ -109,7 +109,7 @@ class Library:
         return found
 
     def listens(self, tell: Callable[[str, Iterable[Any]], None]) -> Any:
-        """The user's callbacks."""
+        """A rebalance listener that reports the user's callbacks to ``tell``."""
         return type(
             "Listener",
             (self.listener,),
@@ -121,7 +121,7 @@ class Library:
         )()
 
     def error(self, raised: BaseException) -> str:
-        """In the words of the protocol. What is no error of a response, and no failed commit, is an illegal state."""
+        """The protocol's name of an error. Neither a response's error nor a failed commit: an illegal state."""
         if isinstance(raised, self.errors.CommitFailedError):
             return COMMIT_FAILED
         if isinstance(raised, self.errors.BrokerResponseError):
@@ -132,7 +132,7 @@ class Library:
     # Metadata and assignments
 
     def subscription(self, assignor: str, told: Mapping[str, Any]) -> bytes:
-        """As a member of its own would write it, in the version that is told."""
+        """The subscription as one of its own members would write it, in the given version."""
         data = b""
         if assignor == "sticky" and (told["data"] or told["data_generation"] >= 0):
             owned = [self.structs.TopicPartition(*each) for each in told["data"]]
@@ -174,7 +174,7 @@ class Library:
 
 
 class Process:
-    """One consumer."""
+    """One consumer process."""
 
     def __init__(self, library: Library, clock: Clock, topics: Iterable[tuple[str, int]]) -> None:
         self.library = library
@@ -186,7 +186,7 @@ class Process:
         self._done: list[Row] = []
         self._under_way: dict[str, tuple[Any, Any]] = {}
         self._held: Callable[[], object] | None = None
-        """An answer that has come, and that nobody has read yet."""
+        """Delivers a response that was received and not read yet."""
         self._commits = False
 
     def told(self) -> Row:
@@ -199,7 +199,7 @@ class Process:
     # The user
 
     def open(self, op: Mapping[str, Any]) -> None:
-        """Errors: KafkaError, where there is no such consumer."""
+        """Errors: KafkaError, where the consumer refuses its configuration."""
         self._consumer = self.library.consumer(
             kafka_client=lambda **config: Client(self._wire),
             metrics_enabled=False,
@@ -227,7 +227,7 @@ class Process:
         verb = op["op"]
         held, self._held = self._held, None
         if held is not None:
-            # A timer, for those go off when the poll has come to wait for it.
+            # As a timer: timers fire once the poll waits for the response.
             self.loop.net.call_at(self.loop.clock.now, held)
             if verb != "member-poll":
                 self._settle()
@@ -254,14 +254,14 @@ class Process:
         self._settle()
 
     def _settle(self) -> None:
-        """What it asks of the cluster is answered in the step in which it begins to ask."""
+        """Answers metadata requests in the step in which they are sent."""
         self.loop.settle()
         if self._wire.cluster.need_update:
             self.loop.net.call_soon_with_future(self._wire.cluster.refresh_metadata)
             self.loop.settle()
 
     def _lost(self) -> None:
-        """It looks for its coordinator at once, polled or not, and finds it after a back-off."""
+        """Looks for the coordinator at once, polled or not, and finds it after a back-off."""
         self._wire.found_at = self.loop.clock.now + BACKOFF_MS / 1000
         self.loop.net.call_at(self._wire.found_at, self._look)
 
@@ -272,14 +272,14 @@ class Process:
     def _poll(self) -> None:
         try:
             self._consumer.poll(timeout_ms=0)
-        except Exception as raised:  # noqa: BLE001 - what a user sees
+        except Exception as raised:  # noqa: BLE001 - an exception that the user gets
             self._did("raised", error=self.library.error(raised))
             return
         state = self._consumer._subscription.assignment.items()
         self._did("reads", partitions=partitions(each for each, at in state if not at._pending_revocation))
 
     def _commit(self, offsets: Iterable[tuple[str, int, int]]) -> None:
-        """One at a time: it is tried until it is known what became of it."""
+        """Starts a commit. One at a time: it is retried until its outcome is known."""
         if self._commits:
             return
         self._commits = True
@@ -287,7 +287,7 @@ class Process:
         wanted = {structs.TopicPartition(topic, at): structs.OffsetAndMetadata(to, "", -1) for topic, at, to in offsets}
         try:
             future = self.loop.begin(lambda: self._consumer.commit(wanted, timeout_ms=ENDLESS_MS))
-        except Exception as raised:  # noqa: BLE001 - what a user sees
+        except Exception as raised:  # noqa: BLE001 - an exception that the user gets
             self._committed(raised)
             return
         future.add_callback(lambda _: self._committed(None))
@@ -300,7 +300,7 @@ class Process:
     # Requests
 
     def _sent(self, request: Any, future: Any) -> None:
-        """What goes out is read as it stands on the wire."""
+        """Records a request, decoded from its encoded form."""
         name, version = type(request).__name__, request.API_VERSION
         read = on_the_wire(request)
         who = {"version": version, "member": read.member_id, "instance": getattr(read, "group_instance_id", None)}
@@ -328,14 +328,14 @@ class Process:
                     version=version,
                     members=[[each.member_id, each.group_instance_id] for each in read.members],
                 )
-                # Its user would wait for the answer, which is logged and changes nothing.
+                # The user would wait for the response, which is only logged and changes nothing.
                 future.failure(self.library.errors.KafkaTimeoutError())
                 return
             case "OffsetCommitRequest":
                 offsets = [[t.name, p.partition_index, p.committed_offset] for t in read.topics for p in t.partitions]
                 self._did("commit", **who, generation=read.generation_id_or_member_epoch, offsets=offsets)
             case _:
-                raise AssertionError(f"nobody answers {name}")
+                raise AssertionError(f"no answer is defined for {name}")
         self._under_way[KINDS[name]] = request, future
 
     # The coordinator
@@ -405,15 +405,15 @@ class Process:
         self._lost()
         self._wire.gone_till = self._wire.found_at
         for _, future in gone.values():
-            future.failure(self.library.errors.KafkaConnectionError("the connection is lost"))
+            future.failure(self.library.errors.KafkaConnectionError("the connection was lost"))
 
 
 BARE: Final[Row] = {"owned": (), "generation": -1, "rack": None, "data": (), "data_generation": -1, "version": 1}
-"""What a subscription says where nothing is told."""
+"""Defaults of a member's subscription."""
 
 
 def _nothing() -> None:
-    """A fetcher that has nothing to look after."""
+    """Does nothing, for a fetcher that has nothing to do."""
 
 
 def by_topic(told: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:

@@ -1,8 +1,8 @@
-"""kio as a codec: the only module that imports it.
+"""Adapts kio as a codec. No other module imports kio.
 
-The declaration lends its names: to tagged fields by their tag, to all others by position. kio's words for error codes,
-durations, dates and ids become the numbers that the wire has; of consumer protocol data, which it reads and writes
-without the version that leads it, the version is put on and taken off here. What its types cannot hold is unsupported.
+Names come from the declaration: tagged fields are matched by tag, all others by position. kio's types for error codes,
+durations, dates and ids become the numbers on the wire. kio reads and writes consumer protocol data without its leading
+version, so the version is added and removed here. What its types cannot represent is unsupported.
 """
 
 import io
@@ -45,13 +45,13 @@ class Kio:
         return None
 
     def claims(self) -> Claims:
-        limits = {TYPES: "error codes, dates and tagged fields that it does not know, the version that leads records"}
+        limits = {TYPES: "unknown error codes, dates and tagged fields; the version before a record"}
         return replace(claimed(self._paths), limits=limits)
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         path = self._paths.get((op["message"], op["version"]))
         if path is None:
-            return {"status": "unsupported", "message": f"no class is called {op['message']}, v{op['version']}"}
+            return {"status": "unsupported", "message": f"it has no class for {op['message']} v{op['version']}"}
         try:
             layout = spec(self._edition, op["message"]).at(op["version"])
             return self._answer(_class(path), layout, op)
@@ -60,7 +60,7 @@ class Kio:
 
     def _answer(self, cls: Any, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
         if op["op"] not in ("encode", "decode", "recode"):
-            raise Inexpressible(f"no operation {op['op']!r}")
+            raise Inexpressible(f"unknown operation {op['op']!r}")
         try:
             if op["op"] == "encode":
                 made = cls(**self._built(cls, layout, op["value"]))
@@ -70,7 +70,7 @@ class Kio:
                 return {"status": "accepted", "hex": self._write(layout, cls, made)}
         except (MemoryError, Inexpressible):
             raise
-        except Exception as refusal:  # noqa: BLE001 - it raises anything
+        except Exception as refusal:  # noqa: BLE001 - the library may raise any exception
             return rejected(refusal)
         return {"status": "accepted", "value": _shown(made, layout)}
 
@@ -80,9 +80,9 @@ class Kio:
         return (_head(layout) + out.getvalue()).hex()
 
     def _built(self, cls: Any, layout: Layout, value: Mapping[str, Any]) -> dict[str, Any]:
-        """What to call its class with."""
+        """The arguments for its class."""
         if TAGS in value:
-            raise Inexpressible("it has no place for tagged fields that it does not know")
+            raise Inexpressible("it cannot keep unknown tagged fields")
         pairs = {slot.name: (slot, field) for slot, field in _pairs(cls, layout) if slot and field}
         built: dict[str, Any] = {}
         for key, each in value.items():
@@ -90,7 +90,7 @@ class Kio:
                 slot, field = pairs[key]
                 built[field.name] = self._in(slot, field, each, slot.array)
             elif (tagged := _tagged(layout, key)) is None:
-                built[key] = each  # it will say that it does not know it
+                built[key] = each  # the class refuses a name that it does not know
             elif each != layout.codec.to_json(layout.defaults())[key]:
                 raise Inexpressible(f"it does not know {key}, which has tag {tagged}")
         return built
@@ -120,17 +120,17 @@ class Kio:
         return value
 
     def _probe(self) -> None:
-        """Its first releases read from files. Errors: ``Unavailable``."""
+        """Checks the interface: kio's first releases read from files. Errors: ``Unavailable``."""
         path = self._paths.get(("ResponseHeader", 0))
         try:
             assert path is not None
             self._serial.entity_reader(_class(path))(bytes(4), 0)
-        except Exception as other:  # noqa: BLE001 - whatever another interface makes of it
-            raise Unavailable(f"kio {self.version} has another interface than this adapter knows ({other!r})") from None
+        except Exception as other:  # noqa: BLE001 - another interface may fail in any way
+            raise Unavailable(f"the adapter does not support the interface of kio {self.version} ({other!r})") from None
 
 
 def _paths() -> dict[tuple[str, int], str]:
-    """Message and version -> where the class is, of the messages that we declare."""
+    """Message and version -> path of the class, for the messages that are declared here."""
     index = import_module("kio.schema.index").schema_name_map
     declared = set(messages(edition("apache")))
     found: dict[tuple[str, int], str] = {}
@@ -151,7 +151,7 @@ def _class(path: str) -> Any:
 
 @cache
 def _pairs(cls: Any, layout: Layout) -> tuple[tuple[Slot | None, Any], ...]:
-    """Each field of the declaration beside kio's; one of them is None where the other has no partner."""
+    """Each field of the declaration with kio's; one of the two is None where it has no counterpart."""
     theirs = fields(cls)
     tagged = {field.metadata["tag"]: field for field in theirs if "tag" in field.metadata}
     placed = iter([field for field in theirs if "tag" not in field.metadata])
@@ -162,7 +162,7 @@ def _pairs(cls: Any, layout: Layout) -> tuple[tuple[Slot | None, Any], ...]:
 
 
 def _entity(kind: Any) -> Any:
-    """The class of the elements, or of the struct, in a type."""
+    """The dataclass in a type annotation: the element's or the struct's; None if there is none."""
     if is_dataclass(kind):
         return kind
     return next((found for each in get_args(kind) if (found := _entity(each)) is not None), None)
@@ -179,10 +179,10 @@ def _head(layout: Layout) -> bytes:
 
 
 def _body(layout: Layout, data: bytes) -> bytes:
-    """What kio reads. Errors: ``Inexpressible`` where what leads it is not for kio to judge."""
+    """The bytes that kio reads. Errors: ``Inexpressible`` where the leading version is not the expected one."""
     head = _head(layout)
     if not data.startswith(head):
-        raise Inexpressible("to read the version that leads the bytes is left to its caller")
+        raise Inexpressible("kio leaves reading the leading version to its caller")
     return data[len(head) :]
 
 
@@ -193,7 +193,7 @@ def _shown(made: Any, layout: Layout) -> dict[str, Any]:
             shown[field.name] = str(getattr(made, field.name))
         elif field is not None:
             shown[slot.name] = _out(slot, getattr(made, field.name))
-        elif slot.tag is not None:  # bytes with this tag it has refused, or dropped
+        elif slot.tag is not None:  # kio has refused or dropped bytes with this tag
             shown[slot.name] = layout.codec.to_json(layout.defaults())[slot.name]
     return shown
 
@@ -208,7 +208,7 @@ def _out(slot: Slot, value: Any) -> Any:
         case None if slot.type == "uuid" and not slot.array:
             return ZERO
         case None if slot.type == "int64" and not slot.array:
-            return -1  # a date that is none
+            return -1  # no date
         case timedelta():
             return value // MILLISECOND
         case datetime():

@@ -1,7 +1,7 @@
-"""A codec made of classes with a ``SCHEMA``, one for each version: aiokafka's, and kafka-python's before 3.
+"""Adapts codecs made of classes with a ``SCHEMA``, one per version: aiokafka's, and kafka-python's before 3.
 
-Its fields stand in the order of the wire and have names of their own, so the declaration lends its names by position.
-Nothing else is changed: whether what it does is right is not decided here.
+Fields are in wire order and have names of the library's own, so names of the declaration are matched by position.
+Nothing else is changed, and the adapter does not decide whether a result is right.
 """
 
 import uuid
@@ -25,14 +25,14 @@ Classes = Mapping[tuple[str, int], Any]
 
 
 def released(name: str, edition_name: str) -> Edition:
-    """What Apache Kafka released is all that a client knows. Errors: LookupError."""
+    """The edition; clients implement only what Apache Kafka released. Errors: LookupError."""
     if edition_name.partition("@")[0] != "apache":
-        raise LookupError(f"{name} knows no edition {edition_name}")
+        raise LookupError(f"{name} does not implement edition {edition_name}")
     return edition(edition_name)
 
 
 def claimed(known: Iterable[tuple[str, int]]) -> Claims:
-    """Of messages and versions: from the lowest to the highest of each message, and what is missing in between."""
+    """Claims for messages and versions: the range of each message, and the versions missing within it."""
     found: dict[str, set[int]] = {}
     for message, version in known:
         found.setdefault(message, set()).add(version)
@@ -42,15 +42,15 @@ def claimed(known: Iterable[tuple[str, int]]) -> Claims:
 
 
 TYPES = "types"
-"""The limit that what is ``Inexpressible`` falls under."""
+"""The limit that covers ``Inexpressible``."""
 
 
 class Inexpressible(Exception):
-    """A value, or an operation, for which the library has no words."""
+    """A value or an operation that the library cannot represent."""
 
 
 class Structs:
-    """What the adapters of both libraries have in common."""
+    """Shared by the adapters of both libraries."""
 
     name = ""
     issues = ""
@@ -58,7 +58,7 @@ class Structs:
     def __init__(
         self, version: str, classes: Classes, assignors: Library, builders: Mapping[str, Any] | None = None
     ) -> None:
-        """``builders`` are message -> what its users make requests with, whatever version the broker has."""
+        """``builders``: message -> the class with which users build requests of any version."""
         self.version = version
         self._classes = classes
         self._assignors = assignors
@@ -73,7 +73,7 @@ class Structs:
         return None
 
     def claims(self) -> Claims:
-        limits = {TYPES: "it has no words for tagged fields that it does not know, and writes headers of requests only"}
+        limits = {TYPES: "it cannot represent unknown tagged fields, and only writes headers of requests"}
         return replace(claimed(self._classes), assignors=tuple(self._assignors.names()), limits=limits)
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Structs:
         message, version = op["message"], op["version"]
         cls = self._classes.get((message, version))
         if cls is None:
-            return {"status": "unsupported", "message": f"no class is called {message}_v{version}"}
+            return {"status": "unsupported", "message": f"it has no class {message}_v{version}"}
         try:
             layout = spec(self._edition, message).at(version)
             return self._answer(cls, layout, op)
@@ -91,9 +91,9 @@ class Structs:
 
     def _answer(self, cls: Any, layout: Layout, op: Mapping[str, Any]) -> dict[str, Any]:
         if op["op"] not in ("encode", "decode", "recode"):
-            raise Inexpressible(f"no operation {op['op']!r}")
+            raise Inexpressible(f"unknown operation {op['op']!r}")
         if cls.__name__.startswith("RequestHeader") and op["op"] != "encode":
-            raise Inexpressible("headers of requests are written only")
+            raise Inexpressible("it only writes headers of requests")
         arguments = _arguments(cls.SCHEMA, layout, op["value"]) if op["op"] == "encode" else []
         try:
             if op["op"] == "encode":
@@ -104,10 +104,10 @@ class Structs:
                 return {"status": "accepted", "hex": bytes(made.encode()).hex()}
         except (MemoryError, Inexpressible):
             raise
-        except Exception as refusal:  # noqa: BLE001 - it raises anything
+        except Exception as refusal:  # noqa: BLE001 - the library may raise any exception
             return rejected(refusal)
         read_as = getattr(made, "API_VERSION", layout.version)
-        if made.__class__ is not cls and read_as != layout.version:  # an answer to a version that the broker lacks
+        if made.__class__ is not cls and read_as != layout.version:  # a response to a version that the broker lacks
             layout = spec(self._edition, layout.message).at(read_as)
         values = [getattr(made, name) for name in made.SCHEMA.names]
         return {"status": "accepted", "value": _shown(made.SCHEMA, layout, values)}
@@ -116,7 +116,7 @@ class Structs:
         if strangers := {key: each for key, each in value.items() if key not in {*layout.names, TAGS}}:
             builder = self._builders.get(layout.message)
             if builder is None:
-                return cls(**strangers)  # it will say that it does not know them
+                return cls(**strangers)  # the class refuses names that it does not know
             return self._built(builder, layout, value).prepare({builder.API_KEY: (layout.version,) * 2})
         if cls.__name__.startswith("RequestHeader"):
             key, version, *others = arguments
@@ -124,7 +124,7 @@ class Structs:
         return cls(*arguments)
 
     def _built(self, builder: Any, layout: Layout, value: Mapping[str, Any]) -> Any:
-        """A request with the fields of any version. Its arguments are named as the fields of its newest class."""
+        """A request with fields of any version. The builder's arguments are named as the fields of its newest class."""
         newest = builder._CLASSES[-1]
         whole = spec(self._edition, layout.message).at(newest.API_VERSION)
         full = {**whole.codec.to_json(whole.defaults()), **value}
@@ -132,12 +132,12 @@ class Structs:
         named = {name: fields[name] for name in signature(builder).parameters if name in fields}
         taken = {slot.name for _, slot in named.values()}
         if beyond := [key for key in value if key not in {*layout.names, *taken, TAGS}]:
-            raise Inexpressible(f"its requests have no argument for {beyond[0]}")
+            raise Inexpressible(f"its request builder has no argument for {beyond[0]}")
         return builder(**{name: _in(kind, slot, full[slot.name]) for name, (kind, slot) in named.items()})
 
 
 def by_api(modules: Iterable[Any], is_request: Callable[[Any], bool], is_response: Callable[[Any], bool]) -> Classes:
-    """The classes in ``modules``, by the message that their API key means."""
+    """The classes in ``modules``, by the message that has their API key."""
     named = {
         (found.api_key, name.endswith("Request")): name
         for name in messages(edition("apache"))
@@ -156,7 +156,7 @@ def by_api(modules: Iterable[Any], is_request: Callable[[Any], bool], is_respons
 
 
 def present(found: Mapping[tuple[str, int], tuple[Any, tuple[str, ...]]]) -> Classes:
-    """Of each module the first class of these names that a release has."""
+    """For each key, the first of the names that the module has; keys without one are left out."""
     classes = {
         key: next((each for name in names if (each := getattr(module, name, None)) is not None), None)
         for key, (module, names) in found.items()
@@ -167,7 +167,7 @@ def present(found: Mapping[tuple[str, int], tuple[Any, tuple[str, ...]]]) -> Cla
 def _arguments(schema: Any, layout: Layout, value: Mapping[str, Any]) -> list[Any]:
     for slot in layout.slots:
         if slot.tag is not None and value.get(slot.name, slot.fresh()) != slot.fresh():
-            raise Inexpressible(f"{slot.name} has tag {slot.tag}, of which it knows the bytes only")
+            raise Inexpressible(f"{slot.name} has tag {slot.tag}, of which it keeps only the bytes")
     tags = {each["tag"]: bytes.fromhex(each["data"]) for each in value.get(TAGS, ())}
     places = _places(layout)
     arguments: list[Any] = [layout.version] if _leads(layout) else []
@@ -177,7 +177,7 @@ def _arguments(schema: Any, layout: Layout, value: Mapping[str, Any]) -> list[An
         elif (place := next(places, None)) is not None and place.name in value:
             arguments.append(_in(kind, place, value[place.name]))
     if not any(map(_is_tags, schema.fields)) and tags:
-        raise Inexpressible("it has no place for tagged fields")
+        raise Inexpressible("it cannot keep tagged fields")
     return arguments
 
 
@@ -189,10 +189,10 @@ def _in(kind: Any, slot: Slot, value: Any, array: bool | None = None) -> Any:
         return [_in(inner, slot, each, array=False) for each in value]
     if slot.item is not None:
         if beyond := [key for key in value if key not in {*slot.item.names, TAGS}]:
-            raise Inexpressible(f"its structs are tuples, and have no place for {beyond[0]}")
+            raise Inexpressible(f"its structs are tuples without a place for {beyond[0]}")
         if hasattr(kind, "fields"):
             return tuple(_arguments(kind, slot.item, value))
-        (only,) = _places(slot.item)  # an element of one field, for which it has no struct
+        (only,) = _places(slot.item)  # an element with one field, for which it has no struct
         return _in(kind, only, value[only.name])
     match slot.type:
         case "bytes" | "records":
@@ -212,7 +212,7 @@ def _shown(schema: Any, layout: Layout, values: Iterable[Any]) -> dict[str, Any]
         if _is_tags(kind):
             known = {slot.tag: slot.name for slot in layout.slots if slot.tag is not None}
             if read := [known[tag] for tag in value if tag in known]:
-                raise Inexpressible(f"of {read[0]} it knows the bytes only")
+                raise Inexpressible(f"it keeps only the bytes of {read[0]}")
             if value:
                 shown[TAGS] = [{"tag": tag, "data": bytes(data).hex()} for tag, data in sorted(value.items())]
             continue
@@ -251,12 +251,12 @@ def _element(kind: Any, slot: Slot | None, value: Any) -> Any:
 
 
 def _places(layout: Layout) -> Iterator[Slot]:
-    """The fields that have a place of their own, in the order of the wire."""
+    """The fields without a tag, in wire order."""
     return (slot for slot in layout.slots if slot.tag is None)
 
 
 def _leads(layout: Layout) -> bool:
-    """Is its first field the version, which our values do not show?"""
+    """Whether its first field is the leading version, which values here do not contain."""
     return layout.prefix is not None and layout.prefix.name is None
 
 

@@ -1,5 +1,5 @@
-"""Assignors of classes with class methods that take and give structs with a ``SCHEMA``: aiokafka's, and kafka-python's
-before 3.
+"""Calls assignors that are classes with class methods, and take and return structs with a ``SCHEMA``: aiokafka's, and
+kafka-python's before 3.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,13 +9,14 @@ from kipcheck.conformance.clients.assignor_adapter import EAGER, Cluster, Member
 
 
 class StructAssignors:
-    """What the adapters of both libraries have in common."""
+    """Shared by the adapters of both libraries."""
 
     def __init__(
         self, package: str, protocol: Any, tells_generation: bool, joined: Callable[[Any, Member], Any]
     ) -> None:
-        """``protocol`` has the structs as ``METADATA`` and ``ASSIGNMENT``; ``joined`` makes what a leader passes to its
-        assignor of a member's metadata. ``tells_generation``: does a consumer tell its assignor the generation?
+        """``protocol`` has the structs as ``METADATA`` and ``ASSIGNMENT``; ``joined`` converts a member's metadata to
+        the form that a leader passes to its assignor. ``tells_generation``: whether a consumer passes the generation to
+        its assignor.
         """
         self._metadata, self._assignment = protocol.METADATA, protocol.ASSIGNMENT
         self._tells_generation, self._joined = tells_generation, joined
@@ -36,14 +37,14 @@ class StructAssignors:
         return data
 
     def _as_joined(self, name: str, member: Member) -> Any:
-        # A leader reads a generation in user data, be it that of a member of another client.
+        # A leader reads the generation in user data even where a member of another client wrote it.
         made = self._written(name, member, tells_generation=True)
         if member.user_data is not None:
             made.user_data = member.user_data
         return self._joined(self._metadata.decode(made.encode()), member)
 
     def _written(self, name: str, member: Member, tells_generation: bool) -> Any:
-        """By a member of its own, at its next joining."""
+        """The metadata of a new member, written at its next join."""
         assignor = derived(self._classes[name])
         if member.had_its_turn:
             share = self._assignment(assignor.version, member.topics_owned, b"")

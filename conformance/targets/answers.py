@@ -1,6 +1,6 @@
-"""What a testee answers, held to the protocol: what does not keep it is told with the place where it breaks.
+"""Validates what a testee sends against the testee protocol. Errors name the place of the first violation.
 
-``testee.schema.json`` says the same for everybody else; a test keeps the two together.
+``testee.schema.json`` states the same rules for testees in other languages; a test compares the two.
 """
 
 import re
@@ -24,7 +24,7 @@ Found: TypeAlias = Mapping[str, Any]
 
 @final
 class Wrong(ValueError):
-    """An answer that breaks the protocol: says where, and what would do, in one line."""
+    """A message that violates the protocol: the place and what was expected, in one line."""
 
     def __init__(self, what: str) -> None:
         super().__init__(one_line(what))
@@ -32,7 +32,7 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """Who answers, and what it can do. What people read of it is one line each, and steers no terminal."""
+    """The testee's name and capabilities. Texts are one line each, without control characters."""
 
     name: str
     version: str
@@ -41,36 +41,36 @@ class Hello:
     roles: frozenset[Role]
     claims: Claims
     framing: Framing
-    """The first of those that it offers."""
+    """The first framing offered that kipcheck knows."""
     dump_signal: str | None
-    """What makes it tell on stderr where it hangs."""
+    """The signal on which the testee writes to stderr where it hangs."""
     unavailable: str = ""
-    """Why it cannot be tested here, in the place of all else."""
+    """Why the testee cannot be tested here; all other fields are empty then."""
 
 
 def hello(found: Found) -> Hello:
-    """Errors: ``Wrong``."""
+    """Parses the response to ``hello``. Errors: ``Wrong``."""
     _type(found, "hello")
     if "unavailable" in found:
         why = _text(found, "unavailable", "hello")
-        why = one_line(why) or "it does not say why"
+        why = one_line(why) or "it gives no reason"
         return Hello("", "", "", "", frozenset(), Claims(), Framing.LINES, None, why)
     if (protocol := _of(found, "protocol", "hello")) != VERSION or isinstance(protocol, bool):
-        raise Wrong(f"hello.protocol: {_shown(protocol)}, where {VERSION} is spoken")
+        raise Wrong(f"hello.protocol: {_shown(protocol)}, expected {VERSION}")
     name, version, language = (one_line(_text(found, key, "hello")) for key in ("name", "version", "language"))
     issues = one_line(_text(found, "issues", "hello")) if "issues" in found else ""
     claims, roles = _claims(found), _roles(found)
     for role, needed in NEEDS.items():
         if role in roles and role not in claims.roles:
-            raise Wrong(f"hello.{needed}: names nothing, and the role {role.value} is played with it")
+            raise Wrong(f"hello.{needed}: is empty, but the role {role.value} needs it")
     dump = found.get("dump_signal")
     if dump is not None and dump not in DUMPS:
-        raise Wrong(f"hello.dump_signal: {_shown(dump)} is none of {', '.join(DUMPS)}")
+        raise Wrong(f"hello.dump_signal: {_shown(dump)} is not one of {', '.join(DUMPS)}")
     return Hello(name, version, language, issues, roles, claims, _framing(found), dump)
 
 
 NEEDS: Final = {Role.CODEC: "capabilities", Role.LEADER: "assignors", **dict.fromkeys(PLAYED, "machines")}
-"""What a role is played with."""
+"""Role -> the key of ``hello`` that must not be empty for it."""
 
 
 def _roles(found: Found) -> frozenset[Role]:
@@ -78,9 +78,9 @@ def _roles(found: Found) -> frozenset[Role]:
     known = [role.value for role in Role]
     for index, each in enumerate(roles):
         if each not in known:
-            raise Wrong(f"hello.roles[{index}]: {each!r} is none of {', '.join(known)}")
+            raise Wrong(f"hello.roles[{index}]: {each!r} is not one of {', '.join(known)}")
     if not roles:
-        raise Wrong("hello.roles: names none")
+        raise Wrong("hello.roles: must not be empty")
     return frozenset(map(Role, roles))
 
 
@@ -94,7 +94,7 @@ def _claims(found: Found) -> Claims:
     limits = _object(found, "limits", "hello")
     for name, sentence in limits.items():
         if not isinstance(sentence, str):
-            raise Wrong(f"hello.limits.{name}: {_shown(sentence)} is no text")
+            raise Wrong(f"hello.limits.{name}: {_shown(sentence)} must be text")
     limits = {name: one_line(sentence) for name, sentence in limits.items()}
     assignors, machines = (_texts(found, key, "hello") for key in ("assignors", "machines"))
     return Claims(messages, missing, assignors, machines, limits)
@@ -103,16 +103,16 @@ def _claims(found: Found) -> Claims:
 def _span(found: Any, at: str) -> tuple[int, int]:
     ends = _list(found, at)
     if len(ends) != 2:
-        raise Wrong(f"{at}: {_shown(found)} is not the lowest and the highest version")
+        raise Wrong(f"{at}: {_shown(found)} must be the lowest and the highest version")
     low, high = (_version(each, f"{at}[{index}]") for index, each in enumerate(ends))
     if low > high:
-        raise Wrong(f"{at}: {_shown(found)} begins above its end")
+        raise Wrong(f"{at}: {_shown(found)}: the lowest version is above the highest")
     return low, high
 
 
 def _version(found: Any, at: str) -> int:
     if not _whole(found) or not 0 <= found < VERSIONS:
-        raise Wrong(f"{at}: {_shown(found)} is no version")
+        raise Wrong(f"{at}: {_shown(found)} must be a version, from 0 to 32767")
     return int(found)
 
 
@@ -123,34 +123,34 @@ def _framing(found: Found) -> Framing:
 
 
 def configured(found: Found) -> str | None:
-    """Why it will not play that, None where it will. Errors: ``Wrong``."""
+    """Why the testee refuses the role or edition; None where it accepts. Errors: ``Wrong``."""
     _type(found, "configure")
     if "unsupported" in found:
         return one_line(_text(found, "unsupported", "configure"))
     if found.get("ok") is not True:
-        raise Wrong(f"configure: neither ok, true, nor unsupported with a reason: {_shown(found)}")
+        raise Wrong(f"configure: must have ok: true, or unsupported with a reason, not {_shown(found)}")
     return None
 
 
 def results(found: Found, batch: int, asked: Mapping[int, str]) -> dict[int, Found]:
-    """By n, for each n of ``asked``, which gives its op. Errors: ``Wrong``."""
+    """Results by number. ``asked``: the operation of each number of the batch. Errors: ``Wrong``."""
     _type(found, "results")
     if not _whole(number := _of(found, "id", "results")) or number != batch:
-        raise Wrong(f"results.id: {_shown(number)}, where batch {batch} was asked")
+        raise Wrong(f"results.id: {_shown(number)}, expected batch {batch}")
     by_number: dict[int, Found] = {}
     for index, each in enumerate(_list(_of(found, "results", "results"), "results.results")):
         at = f"results[{index}]"
         if not isinstance(each, Mapping):
-            raise Wrong(f"{at}: {_shown(each)} is no object")
+            raise Wrong(f"{at}: {_shown(each)} must be an object")
         n = _of(each, "n", at)
         if not _whole(n) or n not in asked:
-            raise Wrong(f"{at}.n: {_shown(n)} is no case of this batch")
+            raise Wrong(f"{at}.n: {_shown(n)} is not a case of this batch")
         if n in by_number:
             raise Wrong(f"{at}.n: a second result of case {n}")
         _result(each, asked[n], at)
         by_number[n] = each
     if left := asked.keys() - by_number.keys():
-        raise Wrong(f"results.results: {len(by_number)} of {len(asked)}; none of case {min(left)}")
+        raise Wrong(f"results.results: {len(by_number)} of {len(asked)} results; case {min(left)} is missing")
     return by_number
 
 
@@ -161,7 +161,7 @@ def _result(found: Found, op: str, at: str) -> None:
         case "rejected":
             _text(found, "class", at)
             if not _whole(offset := found.get("offset", 0)) or offset < 0:
-                raise Wrong(f"{at}.offset: {_shown(offset)} is no offset")
+                raise Wrong(f"{at}.offset: {_shown(offset)} must be an offset, 0 or more")
         case "unsupported":
             if "capability" in found:
                 _text(found, "capability", at)
@@ -169,9 +169,9 @@ def _result(found: Found, op: str, at: str) -> None:
             _text(found, "class", at)
         case "died":
             if _of(found, "cause", at) not in CAUSES:
-                raise Wrong(f"{at}.cause: {_shown(found['cause'])} is none of {', '.join(CAUSES)}")
+                raise Wrong(f"{at}.cause: {_shown(found['cause'])} is not one of {', '.join(CAUSES)}")
         case other:
-            raise Wrong(f"{at}.status: {_shown(other)} is none of {', '.join(STATUSES)}")
+            raise Wrong(f"{at}.status: {_shown(other)} is not one of {', '.join(STATUSES)}")
     for key in ("message", "evidence"):
         if key in found:
             _text(found, key, at)
@@ -179,7 +179,7 @@ def _result(found: Found, op: str, at: str) -> None:
 
 STATUSES: Final = ("accepted", "rejected", "unsupported", "internal", "died")
 CAUSES: Final = ("crashed", "timeout", "memory")
-"""Of a death that a testee watched itself."""
+"""Of a death that the testee itself detected."""
 
 
 def _bytes(found: Found, at: str) -> None:
@@ -193,9 +193,9 @@ def _bytes_or_none(found: Found, at: str) -> None:
 
 def _value(found: Found, at: str) -> None:
     if not isinstance(value := _of(found, "value", at), Mapping):
-        raise Wrong(f"{at}.value: {_shown(value)} is no object")
+        raise Wrong(f"{at}.value: {_shown(value)} must be an object")
     if not _whole(left := found.get("left", 0)) or left < 0:
-        raise Wrong(f"{at}.left: {_shown(left)} is no number of bytes")
+        raise Wrong(f"{at}.left: {_shown(left)} must be a number of bytes, 0 or more")
 
 
 def _assignment(found: Found, at: str) -> None:
@@ -203,30 +203,30 @@ def _assignment(found: Found, at: str) -> None:
     for index, each in enumerate(_list(_of(found, "assignment", at), f"{at}.assignment")):
         here = f"{at}.assignment[{index}]"
         if not isinstance(each, Mapping):
-            raise Wrong(f"{here}: {_shown(each)} is no object")
+            raise Wrong(f"{here}: {_shown(each)} must be an object")
         if (member := _text(each, "id", here)) in seen:
             raise Wrong(f"{here}.id: a second assignment of member {member!r}")
         seen.add(member)
         for number, pair in enumerate(_list(_of(each, "partitions", here), f"{here}.partitions")):
             if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and _whole(pair[1])):
-                raise Wrong(f"{here}.partitions[{number}]: {_shown(pair)} is not a topic and a partition")
+                raise Wrong(f"{here}.partitions[{number}]: {_shown(pair)} must be a topic and a partition")
         if each.get("userData") is not None:
             _hex(each["userData"], f"{here}.userData")
         if not _whole(error := each.get("error", 0)):
-            raise Wrong(f"{here}.error: {_shown(error)} is no whole number")
+            raise Wrong(f"{here}.error: {_shown(error)} must be an integer")
 
 
 def _numbers(*needed: str) -> "Accepted":
     def held(found: Found, at: str) -> None:
         for key in needed:
             if not _whole(number := _of(found, key, at)):
-                raise Wrong(f"{at}.{key}: {_shown(number)} is no whole number")
+                raise Wrong(f"{at}.{key}: {_shown(number)} must be an integer")
 
     return held
 
 
 def _configured(found: Found, at: str) -> None:
-    """Of a member of a Streams group."""
+    """The configuration of a Streams member."""
     _numbers("used", "latest")(found, at)
     _of(found, "protocols", at)
     _texts(found, "protocols", at)
@@ -246,9 +246,9 @@ def _assigned(found: Found, at: str) -> None:
     _memory(found, at)
     _numbers("atMs", "error")(found, at)
     if (rejoin := _of(found, "rejoin", at)) not in REJOINS:
-        raise Wrong(f"{at}.rejoin: {_shown(rejoin)} is none of {', '.join(REJOINS)}")
+        raise Wrong(f"{at}.rejoin: {_shown(rejoin)} is not one of {', '.join(REJOINS)}")
     if not isinstance(applied := _of(found, "applied", at), bool):
-        raise Wrong(f"{at}.applied: {_shown(applied)} is neither true nor false")
+        raise Wrong(f"{at}.applied: {_shown(applied)} must be true or false")
 
 
 REJOINS: Final = ("never", "again", "now", "later")
@@ -258,17 +258,17 @@ TASK: Final = re.compile(r"(.+__)?[0-9]+_[0-9]+")
 def _memory(found: Found, at: str) -> None:
     here = f"{at}.memory"
     if not isinstance(memory := _of(found, "memory", at), Mapping):
-        raise Wrong(f"{here}: {_shown(memory)} is no object")
+        raise Wrong(f"{here}: {_shown(memory)} must be an object")
     _numbers("used", "unique", "error")(memory, here)
     for key in ("active", "standby"):
         _of(memory, key, here)
         for index, task in enumerate(_texts(memory, key, here)):
             if not TASK.fullmatch(task):
-                raise Wrong(f"{here}.{key}[{index}]: {task!r} is no task")
+                raise Wrong(f"{here}.{key}[{index}]: {task!r} must be a task id, as 0_1 or name__0_1")
     _of(memory, "sums", here)
     for task, offsets in _object(memory, "sums", here).items():
         if not _whole(offsets):
-            raise Wrong(f"{here}.sums.{task}: {_shown(offsets)} is no whole number")
+            raise Wrong(f"{here}.sums.{task}: {_shown(offsets)} must be an integer")
 
 
 def _accepted(op: str, found: Found, at: str) -> None:
@@ -294,13 +294,13 @@ _ACCEPTED: Final[Mapping[str, Accepted]] = {
     "update": _numbers("epoch"),
     "describe": _numbers("level", "epoch"),
 }
-"""op -> what has to come with its result, where it was accepted; protocols register theirs in ``core.verbs``."""
+"""Operation -> the check of an accepted result. Protocols register the verbs of their machines in ``core.verbs``."""
 
 
 def _type(found: Found, wanted: str) -> None:
     if (kind := found.get("type")) != wanted:
         said = f" ({_shown(found['message'])})" if "message" in found else ""
-        raise Wrong(f"type: {_shown(kind)}, where {wanted} was to be answered{said}")
+        raise Wrong(f"type: {_shown(kind)}, expected {wanted}{said}")
 
 
 def _of(found: Found, key: str, at: str) -> Any:
@@ -311,7 +311,7 @@ def _of(found: Found, key: str, at: str) -> Any:
 
 def _text(found: Found, key: str, at: str) -> str:
     if not isinstance(text := _of(found, key, at), str):
-        raise Wrong(f"{at}.{key}: {_shown(text)} is no text")
+        raise Wrong(f"{at}.{key}: {_shown(text)} must be text")
     return text
 
 
@@ -319,25 +319,25 @@ def _texts(found: Found, key: str, at: str, needed: bool = False) -> tuple[str, 
     texts = _list(_of(found, key, at) if needed else found.get(key, []), f"{at}.{key}")
     for index, each in enumerate(texts):
         if not isinstance(each, str):
-            raise Wrong(f"{at}.{key}[{index}]: {_shown(each)} is no text")
+            raise Wrong(f"{at}.{key}[{index}]: {_shown(each)} must be text")
     return tuple(texts)
 
 
 def _object(found: Found, key: str, at: str) -> Found:
     if not isinstance(each := found.get(key, {}), Mapping):
-        raise Wrong(f"{at}.{key}: {_shown(each)} is no object")
+        raise Wrong(f"{at}.{key}: {_shown(each)} must be an object")
     return each
 
 
 def _list(found: Any, at: str) -> Sequence[Any]:
     if not isinstance(found, list):
-        raise Wrong(f"{at}: {_shown(found)} is no list")
+        raise Wrong(f"{at}: {_shown(found)} must be a list")
     return found
 
 
 def _hex(found: Any, at: str) -> None:
     if not isinstance(found, str) or len(found) % 2 or not HEX.fullmatch(found):
-        raise Wrong(f"{at}: {_shown(found)} is no hex")
+        raise Wrong(f"{at}: {_shown(found)} must be hex, two digits a byte")
 
 
 def _whole(found: Any) -> bool:
@@ -350,5 +350,5 @@ def _shown(found: Any) -> str:
 
 
 def ops_of(operations: Iterable[Found]) -> dict[int, str]:
-    """What was asked, as ``results`` wants it."""
+    """Number -> operation, as ``results`` takes it."""
     return {each["n"]: each["op"] for each in operations}

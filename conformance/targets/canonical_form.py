@@ -1,6 +1,6 @@
-"""What is left of a value after a class that keeps sets and maps has had it, so that two such values can be compared.
+"""A canonical form of values, without what a class with sets and maps loses, so that two values can be compared.
 
-The public classes of Streams and of the consumer protocol lose the order of elements, the numbers of a topic
+The public classes of Streams and of the consumer protocol lose the order of elements, the numbers in a topic
 dictionary, and the difference between an absent and an empty name.
 """
 
@@ -12,14 +12,14 @@ Value = Mapping[str, Any]
 
 
 def settled(message: str, value: Value) -> dict[str, Any]:
-    """``value``, in the form of JSON, without what such a class of ``message`` does not keep."""
+    """``value``, as JSON, without what such a class of ``message`` loses."""
     return _SETTLE[message](value)
 
 
 def crowded(value: Value) -> bool:
-    """Is there something in a value, in the form of JSON, that no such class can hold?
+    """Whether a value, as JSON, contains something that no such class can keep.
 
-    The same key twice, the number of a topic that the dictionary lacks, a name that is no text.
+    That is: a key twice, the number of a topic that the dictionary lacks, or a name that is not text.
     """
     topics = value.get("topics")
     if topics and isinstance(topics[0], Mapping) and (_twice(topics, "index") or _twice(topics, "topic")):
@@ -66,7 +66,7 @@ def _subscription_info(value: Value) -> dict[str, Any]:
 
 
 def _sums(sums: Iterable[Value]) -> list[dict[str, Any]]:
-    """One row per task, in versions that group them too."""
+    """One row per task, in versions that group tasks too."""
     rows: list[dict[str, Any]] = []
     for each in sums:
         if "partitionToOffsetSum" in each:
@@ -78,7 +78,7 @@ def _sums(sums: Iterable[Value]) -> list[dict[str, Any]]:
 
 def _assignment_info(value: Value) -> dict[str, Any]:
     out = dict(value)
-    # Not all of what is in the dictionary need be used; what a release reads from it are the topics of the hosts.
+    # The dictionary may have unused entries; a release reads from it only the topics of the hosts.
     topics = {each["index"]: each["topic"] for each in out.pop("topics", ())}
     out["standbyTasks"] = _set({**each, "partitions": _set(each["partitions"])} for each in value["standbyTasks"])
     for field in ("partitionsByHost", "standbyPartitionsByHost"):

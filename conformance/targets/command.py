@@ -1,4 +1,4 @@
-"""``cmd:COMMAND LINE``: a testee of anybody's, started as it would be from a shell, but without one."""
+"""``cmd:COMMAND LINE``: a testee that the user starts by a command line; no shell runs it."""
 
 import shlex
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ from kipcheck.conformance.targets.transport.pipe import Command
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
-    """With kipcheck's own working directory and environment. Errors: LookupError where it is no command line."""
+    """Uses the current working directory and environment. Errors: LookupError for a bad command line."""
     try:
         argv = tuple(shlex.split(rest))
     except ValueError as wrong:
-        raise LookupError(f"{name!r} is no command line: {wrong}") from None
+        raise LookupError(f"invalid command line {name!r}: {wrong}") from None
     if not argv:
-        raise LookupError(f"{name!r} names no command: cmd:node testee.mjs would")
+        raise LookupError(f"{name!r} names no command: use cmd:COMMAND, such as cmd:node testee.mjs")
     return Testee(name, Command(argv), limits)
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """None: there are as many as command lines."""
+    """No rows: any command line is a target."""
     return iter(())

@@ -1,4 +1,4 @@
-"""What a library under test raised, as a result."""
+"""Reports an exception of a library under test as a result."""
 
 from typing import Any
 

@@ -1,11 +1,11 @@
-"""``drill:KIND@N[,once=PATH]``: our own reference, which at its N-th case does what no target should.
+"""``drill:KIND@N[,once=PATH]``: the reference target, with a fault injected at its N-th case.
 
-To see what a campaign makes of a bad target, and what is lost by it: nothing but the shard, whose row names the case.
-It is held in the very process of the shard, and does its worst there only: everywhere else it breaks off.
+It shows how a campaign handles a bad target, and what is lost: only the shard, whose row names the case. The fault
+happens in the process of the shard, and only there: in any other process the target raises an error.
 
     kipcheck campaign --target drill:segfault@40 --cases 2000
 
-With ``once=PATH`` it does so a single time, whoever holds it: the file PATH says that it did. What it does:
+With ``once=PATH`` the fault happens once over all processes: the file PATH records that it did. Kinds:
 """
 
 import ctypes
@@ -31,12 +31,12 @@ from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.transport import process_tree
 
 SHARD: Final = "KIPCHECK_SHARD"
-"""Variable of the environment of a process that holds a shard, and may be taken down."""
+"""Environment variable, set in a process that runs a shard and may be killed."""
 GARBAGE: Final = b"\x00\xffno row at all\n"
 
 
 def _hang() -> None:
-    # In C, and with the lock of the interpreter held: no thread and no handler of Python runs any more.
+    # In C, and while holding the interpreter lock: no thread and no handler of Python runs any more.
     deque(itertools.repeat(0), maxlen=0)
 
 
@@ -60,11 +60,11 @@ def _raise() -> None:
 def _allocate() -> None:
     held = []
     while True:
-        held.append(bytes(64 << 20))  # by calloc: what is promised by the machine, and never touched
+        held.append(bytes(64 << 20))  # by calloc: reserved by the machine and never touched
 
 
 def _garbage() -> None:
-    """Into every pipe that is open for writing, but for what it has to say."""
+    """Writes to every pipe that is open for writing, except the standard streams."""
     for fd in range(3, 256):
         with suppress(OSError):
             if stat.S_ISFIFO(os.fstat(fd).st_mode):
@@ -92,10 +92,10 @@ KINDS: Final[Mapping[str, Callable[[], None]]] = {
     "parent": _parent,
     "worker": _worker,
 }
-"""``hang``: without end, with the lock of the interpreter held; ``sleep``: without end, and without taking processor
-time; ``segfault``; ``exit``: leaves with code 0; ``raise``: an exception; ``allocate``: memory without end;
-``garbage``: writes it where the result of the shard goes; ``parent``: kills the process that started that of the shard;
-``worker``: kills the one above it, which is the campaign itself where it is not run by Spark.
+"""``hang``: loops for ever and holds the interpreter lock; ``sleep``: sleeps for ever, without using processor time;
+``segfault``; ``exit``: exits with code 0; ``raise``: raises an exception; ``allocate``: allocates memory for ever;
+``garbage``: writes it into the pipe of the shard's result; ``parent``: kills the process that started the shard's
+process; ``worker``: kills the process above that, which is the campaign itself unless Spark runs it.
 """
 __doc__ += "".join(f"\n* {each}" for each in KINDS)
 
@@ -104,26 +104,26 @@ __doc__ += "".join(f"\n* {each}" for each in KINDS)
 class Plan:
     kind: str
     at: int
-    """Number of the case, from 1 on."""
+    """The case at which the fault happens, from 1."""
     once: Path | None = None
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
-    """Limits are for whoever can be stopped. Errors: LookupError with what would do."""
+    """``limits`` are not used: the target has no process to stop. Errors: LookupError with the valid forms."""
     found = re.fullmatch(r"(\w+)@([1-9][0-9]*)(?:,once=(.+))?", rest)
     if found is None or found[1] not in KINDS:
         kinds = ", ".join(KINDS)
-        raise LookupError(f"{name!r} is no drill: drill:KIND@N or drill:KIND@N,once=PATH would be, KIND one of {kinds}")
+        raise LookupError(f"invalid target {name!r}: use drill:KIND@N or drill:KIND@N,once=PATH, KIND one of {kinds}")
     return Drill(name, Plan(found[1], int(found[2]), Path(found[3]) if found[3] else None))
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """None: there are as many as numbers of cases."""
+    """No rows: any number of a case is a target."""
     return iter(())
 
 
 class Drill(InProcess):
-    """Cases are counted over all its sessions."""
+    """Counts cases over all its sessions."""
 
     def __init__(self, name: str, plan: Plan) -> None:
         reference = adapter("reference")
@@ -141,7 +141,7 @@ class Drill(InProcess):
         self._cases += 1
         if self._cases == self._plan.at and self._is_due():
             if SHARD not in os.environ:
-                raise Broken(f"{self.name} does its worst only where a campaign holds it: nothing else survives it")
+                raise Broken(f"{self.name} injects its fault only into a shard of a campaign: nothing else survives it")
             KINDS[self._plan.kind]()
 
     def _is_due(self) -> bool:

@@ -10,7 +10,7 @@ from kipcheck.conformance.targets.protocol import Adapter, NotPlayed, Session, T
 
 
 class InProcess:
-    """A target without a process of its own."""
+    """A target that runs an adapter in this process."""
 
     def __init__(self, adapter: Adapter) -> None:
         self.name = adapter.name
@@ -26,7 +26,7 @@ class InProcess:
 
 
 class Afresh:
-    """As ``InProcess``, with an adapter of its own for each session: nothing is left of the one before."""
+    """Like ``InProcess``, with a new adapter for each session, so that no state survives a session."""
 
     def __init__(self, name: str, made: Callable[[], Adapter]) -> None:
         self.name = name
@@ -54,6 +54,6 @@ class _Session:
         return held
 
     def _answer(self, case: int, step: Step) -> Observation:
-        # Through JSON, as from a child: what a later step does to an earlier answer must not show in it.
+        # Through JSON, as from a child: a later step must not change an earlier answer.
         answer = json.loads(json.dumps(self._adapter.answer({"case": case, **operation(step)})))
         return observed(answer, self.info.claims.limits)

@@ -1,4 +1,4 @@
-"""Any machine behind the operations of the testee protocol."""
+"""Adapts any machine to the operations of the testee protocol."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Generic
@@ -8,7 +8,7 @@ from kipcheck.conformance.core.machine import A_co, Driven, E, S
 
 
 class Player(Generic[S, E, A_co]):
-    """Holds the state of one case at a time: at each it begins afresh."""
+    """Runs a machine. It keeps the state of one case and starts anew at the next case."""
 
     def __init__(
         self,
@@ -18,7 +18,7 @@ class Player(Generic[S, E, A_co]):
         answer_of: Callable[[Iterable[A_co]], dict[str, Any]],
     ) -> None:
         self.verbs = frozenset(verbs)
-        """The operations that are its events. No two machines of a target share one."""
+        """The operations that are its events. No two machines of a target have one in common."""
         self._machine = machine
         self._event_of = event_of
         self._answer_of = answer_of

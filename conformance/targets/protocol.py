@@ -1,6 +1,6 @@
-"""The seam between the suite and anything it can test.
+"""The interface between the suite and anything that it tests.
 
-An adapter answers single operations in the words of the testee protocol; a target holds whole cases with one.
+An adapter answers single operations of the testee protocol; a target runs whole cases with one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ from kipcheck.conformance.core.foreign import clean, one_line
 from kipcheck.conformance.core.history import Died, Observation, Refused, Replied, Unsupported
 
 VERSION = 1
-"""Of the testee protocol."""
+"""The version of the testee protocol."""
 BATCH = 64
-"""Cases that travel together: past that nothing is gained."""
+"""Cases in one batch: larger batches gain nothing."""
 
 Messages: TypeAlias = Mapping[str, tuple[int, int]]
 """Message -> lowest and highest version."""
 STREAM = "stream"
 """Among assignors: a target that claims it performs the operations of Streams groups, as leader and as member."""
 FEATURES = "features"
-"""The machine of a controller that holds feature versions."""
+"""The machine of a controller that keeps feature versions."""
 GROUP = "group"
 """The machine of a coordinator of one classic group."""
 CONSUMER_GROUP = "consumer-group"
@@ -32,42 +32,42 @@ CONSUMER_GROUP = "consumer-group"
 MEMBER = "member"
 """The machine of a consumer that is a member of a classic group."""
 BOUNCE = "bounce"
-"""The machine of an operator: members of a whole group are upgraded one after the other."""
+"""The machine of an operator who upgrades the members of a group one after another."""
 STREAMS = "streams"
-"""The machine of another operator: a fleet of Kafka Streams members, all of one release and of its future."""
+"""The machine of an operator of a Kafka Streams group: members of one release and of its future."""
 STREAMS_MIXED = "streams-mixed"
-"""The same with members of any releases."""
+"""The same with members of any release."""
 PLAYED: Mapping[Role, tuple[str, ...]] = {
     Role.CONTROLLER: (FEATURES,),
     Role.COORDINATOR: (GROUP, CONSUMER_GROUP),
     Role.MEMBER: (MEMBER,),
     Role.OPERATOR_TOOL: (BOUNCE, STREAMS, STREAMS_MIXED),
 }
-"""Role -> the machines that are played in it."""
+"""Role -> its machines."""
 MACHINES: tuple[str, ...] = tuple(name for names in PLAYED.values() for name in names)
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a target says it can do."""
+    """The capabilities that a target announces."""
 
     messages: Messages = field(default_factory=dict)
     missing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Of a message: versions in between that it lacks."""
+    """By message: the versions within its range that the target lacks."""
     assignors: tuple[str, ...] = ()
-    """``STREAM`` may be among them."""
+    """``STREAM`` may be among them: the operations of Streams groups, including those of their members."""
     machines: tuple[str, ...] = ()
     limits: Mapping[str, str] = field(default_factory=dict)
-    """What it cannot express of all this: a name -> a sentence. What is unsupported names one; else it is a lie."""
+    """Name -> sentence: what the target cannot represent. An unsupported result must name one, else it is a failure."""
 
     def has(self, message: str, version: int) -> bool:
-        """Does it claim that version?"""
+        """Whether the target claims that version."""
         low, high = self.messages.get(message, (0, -1))
         return low <= version <= high and version not in self.missing.get(message, ())
 
     @property
     def roles(self) -> frozenset[Role]:
-        """Those that these claims are enough for."""
+        """The roles that these claims suffice for."""
         played = {
             Role.CODEC: bool(self.messages),
             Role.LEADER: bool(self.assignors),
@@ -83,17 +83,17 @@ class TargetInfo:
     version: str
     language: str
     issues: str
-    """Where its maintainers take reports."""
+    """The URL of its issue tracker."""
     roles: frozenset[Role]
     claims: Claims = field(default_factory=Claims)
 
 
 class Unavailable(Exception):
-    """The target is not here: not installed, or of the wrong version. Says what is missing."""
+    """The target cannot be used here: not installed, or of an unsupported version. The text says what is missing."""
 
 
 class NotPlayed(Unavailable):
-    """The target is here and plays other roles."""
+    """The target is available and has other roles."""
 
     def __init__(self, info: TargetInfo, role: Role) -> None:
         super().__init__(f"{info.name} does not play the role {role.value}")
@@ -101,50 +101,50 @@ class NotPlayed(Unavailable):
 
 
 class Broken(Exception):
-    """The target did not start, or broke the protocol outside of any case."""
+    """The target did not start, or violated the protocol outside of any case."""
 
 
 class Unstable(Exception):
-    """The target went down more often than a run allows."""
+    """The target died more often than a run allows."""
 
 
 class Adapter(Protocol):
-    """What stands between the protocol and the code under test. It observes and never judges."""
+    """Connects the protocol to the code under test. It observes and never judges."""
 
     name: str
     version: str
     issues: str
 
     def claims(self) -> Claims:
-        """What it can do in the edition that it was configured for last, ``apache`` till then."""
+        """The capabilities in the edition that was configured last; ``apache`` before that."""
         ...
 
     def configure(self, edition: str, /) -> str | None:
-        """Errors are answers: why this edition cannot be played, or None."""
+        """Returns why this edition is not supported, or None; raises nothing."""
         ...
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
-        """An operation's result: ``status`` and what belongs to it. Raises only what it did not expect."""
+        """The result of an operation: ``status`` and its fields. Raises only unexpected exceptions."""
         ...
 
 
 class Session(Protocol):
-    """A target at work in one role and edition."""
+    """A running target in one role and edition."""
 
     @property
     def info(self) -> TargetInfo: ...
     @property
     def troubles(self) -> Sequence[str]:
-        """Deaths that belong to no case, for they did not come again when its cases were run alone; and giving up."""
+        """Deaths that no single case caused, as they did not recur when its cases ran alone; and why it gave up."""
         ...
 
     @property
     def breaches(self) -> Sequence[str]:
-        """Of the testee protocol: what was garbled, and what was said unasked."""
+        """Violations of the testee protocol: garbled and unsolicited messages."""
         ...
 
     def hold(self, cases: Sequence[Case], /) -> list[tuple[Observation, ...]]:
-        """What came back on each step of each case. Errors: ``Broken``, ``Unstable``."""
+        """The observations of each step of each case. Errors: ``Broken``, ``Unstable``."""
         ...
 
 
@@ -152,24 +152,24 @@ class Target(Protocol):
     @property
     def name(self) -> str: ...
     def open(self, edition: str, role: Role, /) -> AbstractContextManager[Session]:
-        """A fresh session. Errors: ``Unavailable``, of which ``NotPlayed`` is one; ``Broken``."""
+        """A new session. Errors: ``Unavailable``, of which ``NotPlayed`` is one; ``Broken``."""
         ...
 
 
 def operation(step: Step) -> dict[str, Any]:
-    """A step in the words of the protocol."""
+    """A step as an operation of the protocol."""
     actor = {"actor": step.actor} if verbs.names_its_sender(step.verb) else {}
     return {"op": step.verb, **actor, **step.body}
 
 
 PAYLOAD = ("hex", "value", "left", "assignment", "level", "epoch", "answers", "actions")
-"""What may come with a result that was accepted; the rest is passed over."""
+"""Fields that an accepted result may have; others are ignored."""
 
 
 def observed(result: Mapping[str, Any], limits: Mapping[str, str] = MappingProxyType({})) -> Observation:
-    """A result as an observation, of a target with such limits. Errors: ValueError for one that no protocol knows.
+    """A result as an observation. ``limits``: those that the target claims. Errors: ValueError for an invalid result.
 
-    Classes, messages and evidence are for people, who read them in a terminal: they come clean. Values are data.
+    Classes, messages and evidence lose control characters, since a terminal may show them; values stay as they are.
     """
     match result:
         case {"status": "accepted"}:
@@ -183,9 +183,9 @@ def observed(result: Mapping[str, Any], limits: Mapping[str, str] = MappingProxy
         case {"status": "internal", "class": str(kind)}:
             cause = "memory" if kind == "MemoryError" else "crashed"
             return Died(cause, f"{one_line(kind)}: {_message(result)}".rstrip(": "))
-        case {"status": "died", "cause": "crashed" | "timeout" | "memory" as cause}:  # of a testee that watches itself
+        case {"status": "died", "cause": "crashed" | "timeout" | "memory" as cause}:  # the testee detected it
             return Died(cause, _message(result), clean(str(result.get("evidence", ""))))
-    raise ValueError(f"{str(result)[:80]} is no result")
+    raise ValueError(f"invalid result: {str(result)[:80]}")
 
 
 def _message(result: Mapping[str, Any]) -> str:

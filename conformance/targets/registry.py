@@ -1,7 +1,7 @@
-"""name -> Target, as ``targets.toml`` lists them; ``NAME@VERSION`` is that release in an environment of its own.
+"""Finds targets by name: the entries of ``targets.toml``, and ``NAME@VERSION`` for a release in its own environment.
 
-``miniature/NAME`` are the deliberately broken ones; what begins with a prefix of ``PREFIXES`` is named in the words of
-the module that makes it.
+``miniature/NAME`` names a mutant; a name that begins with a prefix of ``PREFIXES`` is interpreted by the module of that
+prefix.
 """
 
 import os
@@ -23,50 +23,50 @@ PREFIXES: Mapping[str, str] = {
     "java": "kipcheck.conformance.clients.java.target",
     "tcp": "kipcheck.conformance.targets.transport.tcp",
 }
-"""Prefix -> a module with ``target(name, rest, limits)``, whose errors are LookupError with what would do and
-``Unavailable``, and ``rows()`` for the table of targets, of what is there without fetching anything.
+"""Prefix -> a module with ``target(name, rest, limits)``, which raises LookupError with the valid forms or
+``Unavailable``, and with ``rows()``, the rows for the table of targets, without downloads.
 """
 KINDS: Mapping[str, str] = {
     "go": "kipcheck.conformance.targets.toolchains.go",
     "node": "kipcheck.conformance.targets.toolchains.node",
 }
-"""Of an entry that is no Python client -> a module with ``target(name, entry, version, limits)``, where no version asks
-for the default, and ``rows(name, entry)``; errors likewise.
+"""The kind of an entry that is not a Python client -> a module with ``target(name, entry, version, limits)``, where an
+empty version stands for the default, and ``rows(name, entry)``; errors as above.
 """
 
 
 UNSHARED = ("tcp",)
-"""Prefixes of targets of which there is one only, started by somebody else."""
+"""Prefixes of targets that exist once and that the user starts."""
 
 
 def is_shared(name: str) -> bool:
-    """Can several processes have one each?"""
+    """Whether several processes can have one each."""
     return name.partition(":")[0] not in UNSHARED
 
 
 def is_steady(name: str) -> bool:
-    """Does it do the same each time, as far as we know? Others stay out of the hash of a campaign."""
+    """Whether it is known to give the same results each time. Other targets are left out of the hash of a campaign."""
     prefix, colon, _ = name.partition(":")
     entry = roll().get(name.partition("@")[0])
     return not (colon and prefix in UNSHARED) and (entry is None or entry.steady)
 
 
 def target(name: str, limits: Limits | None = None) -> Target:
-    """Errors: LookupError that names the roll; ``Unavailable`` where what it needs cannot be had."""
+    """Errors: LookupError with the known names; ``Unavailable`` where the target's requirements are missing."""
     prefix, colon, rest = name.partition(":")
     if colon and prefix in PREFIXES:
         return cast(Target, import_module(PREFIXES[prefix]).target(name, rest, limits))
     base, at, version = name.partition("@")
     entry = _entry(base)
     if at and not environments.RELEASE.fullmatch(version):
-        raise LookupError(f"{version!r} is no release of {base}: {base}@2.3.0 would be one")
+        raise LookupError(f"invalid release {version!r} of {base}: use a form like {base}@2.3.0")
     if entry.kind in KINDS:
         return cast(Target, import_module(KINDS[entry.kind]).target(name, entry, version, limits))
     return _python(name, entry, version, limits)
 
 
 def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Target:
-    """A client in Python behind a supervised child: the one that is installed, or a release of its own."""
+    """A Python client in a supervised child: the installed release, or another in its own environment."""
     base = name.partition("@")[0]
     if version:
         argv = environments.command(_released(base, entry, version), version, base)
@@ -80,7 +80,7 @@ def _python(name: str, entry: Entry, version: str, limits: Limits | None) -> Tar
 
 
 def adapter(name: str) -> Adapter:
-    """What the child runs: for what is installed where it runs. Errors: LookupError; ``Unavailable``."""
+    """The adapter that the child runs, for the installed release. Errors: LookupError; ``Unavailable``."""
     if name.startswith(MINIATURE):
         return cast(Adapter, _mutants()[name.removeprefix(MINIATURE)].made())
     entry = _entry(name)
@@ -88,7 +88,7 @@ def adapter(name: str) -> Adapter:
     try:
         return cast(Adapter, getattr(import_module(module), made)())
     except (ImportError, AttributeError) as other:
-        raise Unavailable(f"this release of {name} has not what the adapter needs: {other}") from None
+        raise Unavailable(f"this release of {name} lacks what the adapter needs: {other}") from None
 
 
 def _mutants() -> Mapping[str, Any]:
@@ -105,8 +105,8 @@ def installed(distribution: str) -> str:
 
 
 def targets_table() -> list[dict[str, Any]]:
-    """``name``, ``version``, ``roles``, ``available`` and ``why`` not; the environments that are there come after
-    their client. Imports no client.
+    """Rows with ``name``, ``version``, ``roles``, ``available`` and ``why`` (not available). Environments that exist
+    follow their client. Imports no client.
     """
     return list(_rows())
 
@@ -141,7 +141,7 @@ def _of_release(entry: Entry) -> str:
 
 def _released(name: str, entry: Entry, version: str) -> str:
     if entry.distribution is None:
-        raise LookupError(f"{name} is kipcheck's own, and has no releases to choose from")
+        raise LookupError(f"{name} is part of kipcheck and has no releases: omit the version")
     return entry.distribution
 
 
@@ -152,4 +152,4 @@ def _entry(name: str) -> Entry:
     elif name in roll():
         return roll()[name]
     known = [*sorted(roll()), *(f"{prefix}:..." for prefix in PREFIXES)]
-    raise LookupError(f"no target is called {name!r}; there are {', '.join(known)}")
+    raise LookupError(f"unknown target {name!r}; known: {', '.join(known)}")

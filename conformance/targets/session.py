@@ -1,8 +1,9 @@
-"""A conversation with a testee: batches out, results in, a death pinned to the case that caused it.
+"""A session with a testee: sends batches, receives results, and attributes each death to the case that caused it.
 
-One by one, and not by halving: of k guilty cases among n each has to be seen to die once more whatever is done, and
-halving would pay a death for each level above them, a restart or a whole deadline, where an exchange with one case
-takes a millisecond. What only happens in company is halved, since there nothing else helps.
+After a death the cases of a batch run one by one, not by halves: each of k guilty cases among n must die once more in
+any case, and halving would add a death (a restart or a whole deadline) for each level above them, where an exchange
+with one case takes a millisecond. Only a failure that needs several cases together is halved, since nothing else finds
+it.
 """
 
 import time
@@ -29,40 +30,40 @@ from kipcheck.conformance.targets.transport.channel import Ended, Talk
 from kipcheck.conformance.targets.transport.framing import Framing
 
 HEAVY: Final = 256 << 10
-"""A batch carries no more hex digits than this, unless one case alone has more."""
+"""A batch has at most this many hex digits, unless a single case has more."""
 UNASKED: Final = 3
-"""So often it may speak unasked."""
+"""At this many unsolicited messages the session gives up."""
 SLOW: Final = 0.7
-"""Of the deadline: cases that took so long one by one were slow together, and did not hang."""
+"""Of the deadline: if the cases took this long one by one, the batch was slow and did not hang."""
 LOST: Final = Lost("the target died at an earlier step")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a testee may take."""
+    """Limits of a testee."""
 
     start_s: float | None = 60.0
-    """To answer hello and configure."""
+    """Seconds to answer hello and configure."""
     batch_s: float | None = 30.0
-    """Of wall time to answer a batch; the busy machine of somebody else's CI is no defect."""
+    """Wall time in seconds to answer a batch; generous, since a busy CI machine is not a defect."""
     cpu_s: float = 2.0
-    """Of processor time for one case, of at most a megabyte: a testee that can enforces it itself."""
+    """Processor time in seconds for one case of at most a megabyte; enforced by the testee, if it can."""
     restarts: int = 250
-    """Over a session; past that the target is unstable."""
+    """Per session; past it the target is unstable."""
     hung_s: float = 600.0
-    """Over a session, in waiting for answers that did not come."""
+    """Seconds per session spent waiting for answers that did not come."""
     deaths: int = 5000
-    """Over a session, of a testee that watches itself and needs no restart."""
+    """Per session, of a testee that detects its own deaths and needs no restart."""
     together: int = BATCH
     """Cases in one batch."""
     memory_times: float = 1.0
-    """So many times what its entry says may it take, where it has a limit at all; half of the machine's at most."""
+    """Factor for the entry's memory limit, if it has one; at most half of the machine's memory."""
     grace_s: float = 5.0
-    """To answer bye; to end after it; to end after SIGTERM."""
+    """Seconds to answer bye, to exit after it, and to exit after SIGTERM."""
 
 
 class Link(Protocol):
-    """One life of a testee."""
+    """A connection to a running testee, until it ends."""
 
     talk: Talk
     dump_signal: str | None
@@ -77,7 +78,7 @@ class Link(Protocol):
 
 
 class Conversation:
-    """A session with whatever ``begin`` starts. Errors of the beginning: ``Unavailable``, ``Broken``."""
+    """A session with the testee that ``begin`` starts. Errors at the start: ``Unavailable``, ``Broken``."""
 
     def __init__(self, name: str, begin: Callable[[], Link], limits: Limits, edition: str, role: Role) -> None:
         self._name, self._begin, self._limits = name, begin, limits
@@ -87,7 +88,7 @@ class Conversation:
         self._together = limits.together
         self._batches = self._in_life = self._numbers = self._cases = 0
         self._seen: set[str] = set()
-        """Kinds of deaths."""
+        """Causes of death that have occurred."""
         self._given_up: Unstable | Broken | None = None
         self.troubles: list[str] = []
         self.breaches: list[str] = []
@@ -121,8 +122,8 @@ class Conversation:
             self._hold_apart(batch, death, held)
 
     def _hold_alone(self, case: Case, held: list[tuple[Observation, ...]]) -> bool:
-        """Is it answered? One that is not is asked again as the first of a life, for what came before may be to blame;
-        but not after a time-out, which is never late.
+        """Whether the case was answered. If not, it is sent again as the first case after a restart, since an earlier
+        case may have caused the death; but not after a time-out, which no earlier case causes.
         """
         try:
             held += self._ask([case])
@@ -135,19 +136,19 @@ class Conversation:
             except Ended as death:
                 first = death
             except Broken:
-                if len(case.steps) == 1:  # it cannot be begun again, and this is all that is known
+                if len(case.steps) == 1:  # it cannot be started again, so nothing else is known
                     held.append((_died(first),))
                 raise
             else:
-                self._note(first, f"{self._name} at case {case.id}, after others: {first}; begun afresh it did not")
+                self._note(first, f"{self._name} at case {case.id}, after other cases: {first}; not after a restart")
                 return True
         held.append(self._blame(case, first))
         return False
 
     def _hold_apart(self, batch: Sequence[Case], first: Ended, held: list[tuple[Observation, ...]]) -> None:
-        """One by one, until one is found guilty; what comes after it may be held together again.
+        """Runs cases one by one until one is guilty; those after it may run in a batch again.
 
-        Not after a time-out, though: should there be another guilty one, that would cost a deadline more.
+        Not after a time-out, though: another guilty case would cost another deadline.
         """
         begun, guilty = time.monotonic(), False
         for index, case in enumerate(batch):
@@ -161,25 +162,31 @@ class Conversation:
             self._in_company(batch, first, time.monotonic() - begun)
 
     def _in_company(self, batch: Sequence[Case], first: Ended, alone_s: float) -> None:
-        """All were answered, one by one: say what they do together, and let fewer travel together from now on."""
+        """All cases passed one by one: reports what they do together, and makes batches smaller from now on."""
         if first.cause == "timeout":
             self._together = max(1, len(batch) // 2)
             if alone_s >= SLOW * (self._limits.batch_s or 0):
-                return  # slow, and no more
+                return  # only slow
             least = ""
         else:
             run = self._least_run(batch)
             if run:
                 self._together = max(1, len(run) - 1)
-            least = f"; the least run of them that does is {len(run)} long" if run else "; nor did they again together"
+            least = (
+                f"; the shortest run of them that does has {len(run)} cases"
+                if run
+                else "; together they did not do so again"
+            )
         self._note(first, f"{len(batch)} cases together ended in {first}; one by one none of them did{least}")
 
     def _note(self, death: Ended, why: str) -> None:
-        """Of what no case is to blame for."""
+        """Records a death that no single case caused."""
         (self.breaches if death.cause == "garbled" else self.troubles).append(why)
 
     def _least_run(self, batch: Sequence[Case]) -> Sequence[Case]:
-        """Of neighbours, by halving: what comes after it is left out, then what comes before it. Empty: none."""
+        """The shortest run of neighbours that fails, by halving: cuts cases at the end, then at the start. Empty:
+        none.
+        """
         if not self._ends(batch):
             return ()
         lives, ends = 1, len(batch)
@@ -200,7 +207,7 @@ class Conversation:
         return False
 
     def _blame(self, case: Case, death: Ended) -> tuple[Observation, ...]:
-        """The step that brings it down, those before it with their answers, those after it lost."""
+        """The step that causes the death, earlier steps with their answers, later ones as lost."""
         self._probe(death)
         if death.cause == "garbled":
             self.breaches.append(f"{self._name} broke the protocol at case {case.id}: {death.detail}")
@@ -215,7 +222,7 @@ class Conversation:
         return (*before, died, *[LOST] * (len(case.steps) - len(before) - 1))
 
     def _ask(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
-        """Errors: ``Ended`` where these cases, or their company, brought it down."""
+        """Errors: ``Ended`` where these cases, or those before them, brought the testee down."""
         while True:
             if self._deaths > self._limits.deaths:
                 raise Unstable(f"{self._name} went down {self._deaths} times")
@@ -229,23 +236,23 @@ class Conversation:
                     self._hung += time.monotonic() - begun
                 if not death.unasked:
                     raise
-                self._spoke_unasked(death)  # what was asked before is guilty of that, so these are asked once more
+                self._spoke_unasked(death)  # earlier cases caused that, so these are sent once more
             else:
                 return found
 
     def _probe(self, death: Ended) -> None:
-        """No case is to blame where it ends with none at all. Errors: ``Broken``."""
+        """Checks that the testee survives an empty batch, else no case is to blame. Errors: ``Broken``."""
         if death.cause not in self._seen:
             self._seen.add(death.cause)
             try:
                 self._ask([])
             except Ended as same:
-                raise Broken(f"{self._name} ended at a batch without cases too: {same}") from None
+                raise Broken(f"{self._name} also ended at a batch without cases: {same}") from None
 
     def _asked(self, batch: Sequence[Case]) -> list[tuple[Observation, ...]]:
         self._batches += 1
         self._in_life += 1
-        # Numbers are never used twice: a late answer does not fit, and a testee with a state sees each case begin.
+        # Numbers are unique: a late answer does not match, and a testee with state notices the start of each case.
         operations = [
             {"case": k, **operation(step)} for k, case in enumerate(batch, self._cases) for step in case.steps
         ]
@@ -275,7 +282,7 @@ class Conversation:
             raise self._link.garbled(str(wrong), unasked=self._is_late(reply, min(asked, default=0))) from None
 
     def _is_late(self, reply: Mapping[str, Any], first: int) -> bool:
-        """Does it speak of what was asked before, in this life? Then what was asked now is not to blame."""
+        """Whether the reply belongs to an earlier batch of this process; then the current batch is not to blame."""
         if self._in_life == 1 or reply.get("type") != "results":
             return False
         results = reply.get("results")
@@ -289,7 +296,7 @@ class Conversation:
             self._ended_unasked(death)
             return
         self._unasked += 1
-        why = f"{self._name} spoke of what it was not asked, after batch {self._batches - 1}: {death.detail}"
+        why = f"{self._name} sent an unsolicited response after batch {self._batches - 1}: {death.detail}"
         if self._unasked == UNASKED:
             raise Broken(why)
         self.breaches.append(why)
@@ -297,7 +304,7 @@ class Conversation:
     def _ended_unasked(self, death: Ended) -> None:
         if "unasked" not in self._seen:
             self._seen.add("unasked")
-            why = f"{self._name} went down when nothing was asked, after batch {self._batches - 1}: {death}"
+            why = f"{self._name} went down while idle, after batch {self._batches - 1}: {death}"
             self.troubles.append(why)
 
     def _start(self) -> tuple[Link, Hello]:
@@ -312,7 +319,7 @@ class Conversation:
             raise Broken(f"{self._name} did not start: {death}\n{death.evidence}".rstrip()) from None
         except Wrong as wrong:
             link.kill()
-            raise Broken(f"{self._name} did not keep the protocol at its start: {wrong}") from None
+            raise Broken(f"{self._name} broke the protocol at its start: {wrong}") from None
         except Unavailable:
             link.kill()
             raise
@@ -337,15 +344,15 @@ class Conversation:
         if self._restarts > self._limits.restarts:
             raise Unstable(f"{self._name} went down {self._restarts} times")
         if self._hung > self._limits.hung_s:
-            raise Unstable(f"{self._name} hung for {self._hung:.0f} s altogether")
+            raise Unstable(f"{self._name} hung for {self._hung:.0f} s in total")
         try:
             self._link, hello = self._start()
         except Unavailable as gone:
-            raise Broken(f"{gone}, which was different before it was started again") from None
+            raise Broken(f"{gone}; before the restart it was available") from None
         if hello != self._hello:
             self._link.kill()
             unlike = _unlike(self._hello, hello)
-            raise Broken(f"{self._name} says hello in another way after it was started again: {unlike}")
+            raise Broken(f"{self._name} announced different capabilities after a restart: {unlike}")
 
 
 def _died(death: Ended) -> Died:
@@ -353,10 +360,10 @@ def _died(death: Ended) -> Died:
 
 
 def _unlike(before: Hello, after: Hello) -> str:
-    """The first thing in which they differ."""
+    """The first field in which they differ."""
     names = (each.name for each in fields(before))
     name = next(each for each in names if getattr(before, each) != getattr(after, each))
-    return f"{name} was {getattr(before, name)!r:.80}, and is {getattr(after, name)!r:.80}"
+    return f"{name} was {getattr(before, name)!r:.80}, now {getattr(after, name)!r:.80}"
 
 
 def _info(name: str, hello: Hello) -> TargetInfo:
@@ -364,13 +371,13 @@ def _info(name: str, hello: Hello) -> TargetInfo:
 
 
 def _to_the_death(results: Sequence[Mapping[str, Any]], limits: Mapping[str, str]) -> tuple[Observation, ...]:
-    """What a testee that watches itself answered after it died in the same case is of another life."""
+    """Results up to a death; results after it in the same case belong to another process and count as lost."""
     ends = next((index + 1 for index, each in enumerate(results) if each["status"] == "died"), len(results))
     return (*(observed(each, limits) for each in results[:ends]), *[LOST] * (len(results) - ends))
 
 
 def _first(cases: Sequence[Case], together: int) -> Sequence[Case]:
-    """A batch."""
+    """The next batch."""
     weight = 0
     for number, case in enumerate(cases[:together]):
         weight += sum(len(step.body.get("hex", "")) for step in case.steps)

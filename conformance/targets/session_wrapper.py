@@ -1,4 +1,4 @@
-"""Sessions and targets between a caller and others of their kind: they change what is held, and nothing else."""
+"""Wrappers of sessions and targets, for subclasses that change what is run and pass everything else on."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from kipcheck.conformance.targets.protocol import Session, Target, TargetInfo
 
 
 class Passing:
-    """Tells of itself what ``session`` tells. Whoever inherits from it brings ``hold``."""
+    """Passes on the properties of ``session``. Subclasses define ``hold``."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -26,11 +26,11 @@ class Passing:
 
 
 class PassingTarget:
-    """Called as ``target`` is. Whoever inherits from it brings ``open``."""
+    """Passes on the attributes of ``target``. Subclasses define ``open``."""
 
     def __init__(self, target: Target) -> None:
         self.name = target.name
         self._target = target
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._target, name)  # how its program is started: for whoever talks to that himself
+        return getattr(self._target, name)  # such as its command, for callers that start the program themselves

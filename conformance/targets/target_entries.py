@@ -1,4 +1,4 @@
-"""What ``targets.toml`` says of a target."""
+"""The entries of ``targets.toml``."""
 
 import tomllib
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ from kipcheck.conformance.targets.transport.pipe import half_of_memory
 @dataclass(frozen=True, slots=True)
 class Entry:
     adapter: str = ""
-    """Of kind python: module:class."""
+    """Of kind python: ``module:class``."""
     kind: str = "python"
     roles: tuple[str, ...] = ("codec",)
-    """What its newest release plays, so that it can be listed without a start."""
+    """The roles of the newest release, so that a listing need not start the target."""
     default: str = ""
-    """The release that is taken where none is named, of kinds whose releases are not installed beside kipcheck."""
+    """The release used where none is named, for kinds whose releases are not installed beside kipcheck."""
     distribution: str | None = None
     memory_mib: int = 1024
     before: Mapping[str, str] = field(default_factory=dict)
-    """Major release -> the adapter of what came before it."""
+    """Major release -> the adapter of the releases before it."""
     steady: bool = True
-    """Does it do the same each time? Not where threads, or the order of hash tables, have a say."""
+    """Whether the target gives the same results each time: not where threads or the order of hash tables matter."""
 
     def memory(self, limits: Limits | None) -> int:
         """Bytes of address space."""

@@ -1,4 +1,4 @@
-"""A target behind the testee protocol, by the command that starts it."""
+"""A target that uses the testee protocol, started by a command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +12,9 @@ __all__ = ["Limits", "Testee"]
 
 
 class Testee:
-    """Started for each session, and again after each death."""
+    """Starts the command for each session, and again after each death."""
 
-    __test__ = False  # for pytest, to which the name looks like one of its own
+    __test__ = False  # pytest would collect the class by its name
 
     def __init__(self, name: str, command: Command, limits: Limits | None = None) -> None:
         self.name = name
@@ -30,5 +30,5 @@ class Testee:
             session.close()
 
     def begin(self) -> Pipe:
-        """One life. Errors: OSError."""
+        """Starts the command. Errors: OSError."""
         return Pipe(self.command)

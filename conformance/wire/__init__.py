@@ -1,4 +1,4 @@
-"""Messages on the wire: ``layout("apache", "JoinGroupRequest", 5)`` has ``.names``, ``.encode`` and ``.decode``."""
+"""Message layouts: ``layout("apache", "JoinGroupRequest", 5)`` has ``.names``, ``.encode`` and ``.decode``."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,13 @@ __all__ = ["Layout", "layout"]
 
 
 def layout(edition: str | Edition, message: str, version: int) -> Layout:
-    """The fields of ``message`` at ``version`` as ``edition`` has them.
+    """The layout of ``message`` at ``version`` in ``edition``.
 
     Errors: LookupError where the edition has no such message or the message no such version.
     """
     found = _edition(edition) if isinstance(edition, str) else edition
     if message.endswith("ZNode"):
-        from kipcheck.conformance.wire.znodes import znode  # JSON, which hardly anybody asks for
+        from kipcheck.conformance.wire.znodes import znode  # a JSON module that is rarely needed
 
         return znode(found, message, version)
     return spec(found, message).at(version)

@@ -1,8 +1,8 @@
-"""A layout, compiled: what is worth knowing about a version is settled before the first value is seen.
+"""The codec of a layout, compiled: everything that depends only on the version is computed once, before any value.
 
-``encode``, ``decode``, ``to_json`` and ``from_json`` are Python functions that are written and compiled for one layout
-when they are first asked for; ``source`` shows them. They take the quick way and fail without a word; where and why is
-found out by reading a second time: values with ``complete``, bytes with the layout's other reading, ``constructs``.
+``encode``, ``decode``, ``to_json`` and ``from_json`` are Python functions, generated and compiled for one layout at
+first use; ``source`` shows them. They take a fast path that fails without details. A second pass finds place and
+reason: for values ``complete``, for bytes ``constructs``, which decodes independently of this codec.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,39 +20,39 @@ from kipcheck.conformance.wire.schema import Decode, Layout
 
 
 class Codec:
-    """The functions of one layout. Each of them raises ``Refused`` and nothing else on any bytes or value."""
+    """The functions of one layout. On any bytes or value they raise only ``Refused``."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
 
     @cached_property
     def encode(self) -> Callable[[Mapping[str, Any]], bytes]:
-        """Bytes of a mapping; keys left out take their default."""
+        """The bytes of a mapping; missing keys take their default."""
         return self._encoder[1]  # type: ignore[no-any-return]
 
     @cached_property
     def decode(self) -> Decode:
-        """The value behind bytes-like data, all of which belongs to it: strict, unless asked to be lenient."""
+        """The value of bytes-like data, all of which must belong to it. Strict, unless ``lenient`` is set."""
         return self._decoder[1]  # type: ignore[no-any-return]
 
     @cached_property
     def decode_lenient(self) -> Callable[[bytes], dict[str, Any]]:
-        """The value that Kafka's own reader makes of bytes-like data: see ``lenient``."""
+        """The value that Kafka's own reader decodes from bytes-like data: see ``lenient``."""
         return lenient(self.layout, self._located_lenient)
 
     @cached_property
     def to_json(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-        """Bytes as hex and uuids as text, in a value that ``decode`` gave."""
+        """Converts a value of ``decode`` to JSON: bytes to hex, uuids to text."""
         return self._to_json[1]  # type: ignore[no-any-return]
 
     @cached_property
     def from_json(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-        """The way back. It looks at bytes, uuids and what holds them; the rest is for ``encode`` to judge."""
+        """The reverse of ``to_json``. Checks only bytes, uuids and what contains them; ``encode`` checks the rest."""
         return self._from_json[1]  # type: ignore[no-any-return]
 
     @property
     def source(self) -> str:
-        """What was written and compiled, for people to read."""
+        """The generated source code."""
         return "\n\n".join(text for text, _ in (self._encoder, self._decoder, self._to_json, self._from_json))
 
     @cached_property
@@ -72,12 +72,12 @@ class Codec:
         return from_json(self.layout)
 
     def _again(self, value: Any, failure: Exception) -> bytes:
-        """Encode what the compiled code did not take as it was. Errors: Refused."""
+        """Encodes a value that the compiled code refused. Errors: Refused."""
         return self._encode_plain(complete(self.layout, value))
 
     @cached_property
     def _encode_plain(self) -> Callable[[Mapping[str, Any]], bytes]:
-        """For values that are complete: to fail here is a mistake of ours, and is not hidden."""
+        """For complete values: a failure here is a defect of this package and is raised."""
         return encoder(self.layout, self._mistake)[1]  # type: ignore[no-any-return]
 
     def _mistake(self, value: Any, failure: Exception) -> bytes:
@@ -90,7 +90,7 @@ class Codec:
         return self._second(data, failure, lenient=True)
 
     def _second(self, data: bytes, failure: Exception, *, lenient: bool) -> Refused:
-        """What the other reading says of the bytes. If it has nothing against them, one of the two is wrong: say so."""
+        """The refusal of ``constructs``, or a rough one where that accepts the bytes: then one of the two is wrong."""
         try:
             from kipcheck.conformance.wire.constructs import read
         except ImportError:
@@ -109,5 +109,5 @@ class Codec:
 
 
 def compile_codec(layout: Layout) -> Codec:
-    """Nothing is written before it is asked for."""
+    """Generates no code before its first use."""
     return Codec(layout)

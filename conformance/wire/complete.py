@@ -1,4 +1,4 @@
-"""A value with every field in its place, of plain types, or the first thing that is wrong with it."""
+"""Completes a value: every field of the version, in plain types; or reports the first error in it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -17,7 +17,7 @@ from kipcheck.conformance.wire.schema import Absent, Layout, Slot
 
 
 def complete(layout: Layout, value: Any) -> dict[str, Any]:
-    """As the compiled encoder wants it: all names of the version and no others, and of plain types throughout.
+    """The value as the compiled encoder takes it: all names of the version and no others, with plain types only.
 
     Errors: Refused, with the path.
     """
@@ -25,7 +25,7 @@ def complete(layout: Layout, value: Any) -> dict[str, Any]:
 
 
 def is_default(absent: Absent, value: Any) -> bool:
-    """Does a version that lacks the field lose nothing?"""
+    """Whether a version without the field loses nothing."""
     if absent.default == ():
         return isinstance(value, list | tuple) and not value
     if absent.default is ...:
@@ -172,12 +172,12 @@ def _kind(value: Any) -> str:
 
 
 def _digits(value: int) -> str:
-    """Python refuses to print very long ints."""
+    """Very long ints are described, since Python refuses to print them."""
     return str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"
 
 
 def _shown(value: Any) -> str:
-    """For a message to a person; never fails, whatever the value is."""
+    """For an error message; never fails, for any value."""
     if type(value) is int:
         return _digits(value)
     return f"{value!r:.60}" if isinstance(value, str | bytes | bool | float) else _kind(value)

@@ -1,8 +1,8 @@
-"""Writes the strict decoder of a layout: one function, one ``unpack`` per run of fields of fixed size.
+"""Generates the strict decoder of a layout: one function, with one ``unpack`` per run of fixed-size fields.
 
-Strings, bytes and arrays are cut out of the input, which never gives more than there is. So a length may point past
-the end for a moment: the position is then past the end for good (lengths below 0 are refused at once), whatever is read
-next fails, and so does the comparison at the end. Counts are compared with what is left before anything is made.
+Strings, bytes and arrays are sliced from the input, and a slice is never longer than the input. So a length may point
+past the end for a moment: from then on the position is past the end (negative lengths are refused at once), so that the
+next read or the final comparison fails. Counts are compared with the remaining bytes before anything is allocated.
 """
 
 import struct
@@ -27,13 +27,13 @@ from kipcheck.conformance.wire.source import Source, default_of
 from kipcheck.conformance.wire.tags import unknown_tags
 
 ROUGH = (struct.error, IndexError, ValueError, OverflowError)
-"""What strict code raises on bytes that it refuses."""
+"""The exceptions that strict code raises on bytes that it refuses."""
 
 
 def decoder(
     layout: Layout, locate: Callable[[bytes, Exception], Exception], leniently: Callable[[bytes], Any]
 ) -> tuple[str, Any]:
-    """Source, and the function of bytes-like data. ``locate`` makes of a failure what is raised."""
+    """Source code, and the function of bytes-like data. ``locate`` converts a failure to the exception to raise."""
     source = Source()
     writer = _Decoder(source)
     source.named |= {
@@ -73,12 +73,12 @@ def decoder(
 
 
 class _Made:
-    """A struct that is read but not yet put together."""
+    """A struct that was read and not yet built."""
 
     def __init__(self, entries: list[str], unknown: tuple[str, str] | None) -> None:
         self.display = "{" + ", ".join(entries) + "}"
         self.unknown = unknown
-        """The names of the number of tags, and of the list of unknown ones."""
+        """The names of the number of tags and of the list of unknown ones."""
 
 
 class _Decoder:
@@ -94,11 +94,11 @@ class _Decoder:
         self._run.append((code, name))
 
     def check(self, condition: str, kind: str, path: str) -> None:
-        """To be made when the run is read."""
+        """Adds a check that runs after the run is read."""
         self._checks.append((condition, kind, path))
 
     def flush(self, into: str = "p") -> None:
-        """Read the run; afterwards ``into`` is where it ends (and ``p`` where it starts, if that is another)."""
+        """Reads the run; then ``into`` is its end (and ``p`` its start, if ``into`` is another name)."""
         if self._run:
             codes = "".join(code for code, _ in self._run)
             if codes == "B":
@@ -156,8 +156,8 @@ class _Decoder:
         return _Made([*entries, *(f"{slot.name!r}: {values[slot.name]}" for slot in layout.slots)], unknown)
 
     def write_tags(self) -> None:
-        """A function for each struct that has tags, for when it has some."""
-        while self._tags:  # those found on the way too
+        """Generates a function for each struct that has tags, called where it has some."""
+        while self._tags:  # including those added meanwhile
             name, layout, path = self._tags.pop(0)
             with self.s.block(f"def {name}(d, p):"):
                 self._tag_section(layout, path)
@@ -193,7 +193,7 @@ class _Decoder:
                 line("p = end")
         line(f"return {', '.join(['p', *names.values(), 'unknown'])}")
 
-    # Slots: each returns an expression that stays true while the position moves on
+    # Slots: each method returns an expression that stays valid while the position advances
 
     def slot(self, slot: Slot, path: str, tagged: bool = False) -> str:
         if slot.array:
@@ -235,7 +235,7 @@ class _Decoder:
                 return name
 
     def _cut(self, slot: Slot, name: str, path: str, code: str, reading: str) -> None:
-        """A piece of the input behind its length."""
+        """Slices the input after its length."""
         line, block, n = self.s.line, self.s.block, self.s.local(f"{slot.name}_size")
         cut = reading.format("d[q:p]")
         if slot.compact:
@@ -376,7 +376,7 @@ class _Decoder:
                 self.s.line(f"{name}.append({one})")
 
     def _rows(self, item: Layout, name: str, n: str, path: str) -> None:
-        """All elements at once: those of an array of structs of fixed size, as long as none of them has a tag."""
+        """Reads all elements at once, in an array of fixed-size structs, while none of them has a tag."""
         block = self.s.block
         codes, names, entries, flags = "", [], [], []
         for slot in item.slots:

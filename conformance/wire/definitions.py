@@ -1,4 +1,4 @@
-"""The definitions that Kafka ships inside its jars, in the form of our declarations: a new release needs no code."""
+"""Reads the definitions inside Kafka's jars and converts them to this package's form: a new release needs no code."""
 
 import json
 import re
@@ -22,28 +22,28 @@ ARTIFACTS = (
     "kafka-metadata",
     "kafka-streams",
 )
-"""The jars of a release that hold definitions of ours, all of group org.apache.kafka."""
+"""The jars of a release that contain definitions used here, all of group org.apache.kafka."""
 FOLDERS = ("common/message/", "common/metadata/")
 LARGEST = 4 << 20
-"""Bytes of one definition that we are willing to read; the largest of Kafka has 20 thousand."""
+"""The most bytes of one definition; Kafka's largest has 20 thousand."""
 TOGETHER = 64 << 20
-"""Bytes of all definitions of a jar; those of Kafka have a million."""
+"""The most bytes of all definitions in a jar; Kafka's have a million."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-"""Of a message, a struct or a field: they become names of files and of functions."""
+"""Names of messages, structs and fields: they become names of files and functions."""
 VERSIONS = 1 << 15
 """A version is an int16."""
 
 
 def definitions(edition: Edition) -> Mapping[str, Raw]:
-    """What the jars of ``jar:PATH`` or ``maven:RELEASE`` define, by name, as ``MessageSpec.of`` takes it.
+    """The definitions in the jars of ``jar:PATH`` or ``maven:RELEASE``, by name, as ``MessageSpec.of`` takes them.
 
-    Unstable versions are there, and marked as Kafka marks them. Errors: LookupError, where there is nothing to read.
+    Unstable versions are included and marked as in Kafka. Errors: LookupError where no definition can be read.
     """
     return _found(edition)[0]
 
 
 def missing(edition: Edition) -> tuple[tuple[str, str], ...]:
-    """The jars of the edition that could not be had, or that define nothing: coordinate and why."""
+    """The jars of the edition that could not be read or contain no definition: coordinate and reason."""
     return _found(edition)[1]
 
 
@@ -53,7 +53,7 @@ def _found(edition: Edition) -> tuple[Mapping[str, Raw], tuple[tuple[str, str], 
     if kind == "jar":
         found = in_jar(Path(rest))
         if not found:
-            raise LookupError(f"{rest} holds no definition under {' or '.join(FOLDERS)}")
+            raise LookupError(f"{rest} contains no definition under {' or '.join(FOLDERS)}")
         return found, ()
     try:
         release = Release.parse(rest)
@@ -71,15 +71,15 @@ def _in_release(release: Release) -> tuple[Mapping[str, Raw], tuple[tuple[str, s
         elif inside := in_jar(path):
             found |= inside
         else:
-            absent.append((coordinate, "the jar defines nothing"))
+            absent.append((coordinate, "the jar contains no definition"))
     if not found:
         whys = "; ".join(dict.fromkeys(why for _, why in absent))
-        raise LookupError(f"no definitions of {release} (jars hold them from 2.2.0 on): {whys}")
+        raise LookupError(f"no definitions of {release} (jars contain them from 2.2.0 on): {whys}")
     return found, tuple(absent)
 
 
 def in_jar(path: Path) -> dict[str, Raw]:
-    """The definitions in one jar. Errors: LookupError that names the file and what is wrong with it."""
+    """The definitions in one jar. Errors: LookupError with the path and the reason."""
     try:
         with ZipFile(path) as jar:
             named = (each for each in jar.infolist() if each.filename.startswith(FOLDERS))
@@ -90,13 +90,13 @@ def in_jar(path: Path) -> dict[str, Raw]:
                 raise LookupError(f"{path}: its definitions have more than {TOGETHER >> 20} MiB together")
             texts = {each.filename: jar.read(each).decode() for each in entries}
     except (OSError, BadZipFile, UnicodeDecodeError, NotImplementedError, RuntimeError, zlib.error) as wrong:
-        raise LookupError(f"{path} is no jar that we can read: {wrong}") from None
+        raise LookupError(f"cannot read the jar {path}: {wrong}") from None
     found: list[Raw] = []
     for name, text in sorted(texts.items()):
         try:
             found.append(normal(parse(text)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
-            raise LookupError(f"{path}: {one_line(name)} is no definition that we understand: {wrong!r}") from None
+            raise LookupError(f"{path}: cannot parse the definition {one_line(name)}: {wrong!r}") from None
     return _joined({raw["name"]: raw for raw in found if raw["validVersions"] != "none"})
 
 
@@ -104,16 +104,16 @@ NOT_JSON = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 def parse(text: str) -> dict[str, Any]:
-    """JSON with comments in it and, in one message of 2.8, text after its end. Errors: ValueError."""
+    """Parses JSON with comments and, in one message of 2.8, text after its end. Errors: ValueError."""
     bare = NOT_JSON.sub(lambda match: match[0] if match[0][0] == '"' else " ", text).lstrip()
     raw, _ = json.JSONDecoder().raw_decode(bare)
     if not isinstance(raw, dict) or not {"name", "type", "validVersions"} <= raw.keys():
-        raise ValueError("a message has at least a name, a type and validVersions")
+        raise ValueError("a message must have a name, a type and validVersions")
     return raw
 
 
 def normal(raw: Raw) -> Raw:
-    """One form for what releases write in several: our declarations' (see ``schema``)."""
+    """Converts the forms that different releases use to the form of this package (see ``schema``)."""
     told: dict[str, Any] = {
         "type": raw["type"],
         "name": _name(raw["name"]),
@@ -131,15 +131,15 @@ def normal(raw: Raw) -> Raw:
     if raw["validVersions"] != "none":
         valid = Versions.parse(raw["validVersions"])
         if valid.high is None:
-            raise ValueError("its versions have no end")
+            raise ValueError("its versions must have an end")
         if not 0 <= valid.low <= valid.high < VERSIONS:
-            raise ValueError(f"validVersions {valid} are no versions")
+            raise ValueError(f"invalid validVersions {valid}")
     _check_structs(told["fields"], {each["name"]: each["fields"] for each in told.get("commonStructs", ())}, ())
     return _of_streams(_record(told, raw.get("apiKey")))
 
 
 def _check_structs(fields: list[dict[str, Any]], common: Mapping[str, Any], inside: tuple[str, ...]) -> None:
-    """Errors: ValueError for a struct that nothing lays out, or that holds itself."""
+    """Errors: ValueError for an undefined struct, or one that contains itself."""
     for field in fields:
         kind = field["type"].removeprefix("[]")
         if "fields" in field:
@@ -147,7 +147,7 @@ def _check_structs(fields: list[dict[str, Any]], common: Mapping[str, Any], insi
         elif kind in common and kind not in inside:
             _check_structs(common[kind], common, (*inside, kind))
         elif kind not in SCALARS:
-            why = "holds itself" if kind in inside else "is unknown"
+            why = "contains itself" if kind in inside else "is unknown"
             raise ValueError(f"{field['name']} is of type {kind}, which {why}")
 
 
@@ -156,15 +156,15 @@ def _fields(fields: Any) -> list[dict[str, Any]]:
 
 
 def _name(found: Any) -> str:
-    """Errors: ValueError for what is no name."""
+    """Errors: ValueError for an invalid name."""
     if not isinstance(found, str) or not NAME.fullmatch(found):
-        raise ValueError(f"{found!r:.80} is no name of a message or a field")
+        raise ValueError(f"invalid name of a message or a field: {found!r:.80}")
     return found
 
 
 def _field(field: Raw) -> dict[str, Any]:
     told: dict[str, Any] = {"name": _name(field["name"]), "type": field["type"]}
-    # Kafka's generator takes the tagged versions for the versions where these are not told.
+    # Where ``versions`` is missing, Kafka's generator uses the tagged versions.
     told["versions"] = field.get("versions") or field["taggedVersions"]
     for key in ("nullableVersions", "taggedVersions", "flexibleVersions"):
         if field.get(key):
@@ -173,7 +173,7 @@ def _field(field: Raw) -> dict[str, Any]:
         Versions.parse(told[key])
     if field.get("tag") is not None:
         told["tag"] = int(field["tag"])
-    # A JSON null is no default at all; the default null is the text "null".
+    # A JSON null means no default; the default null is the text "null".
     if (default := field.get("default")) is not None:
         told["default"] = str(default).lower() if isinstance(default, bool) else str(default)
     for key in ("ignorable", "mapKey"):
@@ -185,7 +185,7 @@ def _field(field: Raw) -> dict[str, Any]:
 
 
 def _record(raw: dict[str, Any], key: int | None) -> dict[str, Any]:
-    """The version that leads a record's bytes: of a key written since 4.1, it is the ``apiKey`` of its definition."""
+    """Adds the version before a record's bytes: for keys written since 4.1 it is the ``apiKey`` of the definition."""
     name, kind = raw["name"], raw["type"]
     consumer = name in ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment")
     coordinator = kind.startswith("coordinator-") or (kind == "data" and name.endswith(("Key", "Value")))
@@ -200,7 +200,7 @@ VERSIONED = ("validVersions", "versions", "nullableVersions", "taggedVersions", 
 
 
 def _shifted(raw: Raw, by: int) -> dict[str, Any]:
-    """All version numbers raised by ``by``."""
+    """The definition with all version numbers raised by ``by``."""
     return {
         key: re.sub(r"\d+", lambda match: str(int(match[0]) + by), value)
         if key in VERSIONED
@@ -212,7 +212,7 @@ def _shifted(raw: Raw, by: int) -> dict[str, Any]:
 
 
 def _of_streams(raw: dict[str, Any]) -> dict[str, Any]:
-    """The subscription of Streams: its first field is the version that leads the bytes, in each version."""
+    """Streams' subscription: in each version, its first field is the version before the bytes."""
     if raw["name"] not in ("SubscriptionInfo", "SubscriptionInfoData"):
         return raw
     fields = [field for field in raw["fields"] if field["name"] != "version"]
@@ -220,17 +220,17 @@ def _of_streams(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(found: dict[str, Raw]) -> dict[str, Raw]:
-    """What takes two definitions to tell."""
+    """Adds what only two definitions together determine."""
     for name, raw in found.items():
         request = found.get(name.removesuffix("Response") + "Request", {})
         if raw["type"] == "response" and "latestVersionUnstable" in request:
-            # Only the request is marked; the two have one version.
+            # Only the request is marked; request and response share the version.
             found[name] = {**raw, "latestVersionUnstable": True}
     old, new = found.get("LegacyOffsetCommitKey"), found.get("OffsetCommitKey")
     if old and new and new["validVersions"] == "1":
-        # Since 4.1 the two versions of the offset key, which are laid out alike, are two definitions.
+        # Since 4.1 the two versions of the offset key, which have the same layout, are two definitions.
         if [_bare(field) for field in old["fields"]] != [_bare(field) for field in new["fields"]]:
-            raise LookupError("the two versions of the offset key have different fields: this is a new layout to us")
+            raise LookupError("the two versions of the offset key have different fields: this layout is not supported")
         fields = [{**field, "versions": "0-1"} for field in new["fields"]]
         found["OffsetCommitKey"] = {**new, "validVersions": "0-1", "fields": fields}
     return found

@@ -1,4 +1,4 @@
-"""A layout in words: what each field is called, how it is laid out, and what it means."""
+"""Describes a layout: the name, type and meaning of each field."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -17,16 +17,16 @@ class FieldRow:
     path: str
     """``protocols[].metadata``."""
     type: str
-    """As laid out: ``compact nullable string``, ``compact array of int32``."""
+    """As in the layout: ``compact nullable string``, ``compact array of int32``."""
     nullable: bool
     tag: int | None
     default: Any
-    """None where it is null; ``...`` where it is a struct of defaults."""
+    """None for null; ``...`` for a struct of defaults."""
     meaning: str
 
 
 def describe(layout: Layout) -> list[FieldRow]:
-    """A row for each field, those of structs after the field that holds them; tagged ones where they are declared."""
+    """A row for each field: fields of structs after the field that contains them, tagged ones in declaration order."""
     prefix = layout.prefix
     led = FieldRow(prefix.name or "version", prefix.type, False, None, layout.version, VERSION) if prefix else None
     return ([led] if led else []) + list(_rows(layout, ""))
@@ -52,18 +52,18 @@ def laid_out(slot: Slot) -> str:
 
 
 def meaning_of(owner: str, slot: Slot) -> str:
-    """A few words of ours on the field; empty for one that we say nothing about. ``owner`` declares it."""
+    """A short description of the field; empty where there is none. ``owner`` declares the field."""
     return slot.about or meaning(owner, slot.name)
 
 
 def meaning(owner: str, name: str) -> str:
-    """As ``meaning_of``, by the names of the struct and the field."""
+    """Like ``meaning_of``, by the names of the struct and the field."""
     told = _folded()  # some releases write generationid
     return told.get(f"{owner}.{name}".casefold(), told.get(name.casefold(), ""))
 
 
 def name_of(owner: str, name: str, value: Any, edition: str = "") -> str:
-    """What Kafka calls that value of the field: UNSUPPORTED_VERSION for error code 35. Empty where it has no name."""
+    """Kafka's name of a value of the field: UNSUPPORTED_VERSION for error code 35. Empty where it has no name."""
     if not isinstance(value, int) or isinstance(value, bool):
         return ""
     own = _names(f"{edition}/{name}") or {}

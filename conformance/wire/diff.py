@@ -1,4 +1,4 @@
-"""What differs between two editions, and whether a reader of the one reads what a writer of the other wrote."""
+"""Compares two editions: how their messages differ, and whether one decodes correctly what the other encodes."""
 
 import json
 import uuid
@@ -13,32 +13,32 @@ from kipcheck.conformance.wire.schema import Layout, MessageSpec, Slot, Versions
 
 
 class Reading(IntEnum):
-    """What a reader makes of the bytes of a writer; the worst of all values counts."""
+    """What a reader decodes from a writer's bytes; the worst over all values."""
 
     SAME = 0
     SKIPS = 1
-    """The same, but for tags that the reader does not know."""
+    """The same, except for tags that the reader does not know."""
     REFUSES = 2
-    """The same, but for a null that the reader does not take."""
+    """The same, except for a null that the reader refuses."""
     MISREADS = 3
-    """Bytes taken for something else, or refused: which of them depends on the values."""
+    """Bytes are misinterpreted or refused: the values decide which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that the two say differently of a field."""
+    """One difference in the declarations of a field."""
 
     path: str
-    """``members.metadata``; empty for the message itself."""
+    """``members.metadata``; empty for the message."""
     what: str
     """field, name, order, type, nullable, compact, tag, prefix, flexible; default, ignorable, mapKey."""
     a: Any
-    """As JSON has it; of a field that only the other has, None."""
+    """As JSON; None for a field that only the other edition has."""
     b: Any
 
     @property
     def flag(self) -> bool:
-        """A default or a flag, nothing that moves a byte."""
+        """Whether it concerns only a default or a flag, so that no byte changes."""
         return self.what in ("default", "ignorable", "mapKey", "name")
 
     def as_json(self) -> dict[str, Any]:
@@ -47,19 +47,19 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class VersionDiff:
-    """A version that both editions have, and have differently."""
+    """A version that both editions have, with differences."""
 
     version: int
     differences: tuple[Difference, ...]
     a_of_b: Reading
-    """What a reader of A makes of what a writer of B writes."""
+    """What a reader of A decodes from bytes of B."""
     b_of_a: Reading
     unstable: tuple[str, ...] = ()
-    """The editions that call this version unstable."""
+    """The editions that mark this version as unstable."""
 
     @property
     def unbumped(self) -> bool:
-        """Another layout under the same number."""
+        """Whether the layout differs under the same version number."""
         return not all(each.flag for each in self.differences)
 
     @property
@@ -78,7 +78,7 @@ class VersionDiff:
 
 @dataclass(frozen=True, slots=True)
 class MessageDiff:
-    """A message that the two editions do not have alike."""
+    """A message that differs between the two editions."""
 
     message: str
     a: Versions | None
@@ -99,14 +99,14 @@ class Diff:
     a: str
     b: str
     compared: int
-    """Message versions that both have."""
+    """Message versions that both editions have."""
     messages: tuple[MessageDiff, ...]
     missing: tuple[tuple[str, str], ...] = ()
-    """Jars that could not be read: coordinate and why."""
+    """Jars that could not be read: coordinate and reason."""
 
     @property
     def misreads(self) -> bool:
-        """Is there a version in both that a reader of one misreads, or refuses, as the other writes it?"""
+        """Whether, in a version of both, one edition's reader misreads or refuses what the other writes."""
         return any(version.misreads for message in self.messages for version in message.versions)
 
     def as_json(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Diff:
         }
 
     def text(self) -> str:
-        """One block per message, versions with the same differences together."""
+        """One block per message; versions with the same differences are grouped."""
         differing = sum(len(each.versions) for each in self.messages)
         lines = [f"{self.a} (A), {self.b} (B): {self.compared} message versions in both, {differing} of them differ"]
         lines += [f"not read: {coordinate}: {why}" for coordinate, why in self.missing]
@@ -133,7 +133,7 @@ class Diff:
 
 
 def diff(a: Edition, b: Edition) -> Diff:
-    """Errors: LookupError where one of them cannot be read."""
+    """Errors: LookupError where an edition cannot be read."""
     in_a, in_b = messages(a), messages(b)
     found, compared = [], 0
     for name in sorted({*in_a, *in_b}):
@@ -173,7 +173,7 @@ def _of_message(name: str, a: MessageSpec | None, b: MessageSpec | None) -> Mess
     for version in _common(a, b):
         left, right = a.at(version), b.at(version)
         differences = tuple(differences_of(left, right))
-        # Under another key the bytes reach another API, or none.
+        # With another API key the bytes reach another API, or none.
         a_of_b, b_of_a = (Reading.MISREADS,) * 2 if rerouted else (reading(right, left), reading(left, right))
         if differences or rerouted:
             unstable = tuple(str(each.edition) for each in (a, b) if each.unstable == version)
@@ -184,11 +184,11 @@ def _of_message(name: str, a: MessageSpec | None, b: MessageSpec | None) -> Mess
     return None
 
 
-# ---- who reads what of whom
+# ---- compatibility of readers and writers
 
 
 def reading(writer: Layout, reader: Layout) -> Reading:
-    """The worst that ``reader`` does to what ``writer`` writes."""
+    """The worst that ``reader`` does with what ``writer`` writes."""
     if (writer.prefix, writer.flexible) != (reader.prefix, reader.flexible):
         return Reading.MISREADS
     if len(writer.untagged) != len(reader.untagged):
@@ -201,7 +201,7 @@ def reading(writer: Layout, reader: Layout) -> Reading:
     worst = max((_of_slot(written, read) for written, read in pairs), default=Reading.SAME)
     written_names, read_names = {slot.name for slot in writer.slots}, {slot.name for slot in reader.slots}
     for written, read in pairs:
-        # A new name for the same bytes is read rightly; a name that stands elsewhere too is another field's place.
+        # A new name for the same bytes does no harm; a name that also occurs elsewhere is the place of another field.
         if written.name != read.name and (written.name in read_names or read.name in written_names):
             return Reading.MISREADS
     if any(slot.tag not in known for slot in writer.tagged):
@@ -212,7 +212,7 @@ def reading(writer: Layout, reader: Layout) -> Reading:
 def _of_slot(written: Slot, read: Slot) -> Reading:
     if (written.array, written.compact) != (read.array, read.compact) or _wire(written) != _wire(read):
         return Reading.MISREADS
-    # A tagged field at its default is not written: the reader puts its own default in the place.
+    # A tagged field with its default value is not written: the reader uses its own default.
     if written.tag is not None and written.default != read.default:
         return Reading.MISREADS
     worst = Reading.REFUSES if written.nullable and not read.nullable else Reading.SAME
@@ -222,18 +222,18 @@ def _of_slot(written: Slot, read: Slot) -> Reading:
 
 
 def _wire(slot: Slot) -> object:
-    """What decides over the bytes of one element."""
+    """What determines the bytes of one element."""
     if slot.item:
-        # A single struct that may be null is led by a presence byte.
+        # A single nullable struct is preceded by a presence byte.
         return ("struct", slot.nullable and not slot.array)
     return {"records": "bytes"}.get(slot.type, slot.type)
 
 
-# ---- what differs
+# ---- differences
 
 
 def differences_of(a: Layout, b: Layout, path: str = "") -> Iterator[Difference]:
-    """All that the two say differently; structs are compared by what is in them, not by their names."""
+    """All differences of the declarations; structs are compared by their fields, not by their names."""
     if a.prefix != b.prefix:
         yield Difference(path, "prefix", _prefix(a), _prefix(b))
     if a.flexible != b.flexible:
@@ -263,7 +263,7 @@ def differences_of(a: Layout, b: Layout, path: str = "") -> Iterator[Difference]
 
 
 def _renamed(a: Layout, b: Layout) -> dict[str, str]:
-    """Fields of A to fields of B at the same place, with the same bytes, and under a name that the other has not."""
+    """Fields of A -> fields of B with the same position and bytes, where neither name occurs in the other."""
     in_a, in_b = {slot.name for slot in a.slots}, {slot.name for slot in b.slots}
     places = [*zip(a.untagged, b.untagged, strict=False)]
     places += [(slot, other) for slot in a.tagged for other in b.tagged if slot.tag == other.tag]
@@ -294,7 +294,7 @@ def _of_slots(path: str, a: Slot, b: Slot) -> Iterator[Difference]:
 
 
 def _kind(slot: Slot) -> str:
-    """Structs are known by their fields, not by their names, which no byte shows."""
+    """Structs are compared by their fields, since no byte contains their names."""
     return "struct" if slot.item else slot.type
 
 
@@ -327,13 +327,13 @@ SAYS = {
 
 
 SHOWN = 12
-"""Messages that one edition lacks are listed up to so many: the jars of a release define 200 that are not ours."""
+"""The most messages listed that one edition lacks: a release's jars define 200 that are not declared here."""
 
 
 def _only(letter: str, found: list[tuple[str, Versions | None]]) -> list[str]:
     if not found:
         return []
-    more = f" and {len(found) - SHOWN} more (--json has all)" if len(found) > SHOWN else ""
+    more = f" and {len(found) - SHOWN} more (all with --json)" if len(found) > SHOWN else ""
     return [f"only in {letter}: " + ", ".join(f"{message} {versions}" for message, versions in found[:SHOWN]) + more]
 
 

@@ -1,4 +1,4 @@
-"""What there is to look up: editions, exact releases, and the versions that each of these speaks."""
+"""Lists editions, exact releases, and the versions that each release supports."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,18 +19,20 @@ def _spoken_by(release: str) -> dict[str, list[int | None]]:
 
 
 def text() -> str:
-    """For people: the editions by name, and since which release which versions are spoken."""
+    """Text for ``editions``: the editions by name, and the supported versions by release."""
     table = release_table()
     names = {f"apache@{table['releases'][0]} ... apache@{table['releases'][-1]}": "one exact release of Apache Kafka"}
     for edition in EDITIONS.values():
         draft = edition.standing is Standing.DRAFT
-        names[edition.name] = f"a draft over {edition.release}" if draft else "every version that a release ever spoke"
+        names[edition.name] = (
+            f"a draft based on {edition.release}" if draft else "every version that a release ever supported"
+        )
     names |= {"jar:PATH": "the definitions in a jar", "maven:RELEASE": "the definitions in the jars of a release"}
     spans = {
         family: ", ".join(_since(release, span) for release, span in changes.items())
         for family, changes in table["messages"].items()
     }
-    told = "Stable versions, each range from the release on that is named:"
+    told = "Stable versions; each range starts at the release named before it:"
     return "\n".join((*_columns(names), "", told, *_columns(spans)))
 
 

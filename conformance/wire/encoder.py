@@ -1,7 +1,7 @@
-"""Writes the encoder of a layout: pieces in one list, joined once; one ``pack`` per run of fields of fixed size.
+"""Generates the encoder of a layout: pieces in one list, joined once; one ``pack`` per run of fixed-size fields.
 
-The compiled code takes values that are plain and complete. It only notices that something is unusual, by raising:
-then ``complete`` says what is wrong, or makes the value plain and complete, and it runs once more.
+The compiled code takes plain and complete values. For any other value it only raises; then ``complete`` reports the
+error, or makes the value plain and complete, and the code runs again.
 """
 
 import struct
@@ -29,21 +29,21 @@ from kipcheck.conformance.wire.source import Source, default_of
 from kipcheck.conformance.wire.tags import merge, own_tags, tag_section
 
 ROUGH = (struct.error, LookupError, ValueError, OverflowError, TypeError, AttributeError)
-"""What compiled code raises on values that are not plain and complete."""
+"""The exceptions that compiled code raises on values that are not plain and complete."""
 
 NO_TAGS = r"b'\0'"
 
 CELLS = 30
-"""So many numbers in a call of ``pack`` at most: with more arguments Python makes a list of them first."""
+"""The most numbers in a call of ``pack``: for more arguments Python builds a list first."""
 
 SEVERAL = 6
-"""So many calls of ``append`` take as long as a tuple of pieces added at once."""
+"""From this number of pieces on, adding a tuple at once is faster than calls of ``append``."""
 
 Again = Callable[[Any, Exception], bytes]
 
 
 def encoder(layout: Layout, again: Again) -> tuple[str, Any]:
-    """Source, and the function of a mapping. ``again`` gets a value that the code does not take as it is."""
+    """Source code, and the function of a mapping. ``again`` gets a value that the code does not accept."""
     source = Source()
     writer = _Encoder(source)
     source.named |= {
@@ -71,7 +71,9 @@ def encoder(layout: Layout, again: Again) -> tuple[str, Any]:
 
 
 def filler(layout: Layout) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    """A function that adds the defaults and drops what the version lacks and can do without; nested structs stay."""
+    """A function that adds defaults and drops what the version lacks and does not need; nested structs are
+    unchanged.
+    """
     absent = {each.name: each for each in layout.absent}
     names = frozenset(layout.names)
 
@@ -90,7 +92,7 @@ def filler(layout: Layout) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
 
 
 def _boolean(number: str) -> str:
-    """A condition: is it True or False, which ``pack`` would take? Neither is above 1, and most numbers are."""
+    """A condition for True and False, which ``pack`` would take as numbers: neither is above 1, most numbers are."""
     return f"{number} < 2 and ({number} is True or {number} is False)"
 
 
@@ -105,7 +107,7 @@ class _Encoder:
     # Pieces
 
     def open(self) -> tuple[str, bool, list[str], list[tuple[str, str]]]:
-        """Begin a list of pieces; what was being written before goes on after ``close``."""
+        """Starts a list of pieces; the previous list continues after ``close``."""
         before = (self._out, self._fresh, self._pieces, self._run)
         self._out, self._fresh, self._pieces, self._run = self.s.local("out"), True, [], []
         return before
@@ -125,7 +127,7 @@ class _Encoder:
             self._run.clear()
 
     def spill(self) -> None:
-        """Put the pieces on the list, since a loop or a branch follows."""
+        """Puts the pieces on the list, because a loop or a branch follows."""
         self._pack()
         written, self._pieces = self._pieces, []
         pieces = ", ".join(written)
@@ -139,7 +141,7 @@ class _Encoder:
                 self.s.line(f"{self._out}.append({piece})")
 
     def joined(self) -> str:
-        """An expression for all the pieces in one."""
+        """An expression that joins all pieces."""
         if self._fresh:
             self._pack()
             if len(self._pieces) == 1:
@@ -182,7 +184,7 @@ class _Encoder:
             self.put(tags)
 
     def _fill(self, layout: Layout, value: str, tags: str, path: str) -> None:
-        """Give ``value`` all the names, unless it has them; ``tags`` is the tag section, or the unknown tags."""
+        """Adds missing names to ``value``; ``tags`` gets the tag section, or the unknown tags."""
         fill = self.s.constant("fill", (id(layout), path), lambda: filler(layout))
         with self.s.block(f"if len({value}) != {len(layout.names)}:"):
             self.s.line(f"{value} = {fill}({value})")
@@ -198,7 +200,7 @@ class _Encoder:
         return name
 
     def _tagged(self, slot: Slot, name: str, fields: str, path: str) -> None:
-        """Append (tag, payload) unless the value is the default; null is one byte 0 where the default is not null."""
+        """Appends (tag, payload) unless the value is the default; null is one byte 0 where the default is not null."""
         line, block = self.s.line, self.s.block
         data = self.s.local("data")
         if slot.default is None:
@@ -282,7 +284,7 @@ class _Encoder:
         return "b'\\xff\\xff'" if slot.type == "string" and not slot.array else "b'\\xff\\xff\\xff\\xff'"
 
     def _present(self, slot: Slot, name: str, path: str) -> None:
-        """A value that is not null."""
+        """Generates code for a value that is not null."""
         if slot.array:
             self._array(slot, name, path)
         elif slot.item is not None:
@@ -332,7 +334,7 @@ class _Encoder:
                 self.number(FORMATS[slot.type], name)
 
     def _length(self, slot: Slot, name: str) -> None:
-        """What leads bytes or an array; it goes with the numbers before it where it is one like them."""
+        """The length of bytes or an array; packed with the numbers before it where it is a number like them."""
         if slot.compact or not self._run:
             self._size(f"len({name})", *(("C", "long_c") if slot.compact else ("I", "long_i")))
         else:
@@ -364,7 +366,7 @@ class _Encoder:
             self.spill()
 
     def _integers(self, slot: Slot, name: str, path: str) -> None:
-        """All at once; together with their number, if that is no varint."""
+        """Packs all integers at once, together with their count unless that is a varint."""
         code, ahead = FORMATS[slot.type], "" if slot.compact else "i"
         many = self.s.constant(f"pack_many_{ahead}{code}", (code, ahead), lambda: packers(code, ahead))
         cell = self.s.local("cell")
@@ -379,17 +381,17 @@ class _Encoder:
             self.put(f"{many}[{size}]({size}, *{name})")
 
     def _flat(self, item: Layout) -> bool:
-        """Are elements nothing but a few integers?"""
+        """Whether elements consist only of a few integers."""
         return 0 < len(item.slots) <= CELLS // 2 and all(
             slot.type in FORMATS and slot.type != "float64" and not slot.array and slot.tag is None
             for slot in item.slots
         )
 
     def _rows(self, item: Layout, name: str, path: str) -> str:
-        """Write several elements with one call while they are complete and have no tags; the name of those left over.
+        """Packs several elements in one call, while they are complete and have no tags. Returns the name of the others.
 
-        All rows together have as many keys as they need; one that has another instead is found when its own is missing.
-        A boolean is no integer: it is left over, to be found there.
+        All rows together have the right number of keys; a row with a wrong key is found when its own key is missing.
+        A boolean is not an integer: its row is left over and refused there.
         """
         line, done, each = self.s.line, self.s.local("done"), self.s.local("each")
         several = max(1, CELLS // len(item.slots))

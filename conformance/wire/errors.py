@@ -1,4 +1,4 @@
-"""The one error of this package: bytes or a value that a layout refuses."""
+"""The error of this package: a layout refuses bytes or a value."""
 
 from typing import Final
 
@@ -20,11 +20,11 @@ CLASSES: Final = {
     "unknown-field": "a key that the layout does not know",
     "absent-field": "a value other than the default for a field that this version lacks",
 }
-"""Every class of refusal, and what it means."""
+"""Class of refusal -> its meaning."""
 
 
 class Refused(ValueError):
-    """Which message and version, at which path and offset, what is wrong and what would do."""
+    """A refusal: message, version, path and offset, and what is wrong."""
 
     def __init__(self, kind: str, why: str, *, message: str, version: int, path: str = "", offset: int | None = None):
         self.kind = kind
@@ -35,7 +35,7 @@ class Refused(ValueError):
         self.path = path
         """``protocols[1].metadata``; empty for the message itself."""
         self.offset = offset
-        """Of the byte where the trouble shows; None while encoding."""
+        """Offset of the byte where the error is detected; None while encoding."""
         super().__init__(str(self))
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""What every byte is: offset, field path, type, value, meaning; damaged bytes up to the damage."""
+"""Explains every byte: offset, field path, type, value, meaning. Damaged bytes are explained up to the damage."""
 
 import json
 import uuid
@@ -13,29 +13,29 @@ from kipcheck.conformance.wire.schema import Layout
 from kipcheck.conformance.wire.znodes import ZNode
 
 WIDEST: Final = {"bytes": 35, "path": 48, "type": 30, "value": 40}
-"""Characters that a column of the text may take; what is longer is cut, in the text only."""
+"""The widest columns of the text, in characters; longer cells are cut, in the text only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Some of the bytes, and what they are."""
+    """Some of the bytes, and their interpretation."""
 
     offset: int
     size: int
     lead: int
-    """How many of them are the length in front of the others."""
+    """How many of them are the length in front."""
     path: str
-    """Empty for what belongs to the message itself."""
+    """Empty for bytes of the message itself."""
     type: str
     value: Any
     meaning: str
     read: bool = True
-    """False for what stands behind the damage."""
+    """False for bytes after the damage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Every byte of ``data`` is in exactly one of ``rows``, in their order."""
+    """Every byte of ``data`` belongs to exactly one of ``rows``, which are in order."""
 
     layout: Layout
     data: bytes
@@ -44,7 +44,7 @@ class Explained:
 
 
 def explain(layout: Layout, data: bytes, lenient: bool = False) -> Explained:
-    """A row per field, length-led fields with their length; counts, presence bytes and tag sections have their own."""
+    """One row per field, with its length if it has one; counts, presence bytes and tag sections have their own rows."""
     notes: list[Note] = []
     damage = None
     try:
@@ -68,9 +68,9 @@ def _meaning(note: Note, edition: str) -> str:
         case Role.TAG:
             return f"tag of {note.slot.name}" if note.slot else "a tag that this version does not know"
         case Role.SIZE:
-            return "bytes that the tagged field takes"
+            return "size of the tagged field in bytes"
         case Role.UNKNOWN:
-            return "kept as it is"
+            return "kept unchanged"
         case Role.FIELD | Role.COUNT | Role.PRESENCE:
             if note.slot is None:
                 return ""
@@ -79,12 +79,12 @@ def _meaning(note: Note, edition: str) -> str:
 
 
 def as_json(explained: Explained) -> str:
-    """One JSON object: nothing is cut."""
+    """One JSON object, in which nothing is cut."""
     return json.dumps(as_data(explained))
 
 
 def as_data(explained: Explained) -> dict[str, Any]:
-    """Everything as plain data; bytes as hex text, uuids as text."""
+    """All rows as plain data; bytes are hex, uuids text."""
     damage = explained.damage
     return {
         "edition": explained.layout.edition,
@@ -116,14 +116,14 @@ def _plain(value: Any) -> Any:
 
 
 def text(explained: Explained) -> str:
-    """A line for each row, in columns, under a head; the damage, if any, on a line of its own."""
+    """A table with one line per row, under a header; then the damage, if any, on its own line."""
     return "\n".join([*_table(explained, list(explained.rows)), *_damage(explained)])
 
 
 def annotate(layout: Layout, data: bytes, around: int | None = None, context: int = 3) -> str:
-    """The rows near byte ``around`` (of the damage, unless told), with the one that holds it marked.
+    """The rows near byte ``around`` (default: the damage), with the row that contains it marked.
 
-    ``context`` is how many rows to show on either side.
+    ``context``: the number of rows on either side.
     """
     explained = explain(layout, data)
     if around is None:
@@ -186,7 +186,7 @@ def _shown(row: Row) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """As JSON, without what would disturb a terminal."""
+    """As JSON, with control characters escaped."""
     plain = json.dumps(value, ensure_ascii=False)
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in plain)
 

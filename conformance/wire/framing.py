@@ -1,4 +1,4 @@
-"""Around a body: the header, whose version the API decides, and the size in front of it all."""
+"""Frames around a body: the header, whose version depends on the API, and the size in front."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Layout, MessageSpec, messages, spec
 
 LARGEST: Final = 100 * 1024 * 1024
-"""Bytes in a frame after its size: the default of ``socket.request.max.bytes``."""
+"""Largest size of a frame: the default of ``socket.request.max.bytes``."""
 CONTROLLED_SHUTDOWN: Final = 7
-"""The one API whose version 0 has request header v0."""
+"""The only API whose version 0 has request header v0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Request:
     client_id: str | None
     body: dict[str, Any]
     header: dict[str, Any]
-    """All of it, with its unknown tags."""
+    """The whole header, with its unknown tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Response:
 
 
 def header_version(layout: Layout) -> int:
-    """Of the header in front of that request or response.
+    """The version of the header before a request or response.
 
-    Flexible ones have a header with tags; but every ApiVersions response has header v0, so that a client reads it
-    whatever the broker knows (KIP-511).
+    Flexible versions have a header with tags; but every ApiVersions response has header v0, so that a client can read
+    it whatever versions the broker supports (KIP-511).
     """
     if layout.message == "ApiVersionsResponse":
         return 0
@@ -47,16 +47,16 @@ def header_version(layout: Layout) -> int:
 
 
 def frame(payload: bytes) -> bytes:
-    """With its size in front, an int32. Errors: ``Refused`` past 2^31-1 bytes."""
+    """The payload after its size, an int32. Errors: ``Refused`` past 2^31-1 bytes."""
     if len(payload) > 0x7FFF_FFFF:
         raise _refused("length", f"{len(payload)} bytes have no size in 31 bits")
     return len(payload).to_bytes(4, "big") + payload
 
 
 def unframe(data: bytes, largest: int = LARGEST) -> tuple[bytes, bytes]:
-    """The first frame's payload, and the bytes after it.
+    """The payload of the first frame, and the bytes after it.
 
-    Errors: ``Refused``: ``length`` for a size below 0 or above ``largest``, ``truncated`` while bytes are missing.
+    Errors: ``Refused``: ``length`` for a size below 0 or above ``largest``, ``truncated`` for an incomplete frame.
     """
     if len(data) < 4:
         raise _refused("truncated", f"the size takes 4 bytes, {len(data) or 'none'} there", 0)
@@ -76,11 +76,11 @@ def encode_request(
     client_id: str | None,
     body: Mapping[str, Any],
 ) -> bytes:
-    """Header and body, without the size. Errors: ``Refused``; LookupError for no such request or version."""
+    """Header and body, without the size. Errors: ``Refused``; LookupError for an unknown request or version."""
     declared = spec(_resolved(edition), message)
     layout = declared.at(version)
     if declared.api_key is None or declared.kind != "request":
-        raise LookupError(f"{message} is no request")
+        raise LookupError(f"{message} is not a request")
     header = {"requestApiKey": declared.api_key, "requestApiVersion": version, "correlationId": correlation_id}
     if (declared.api_key, version) == (CONTROLLED_SHUTDOWN, 0):
         return _header("Request", 0).encode(header) + layout.encode(body)
@@ -88,7 +88,7 @@ def encode_request(
 
 
 def decode_request(data: bytes, edition: str | Edition = "apache", lenient: bool = False) -> Request:
-    """Header and body, without the size; key and version in the header say which layout the body has.
+    """Decodes header and body, without the size; key and version in the header determine the layout of the body.
 
     Errors: ``Refused``, with offsets from the start of ``data``; ``version`` where the edition has no such request.
     """
@@ -110,15 +110,15 @@ def decode_request(data: bytes, edition: str | Edition = "apache", lenient: bool
 def encode_response(
     edition: str | Edition, message: str, version: int, correlation_id: int, body: Mapping[str, Any]
 ) -> bytes:
-    """Header and body, without the size. Errors: ``Refused``; LookupError for no such response or version."""
+    """Header and body, without the size. Errors: ``Refused``; LookupError for an unknown response or version."""
     layout = _response(edition, message, version)
     return _header("Response", header_version(layout)).encode({"correlationId": correlation_id}) + layout.encode(body)
 
 
 def decode_response(data: bytes, edition: str | Edition, message: str, version: int, lenient: bool = False) -> Response:
-    """Header and body, without the size, of a response that does not say itself what it is.
+    """Decodes header and body, without the size, of a response to a request of this version.
 
-    Errors: ``Refused``, with offsets from the start of ``data``; LookupError for no such response or version.
+    Errors: ``Refused``, with offsets from the start of ``data``; LookupError for an unknown response or version.
     """
     layout = _response(edition, message, version)
     header, body = _split(_header("Response", header_version(layout)), layout, data, lenient)
@@ -141,7 +141,7 @@ def _split(head: Layout, layout: Layout, data: bytes, lenient: bool) -> tuple[di
 def _response(edition: str | Edition, message: str, version: int) -> Layout:
     declared = spec(_resolved(edition), message)
     if declared.kind != "response":
-        raise LookupError(f"{message} is no response")
+        raise LookupError(f"{message} is not a response")
     return declared.at(version)
 
 

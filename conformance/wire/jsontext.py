@@ -1,4 +1,4 @@
-"""JSON with the offset of everything in it, for bytes that a person will be shown."""
+"""Parses JSON with the offset of every value, so that the bytes can be explained."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 DEEPEST: Final = 32
-"""Brackets within brackets. What is read here has three."""
+"""The deepest nesting of brackets. JSON that is parsed here has three levels."""
 
 _SPACE: Final = re.compile(rb"[ \t\n\r]*")
 _STRING: Final = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
@@ -15,11 +15,11 @@ _OPEN: Final = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\.)*\\?')
 _NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORD: Final = re.compile(rb"true|false|null")
 LONGEST_NUMBER: Final = 400
-"""Digits: no number that is read here has more than ten, and longer ones take time to convert."""
+"""The longest number, in characters: numbers here have at most ten, and long ones take time to convert."""
 
 
 class Broken(ValueError):
-    """Bytes that are no JSON: ``kind`` is a class of refusal."""
+    """Invalid JSON: ``kind`` is a class of refusal."""
 
     def __init__(self, kind: str, why: str, offset: int):
         super().__init__(why)
@@ -30,19 +30,19 @@ class Broken(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A value as it stands in the bytes."""
+    """A value and its place in the bytes."""
 
     offset: int
     end: int
     value: "Mapping[str, Text] | Sequence[Text] | str | int | float | bool | None"
-    """Of a key that is there twice, the last."""
+    """Of a repeated key, the last value."""
     twice: tuple[tuple[str, int], ...] = ()
-    """Keys that were there before, and the offset at which they are again."""
+    """Repeated keys, and the offset of each repetition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A value with nothing in it, or the end of brackets with nothing in them."""
+    """A value without values inside, or empty brackets."""
 
     steps: tuple[str | int, ...]
     text: Text
@@ -50,14 +50,14 @@ class Leaf:
 
 @dataclass(slots=True)
 class Scan:
-    """One reading of ``data``; ``leaves`` keeps what was read, also when the reading breaks off."""
+    """Parses ``data`` once; ``leaves`` keeps what was parsed, also after an error."""
 
     data: bytes
     leaves: list[Leaf] = field(default_factory=list)
     _steps: list[str | int] = field(default_factory=list)
 
     def value(self) -> Text:
-        """The value that the bytes start with; ``end`` is where it ends. Errors: ``Broken``."""
+        """The value at the start of the bytes; ``end`` is its end. Errors: ``Broken``."""
         try:
             self.data.decode()
         except UnicodeDecodeError as wrong:
@@ -65,7 +65,7 @@ class Scan:
         return self._value(self._space(0))
 
     def rest(self, found: Text) -> int:
-        """Where something stands behind ``found`` that is no space, or the end."""
+        """The offset of the first non-space byte after ``found``, or the end."""
         return self._space(found.end)
 
     def _space(self, at: int) -> int:

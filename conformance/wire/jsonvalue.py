@@ -1,7 +1,7 @@
-"""Values as JSON has them, and back: bytes are hex text, uuids 8-4-4-4-12 text, all else is what it is.
+"""Converts values to JSON and back: bytes are hex, uuids 8-4-4-4-12 text, everything else is unchanged.
 
-Both ways are written and compiled for a layout, since one pass over the value that knows where the bytes are costs less
-than one that has to ask.
+Both directions are generated and compiled for a layout: code that knows where bytes and uuids are is faster than code
+that checks every value.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ BYTES = ("bytes", "records", "rest")
 
 
 def hex_bytes(text: Any) -> bytes:
-    """Pairs of hex digits and nothing between them. Errors: ValueError, TypeError."""
+    """Parses pairs of hex digits without separators. Errors: ValueError, TypeError."""
     data = bytes.fromhex(text)
     if len(data) * 2 != len(text):
         raise ValueError("hex digits come in pairs, with nothing between them")
@@ -27,7 +27,7 @@ def hex_bytes(text: Any) -> bytes:
 
 
 def text_uuid(text: Any) -> UUID:
-    """32 hex digits in five groups. Errors: ValueError, TypeError, AttributeError."""
+    """Parses 32 hex digits in five groups. Errors: ValueError, TypeError, AttributeError."""
     found = UUID(text)
     if str(found) != text.lower():
         raise ValueError("hex digits in groups of 8-4-4-4-12")
@@ -45,7 +45,7 @@ def tags_from_json(tags: Any) -> list[dict[str, Any]]:
 
 
 def to_json(layout: Layout) -> tuple[str, Any]:
-    """Source, and the function of a value as ``decode`` gives it."""
+    """Source code, and the function of a value of ``decode``."""
     source = Source()
     source.named |= {"ROUGH": ROUGH, "tags_to_json": tags_to_json, "again": lambda value: _to_json_again(layout, value)}
     with source.block("def to_json(value):"):
@@ -57,7 +57,7 @@ def to_json(layout: Layout) -> tuple[str, Any]:
 
 
 def from_json(layout: Layout) -> tuple[str, Any]:
-    """Source, and the function of a JSON object."""
+    """Source code, and the function of a JSON object."""
     source = Source()
     source.named |= {
         "ROUGH": ROUGH,
@@ -76,7 +76,7 @@ def from_json(layout: Layout) -> tuple[str, Any]:
 
 
 def _changes(layout: Layout) -> bool:
-    """Is anything in the struct another thing in JSON?"""
+    """Whether the struct contains a field whose JSON form differs."""
     return layout.flexible or any(
         slot.type in (*BYTES, "uuid") or (slot.item is not None and _changes(slot.item)) for slot in layout.slots
     )
@@ -87,7 +87,7 @@ class _Out:
         self.s = source
 
     def struct(self, layout: Layout, value: str) -> str:
-        """The name of the object made."""
+        """The name of the object that is built."""
         entries = [f"{slot.name!r}: {self.slot(slot, f'{value}[{slot.name!r}]')}" for slot in layout.slots]
         if layout.prefix and layout.prefix.name:
             entries.insert(0, f"{layout.prefix.name!r}: {value}[{layout.prefix.name!r}]")
@@ -176,13 +176,13 @@ class _In:
 
 
 def _to_json_again(layout: Layout, value: Any) -> Any:
-    """A value that somebody made by hand. Errors: Refused."""
+    """Converts a value that is not plain or complete. Errors: Refused."""
     plain = complete(layout, value)
     return layout.codec.to_json(plain)
 
 
 def _refuse(layout: Layout, value: Any) -> NoReturn:
-    """Find what could not be read. Errors: Refused, always."""
+    """Finds the value that could not be converted. Errors: Refused, always."""
     _Search(layout).struct(layout, value, "")
     raise Refused("type", "no JSON form of this message", message=layout.message, version=layout.version)
 

@@ -1,4 +1,4 @@
-"""What Kafka's own readers accept, and what they make of it.
+"""Decodes what Kafka's own readers accept, to the values that they read.
 
 ====================  ========================================================================  ====================
 what                  rule                                                                      class that sets it
@@ -22,13 +22,13 @@ Streams assignment    ``DataInput``: modified UTF-8, over-long forms and lone su
                       a negative count is refused, but that of UTF-16 units means none
 ====================  ========================================================================  ====================
 
-Readers of Streams up to 4.3.0 let more pass: see ``quirks``.
+Readers of Streams up to 4.3.0 accept more: see ``quirks``.
 
-A Streams subscription is read as by the generated class inside ``SubscriptionInfo``. What that then asks of the two
-version numbers (from 2.5 on the second may not be below the first) concerns their meaning, and is not asked here.
+A Streams subscription is decoded as by the generated class inside ``SubscriptionInfo``. Its further checks of the two
+version numbers (from 2.5 on the second must not be below the first) concern their meaning and are not made here.
 
-Tags are shown as they stand on the wire, without a sign. Lone surrogates are kept as Python's surrogate code points.
-Such values cannot be encoded: no generated writer takes such tags, and text that leaves here is UTF-8.
+Tags are shown as on the wire, unsigned. Lone surrogates are kept as Python's surrogate code points. Such values cannot
+be encoded: no generated writer accepts such tags, and encoded text is valid UTF-8.
 """
 
 import re
@@ -49,11 +49,11 @@ from kipcheck.conformance.wire.quirks import as_read, mended
 from kipcheck.conformance.wire.schema import Layout, Slot
 
 ROUGH = (Rough, struct.error)
-"""What the readers here raise on bytes that they refuse."""
+"""The exceptions that these readers raise on bytes that they refuse."""
 
 
 class Buffer:
-    """A ``ByteBufferAccessor``: the bytes, and how far they are read."""
+    """A ``ByteBufferAccessor``: bytes, and the current position."""
 
     __slots__ = ("at", "data", "end")
 
@@ -95,7 +95,7 @@ Read: TypeAlias = Callable[[Buffer], Any]
 
 
 def lenient(layout: Layout, locate: Callable[[bytes, Exception], Exception]) -> Callable[[bytes], dict[str, Any]]:
-    """A function of bytes-like data. ``locate`` makes of a failure what is raised."""
+    """A function of bytes-like data. ``locate`` converts a failure to the exception to raise."""
     readable = as_read(layout)
     read = _struct(readable)
     ahead = _prefix(layout)
@@ -245,9 +245,9 @@ def _utf16(buffer: Buffer) -> str:
 
 
 def java_text(data: bytes) -> str:
-    """As ``new String(data, UTF_8)``: one U+FFFD for each longest piece that could have begun a character.
+    """Decodes like ``new String(data, UTF_8)``: one U+FFFD for each longest prefix of an encoded character.
 
-    Python counts likewise, except that it replaces each byte of an encoded surrogate, and Java all of it at once.
+    Python does the same, except that it replaces each byte of an encoded surrogate, and Java the whole.
     """
     try:
         return data.decode()

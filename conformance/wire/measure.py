@@ -1,4 +1,4 @@
-"""How many bytes things take: those of one size, and the least of all others."""
+"""Sizes of fields in bytes: the exact size of fixed-size types, and the least of all others."""
 
 import struct
 
@@ -9,7 +9,7 @@ SIZES = {"bool": 1, "uuid": 16, **{name: struct.calcsize(">" + code) for name, c
 
 
 def least(layout: Layout) -> int:
-    """How few bytes the struct can take."""
+    """The least number of bytes the struct can take."""
     return sum(map(_least, layout.untagged)) + layout.flexible
 
 
@@ -40,7 +40,7 @@ def least_element(slot: Slot) -> int:
 
 
 def fixed(layout: Layout) -> bool:
-    """Does every element of an array of it take the same number of bytes (with no tag set)?"""
+    """Whether all elements of an array of it have the same size (without tags)."""
     return bool(layout.slots) and all(
         slot.type in SIZES and not slot.array and not slot.nullable and slot.tag is None for slot in layout.slots
     )

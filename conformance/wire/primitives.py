@@ -1,4 +1,4 @@
-"""The scalars of the wire, as Kafka's ``Readable``, ``Writable`` and ``ByteUtils`` have them; and ``java.io`` text."""
+"""Scalars on the wire, as in Kafka's ``Readable``, ``Writable`` and ``ByteUtils``; and ``java.io`` text."""
 
 import struct
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 FORMATS: Final = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "float64": "d"}
-"""Codes of ``struct``; everything is big-endian."""
+"""Format codes of ``struct``; all values are big-endian."""
 
 BOUNDS: Final = {
     "int8": (-(2**7), 2**7 - 1),
@@ -18,19 +18,19 @@ BOUNDS: Final = {
 }
 
 LONGEST_STRING: Final = 2**15 - 1
-"""In bytes of UTF-8: what a generated writer writes, and a reader of a compact string reads."""
+"""In bytes of UTF-8: the limit of generated writers, and of readers of compact strings."""
 
 LONGEST_UTF: Final = 2**16 - 1
 """In bytes of modified UTF-8."""
 
 LARGEST_SIZE: Final = 2**31 - 1
-"""Of sizes, counts and tags: they are ints in Java."""
+"""Of sizes, counts and tags, which are ints in Java."""
 
 UNKNOWN: Final = "_unknownTaggedFields"
 
 
 class Rough(ValueError):
-    """What compiled code knows of a refusal: the class, and the path without indexes. It is located afterwards."""
+    """A refusal by compiled code: class and path without indexes. A second decoder locates it."""
 
     def __init__(self, kind: str, path: str = "") -> None:
         super().__init__(kind, path)
@@ -39,11 +39,11 @@ class Rough(ValueError):
 
 
 MANY: Final = 127
-"""From so many elements on, nothing is kept ready for their number. The compact length of fewer is one byte."""
+"""From this number of elements on, no function is cached. The compact length of fewer is one byte."""
 
 
 class Table(dict[int, Any]):
-    """By number of elements, what codes them all at once. It is made when it is missed, and kept below ``MANY``."""
+    """Number of elements -> a function that codes them all at once; created when missing, cached below ``MANY``."""
 
     def __init__(self, make: Callable[[int], Any]) -> None:
         super().__init__()
@@ -58,19 +58,19 @@ class Table(dict[int, Any]):
 
 @cache
 def int16_lengths() -> list[bytes]:
-    """By length, what leads a string that is not compact."""
+    """By length: the bytes before a string that is not compact."""
     return [length.to_bytes(2, "big") for length in range(LONGEST_STRING + 1)]
 
 
 @cache
 def int32_lengths() -> list[bytes]:
-    """What leads short bytes and arrays that are not compact."""
+    """By length: the bytes before short bytes and arrays that are not compact."""
     return [int32_length(length) for length in range(1024)]
 
 
 @cache
 def compact_lengths() -> list[bytes]:
-    """What leads compact strings of any legal length, and bytes and arrays up to that."""
+    """By length: the bytes before a compact string, and before bytes and arrays up to that length."""
     return [compact_length(length) for length in range(LONGEST_STRING + 1)]
 
 
@@ -83,7 +83,7 @@ def compact_length(length: int) -> bytes:
 
 
 def uvarint(number: int) -> bytes:
-    """The least bytes that say it; ``number`` has at most 32 bits."""
+    """The shortest varint of ``number``, which has at most 32 bits."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -93,7 +93,7 @@ def uvarint(number: int) -> bytes:
 
 
 def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at ``at`` and where it ends, only in its least form. Errors: Rough, IndexError at the end."""
+    """The number at ``at``, in its shortest form, and its end. Errors: Rough; IndexError at the end of the bytes."""
     first = data[at]
     if first < 0x80:
         return first, at + 1
@@ -113,9 +113,9 @@ def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def modified_utf8(text: str) -> bytes:
-    """As ``DataOutput.writeUTF``: NUL in two bytes, characters past U+FFFF as two surrogates of three bytes each.
+    """Encodes as ``DataOutput.writeUTF``: NUL in two bytes, characters past U+FFFF as two surrogates of three bytes.
 
-    Errors: UnicodeEncodeError for a lone surrogate, which is no text.
+    Errors: UnicodeEncodeError for a lone surrogate, which is not text.
     """
     plain = text.encode()
     if b"\0" in plain:
@@ -135,7 +135,7 @@ def _pair(character: str) -> str:
 
 
 def read_modified_utf8(data: bytes) -> str:
-    """Only the form that ``modified_utf8`` writes. Errors: UnicodeError."""
+    """Decodes only the form that ``modified_utf8`` writes. Errors: UnicodeError."""
     if data.isascii():
         if b"\0" in data:
             raise Rough("text")
@@ -148,7 +148,7 @@ def read_modified_utf8(data: bytes) -> str:
 
 
 def units(data: bytes) -> str:
-    """The UTF-16 units that ``DataInput.readUTF`` reads: over-long forms too, and each surrogate on its own.
+    """The UTF-16 units that ``DataInput.readUTF`` reads: over-long forms too, and each surrogate separately.
 
     Errors: Rough.
     """
@@ -177,7 +177,7 @@ def units(data: bytes) -> str:
 
 
 def join_surrogates(text: str) -> str:
-    """Pairs become one character; lone surrogates stay as Python's surrogate code points."""
+    """Joins pairs of surrogates; lone surrogates stay as Python's surrogate code points."""
     return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
 
 
@@ -187,7 +187,7 @@ _set_safe = UUID.is_safe.__set__  # type: ignore[attr-defined, misc]
 
 
 def uuid_of(data: bytes) -> UUID:
-    """``UUID(bytes=data)`` for 16 bytes, without its checks: they cost five times as much as the work."""
+    """``UUID(bytes=data)`` for 16 bytes, without its checks, which cost five times as much as the work."""
     made = UUID.__new__(UUID)
     _set_int(made, int.from_bytes(data, "big"))
     _set_safe(made, _Safe.unknown)
@@ -195,17 +195,17 @@ def uuid_of(data: bytes) -> UUID:
 
 
 def unpackers(codes: str) -> Table:
-    """By count, ``unpack_from`` for so many repetitions of ``codes``."""
+    """By count: ``unpack_from`` for that many repetitions of ``codes``."""
     return Table(lambda count: struct.Struct(times(codes, count)).unpack_from)
 
 
 def packers(codes: str, ahead: str = "") -> Table:
-    """By count, ``pack`` for so many repetitions of ``codes``."""
+    """By count: ``pack`` for that many repetitions of ``codes``."""
     return Table(lambda count: struct.Struct(times(codes, count, ahead)).pack)
 
 
 def times(codes: str, count: int, ahead: str = "") -> str:
-    """The format of so many repetitions. One code with a number before it is quicker than the same code many times."""
+    """The format of ``count`` repetitions. One code after a number is faster than the code repeated."""
     if codes == codes[0] * len(codes):
         return f">{ahead}{count * len(codes)}{codes[0]}"
     return f">{ahead}{codes * count}"

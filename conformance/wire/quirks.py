@@ -1,14 +1,15 @@
-"""What the readers of old Kafka Streams releases let pass that no generated reader does.
+"""What readers of old Kafka Streams releases accept and no generated reader does.
 
 ========================  ===============================  ========================================================
 message                   releases                         rule
 ========================  ===============================  ========================================================
-SubscriptionInfo          0.10.0.0-2.4.1                   a count below zero is none: no elements
+SubscriptionInfo          0.10.0.0-2.4.1                   a negative count means no elements
 AssignmentInfo, by host   0.10.1.0-4.3.0                   the same (4.3.1 calls such bytes corrupt)
-both, version 1           0.10.1.0-1.1.1                   end point and hosts, which they write after it, stay unread
+both, version 1           0.10.1.0-1.1.1                   end point and hosts, written after it, are not read
 ========================  ===============================  ========================================================
 
-Observed on the jars: ``conformance/tests/wire/test_quirks.py``. One rule is left to whoever judges values: from 2.5.0
+Observed on the jars: ``conformance/tests/wire/test_quirks.py``. One rule concerns values and is not applied here: from
+2.5.0
 on a subscription of version 3 or later that supports less than its own version is refused.
 """
 
@@ -30,7 +31,7 @@ LONG_V1 = releases("0.10.1.0-1.1.1")
 
 
 def as_read(layout: Layout) -> Layout:
-    """What the release's own reader goes by: a null array is an empty one to it, and fields may be missing."""
+    """The layout that the release's own reader uses: a null array is empty to it, and fields may be missing."""
     if layout.message not in UNCOUNTED or layout.prefix is None or not layout.prefix.name:
         return layout
     slots = tuple(_slots(layout))
@@ -38,7 +39,7 @@ def as_read(layout: Layout) -> Layout:
 
 
 def mended(layout: Layout, value: dict[str, Any]) -> dict[str, Any]:
-    """``value``, read as ``as_read`` says, with every field that ``layout`` has."""
+    """``value``, decoded with ``as_read``, completed with every field of ``layout``."""
     slots = {slot.name: slot for slot in layout.slots}
     out = {}
     for name in layout.names:

@@ -1,11 +1,11 @@
-"""A message is declared once, in the grammar of Kafka's own message JSON, and resolved once per version.
+"""A message is declared once, in the grammar of Kafka's message JSON, and resolved once for each version.
 
-Beyond Kafka's grammar a declaration here may say:
+In addition to Kafka's grammar a declaration may have:
 
-* ``releases`` on a field: the releases whose definition has it at all (a tag added without a new version),
+* ``releases`` on a field: the releases whose definition has it (a tag added without a new version),
 * ``variants`` on a field or a message: attributes that differ in some releases, each with its ``releases``,
-* ``prefix`` on a message: ``{"type": "int16"}``, a version that leads the bytes; with a ``name`` it is in the value,
-* ``future`` on a message: the fields that are read of any version above the newest,
+* ``prefix`` on a message: ``{"type": "int16"}``, a version before the bytes; with a ``name`` it is part of the value,
+* ``future`` on a message: the fields that are read from any version above the newest,
 * the types ``utf`` (uint16 length, modified UTF-8), ``utf16`` (int32 count of UTF-16 units) and ``rest`` (to the end).
 """
 
@@ -45,7 +45,7 @@ class Versions:
         return self.low <= version and (self.high is None or version <= self.high)
 
     def meets(self, other: "Versions") -> bool:
-        """Is there a version that both have?"""
+        """Whether some version is in both."""
         highs = [high for high in (self.high, other.high) if high is not None]
         return not highs or max(self.low, other.low) <= min(highs)
 
@@ -58,25 +58,25 @@ NEVER = Versions(1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One field as it lies on the wire at one version: no version is left in it."""
+    """One field on the wire at one version, with all version conditions resolved."""
 
     name: str
     type: str
-    """One of ``SCALARS``, or the name of the struct that ``item`` lays out; of an array, that of an element."""
+    """One of ``SCALARS``, or the name of the struct that ``item`` lays out; for an array, that of an element."""
     item: "Layout | None" = None
     array: bool = False
     nullable: bool = False
     compact: bool = False
-    """Lengths are unsigned varints, one more than they say."""
+    """Lengths are unsigned varints of the length plus one."""
     tag: int | None = None
     default: Any = None
-    """The scalar; None where it is null; ``()`` for an empty array, ``...`` for a struct of defaults: see ``fresh``."""
+    """The scalar; None for null; ``()`` for an empty array, ``...`` for a struct of defaults: see ``fresh``."""
     ignorable: bool = False
     map_key: bool = False
     about: str = ""
 
     def fresh(self) -> Any:
-        """The default as a value that nobody else holds."""
+        """A new object with the default value."""
         if self.default == ():
             return []
         if self.default is ...:
@@ -87,7 +87,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A field that the declaration has and this version lacks."""
+    """A field that is declared and missing in this version."""
 
     name: str
     default: Any
@@ -96,17 +96,17 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The version number that leads the bytes."""
+    """The version number before the bytes."""
 
     type: str
     """int16 or int32."""
     name: str | None = None
-    """Its key in the value; None where the value does not show it."""
+    """Its key in the value; None where the value does not contain it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the readers of some releases refuse although it fits (class ``Readable`` of 4.2.2 and from 4.4.0 on)."""
+    """Limits that readers of some releases enforce (class ``Readable`` of 4.2.2 and from 4.4.0 on)."""
 
     elements: int = 1_000_000
     tags: int = 10_000
@@ -141,17 +141,17 @@ class Layout:
     version: int
     flexible: bool
     slots: tuple[Slot, ...]
-    """In the order of the declaration; on the wire the tagged ones come last, by tag."""
+    """In declaration order; on the wire the tagged fields come last, by tag."""
     absent: tuple[Absent, ...] = ()
     prefix: Prefix | None = None
     limits: Limits | None = field(default=None, compare=False)
     edition: str = field(default="", compare=False)
     newest: bool = field(default=True, compare=False)
-    """Is there no higher version of this message in the edition?"""
+    """Whether the edition has no higher version of this message."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the fields, with the first letter in lower case."""
+        """Names of the fields, with a lower-case first letter."""
         led = (self.prefix.name,) if self.prefix and self.prefix.name else ()
         return (*led, *(slot.name for slot in self.slots))
 
@@ -169,7 +169,7 @@ class Layout:
         return _attached.codec(self)
 
     def defaults(self) -> dict[str, Any]:
-        """A value in which every field is left at its default."""
+        """A value with every field at its default."""
         led = {self.prefix.name: self.version} if self.prefix and self.prefix.name else {}
         return {**led, **{slot.name: slot.fresh() for slot in self.slots}}
 
@@ -188,7 +188,7 @@ class Layout:
         return self.codec.decode
 
     def __getstate__(self) -> dict[str, Any]:
-        """The layout without what was compiled of it."""
+        """The state without compiled functions."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     def __str__(self) -> str:
@@ -219,7 +219,7 @@ def lower_first(name: str) -> str:
 
 @dataclass(frozen=True)
 class MessageSpec:
-    """A declaration, in the form that one edition gives it."""
+    """A declaration, as one edition has it."""
 
     name: str
     kind: str
@@ -233,11 +233,11 @@ class MessageSpec:
     prefix: Prefix | None = None
     future: tuple[Raw, ...] = ()
     unstable: int | None = None
-    """The version that the definition marks as not yet stable."""
+    """The version that the definition marks as unstable."""
 
     @classmethod
     def of(cls, raw: Raw, edition: Edition, versions: Versions | None = None) -> "MessageSpec":
-        """``versions`` where the edition speaks others than the declaration has."""
+        """``versions``: those of the edition, where they differ from the declaration's."""
         raw = _as_of(raw, edition)
         prefix = raw.get("prefix")
         valid = Versions.parse(raw["validVersions"])
@@ -256,7 +256,7 @@ class MessageSpec:
         )
 
     def at(self, version: int) -> Layout:
-        """Errors: LookupError that names the versions there are."""
+        """Errors: LookupError with the existing versions."""
         return _at(self, version)
 
     def __iter__(self) -> Iterator[Layout]:
@@ -268,7 +268,7 @@ class MessageSpec:
         return hash((self.name, self.edition))
 
     def resolve(self, version: int) -> Layout:
-        """``at``, without its memory."""
+        """``at``, without caching."""
         if version in self.versions:
             fields, flexible = self.fields, version in self.flexible
         elif self._reads_ahead and self.versions.high is not None and version > self.versions.high:
@@ -279,7 +279,9 @@ class MessageSpec:
 
     @property
     def _reads_ahead(self) -> bool:
-        """Only what has the second number itself looks for it in a version above its own: not Streams before 2.0."""
+        """Whether versions above the newest can be decoded: only where the newest has the second number, not before
+        Streams 2.0.
+        """
         high = self.versions.high
         return high is not None and any(high in Versions.parse(raw["versions"]) for raw in self.future)
 
@@ -296,7 +298,7 @@ class MessageSpec:
                 slots.append(self._slot(raw, version, flexible))
             elif versions.meets(self.versions):
                 absent.append(Absent(lower_first(raw["name"]), _default(raw), _true(raw.get("ignorable"))))
-        # One name may be declared twice, for versions that do not overlap: it is absent only where none of them is.
+        # A name may be declared twice for disjoint versions: it is absent only where neither applies.
         present = {slot.name for slot in slots}
         return Layout(
             name,
@@ -311,7 +313,7 @@ class MessageSpec:
         )
 
     def _form(self, version: int) -> Edition:
-        """Where all releases are one edition, each version has the form of the newest release that speaks it."""
+        """Without an exact release, each version has the form of the newest release that supports it."""
         if self.edition.exact:
             return self.edition
         return replace(self.edition, release=_newest_speaker(self.name, version) or self.edition.release)
@@ -345,7 +347,7 @@ def _at(spec: MessageSpec, version: int) -> Layout:
 
 
 def _as_of(raw: Raw, edition: Edition) -> Raw:
-    """With the variants applied that belong to the edition's release."""
+    """Applies the variants of the edition's release."""
     for variant in raw.get("variants", ()):
         if edition.release and Release.parse(edition.release) in releases(variant["releases"]):
             raw = {**raw, **{key: value for key, value in variant.items() if key != "releases"}}
@@ -353,7 +355,7 @@ def _as_of(raw: Raw, edition: Edition) -> Raw:
 
 
 def _true(given: object) -> bool:
-    """Flags stand as booleans, now and then as text."""
+    """Flags are booleans, in some definitions text."""
     return str(given).lower() == "true"
 
 
@@ -363,7 +365,7 @@ def _limits(edition: Edition) -> Limits | None:
 
 
 def _default(raw: Raw) -> Any:
-    """Kafka's rule: what the definition says, else zero, false, empty, or a struct of defaults."""
+    """Kafka's rule: the declared default, else zero, false, empty, or a struct of defaults."""
     kind, given = raw["type"], raw.get("default")
     if given == "null":
         return None
@@ -390,25 +392,24 @@ def _default(raw: Raw) -> Any:
 
 @cache
 def release_table() -> dict[str, Any]:
-    """``schemas/releases.json``: which exact releases there are, and per message since when which versions.
+    """``schemas/releases.json``: the exact releases, and the supported versions of each message by release.
 
     ``{"releases": ["0.10.0.0", ...], "messages": {"JoinGroup": {"0.10.0.0": [0, 0], "0.10.1.0": [0, 1], ...}}}``:
-    a range holds from the release that it stands at until the next one named, in the order of the numbers; null ends
-    it.
+    a range applies from its release until the next one named, in the order of release numbers; null ends it.
     """
     table: dict[str, Any] = json.loads((files("kipcheck.conformance.wire") / "schemas" / "releases.json").read_text())
     return table
 
 
 def family(message: str) -> str:
-    """JoinGroupRequest and JoinGroupResponse share the versions of JoinGroup."""
+    """The name under which the release table lists a message: JoinGroup for JoinGroupRequest and JoinGroupResponse."""
     if message in ("RequestHeader", "ResponseHeader"):
         return message
     return message.removesuffix("Request").removesuffix("Response")
 
 
 def spoken(message: str, release: str) -> Versions | None:
-    """The stable versions of ``message`` that exact release ``release`` speaks."""
+    """The stable versions of ``message`` that the exact release ``release`` supports."""
     changes = release_table()["messages"].get(family(message), {})
     at, found = Release.parse(release), None
     for since, span in sorted(((Release.parse(text), span) for text, span in changes.items()), key=lambda e: e[0]):
@@ -427,7 +428,7 @@ def _newest_speaker(message: str, version: int) -> str | None:
 
 
 def messages(edition: Edition) -> tuple[str, ...]:
-    """What the edition declares, in the order of the alphabet."""
+    """The messages that the edition declares, in alphabetical order."""
     if edition.standing is Standing.DEFINITIONS:
         return tuple(sorted(_attached.definitions(edition)))
     names = {*_declared("apache"), *(_declared(edition.name))}
@@ -447,14 +448,14 @@ def _declared(folder: str) -> tuple[str, ...]:
 
 @cache
 def spec(edition: Edition, message: str) -> MessageSpec:
-    """The declaration of ``message`` as ``edition`` has it. Errors: LookupError that says what there is."""
+    """The declaration of ``message`` in ``edition``. Errors: LookupError with the existing messages."""
     if edition.standing is Standing.DEFINITIONS:
         found = _attached.definitions(edition)
         if message not in found:
             raise LookupError(f"{edition} defines no {message}")
         return MessageSpec.of(found[message], edition)
     if edition.exact and str(edition.release) not in release_table()["releases"]:
-        raise LookupError(f"there is no release {edition.release} of Apache Kafka from 0.10.0.0 to {_newest()}")
+        raise LookupError(f"unknown release {edition.release} of Apache Kafka; use one from 0.10.0.0 to {_newest()}")
     own = edition.standing is Standing.DRAFT and message in _declared(edition.name)
     folder = edition.name if own else "apache"
     if message not in _declared(folder):
@@ -464,7 +465,7 @@ def spec(edition: Edition, message: str) -> MessageSpec:
         return MessageSpec.of(raw, edition)
     versions = spoken(message, edition.release)
     if versions is None:
-        raise LookupError(f"{edition} does not speak {message}")
+        raise LookupError(f"{edition} does not support {message}")
     return MessageSpec.of(raw, edition, versions)
 
 

@@ -1,4 +1,4 @@
-"""Python source in the making, and the objects that it names."""
+"""Builds Python source code, with the objects that it refers to."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from kipcheck.conformance.wire.schema import ZERO_UUID, Layout, Slot
 
 
 class Source:
-    """Functions as text; no two things in them have one name, so code written in one place can stand in another."""
+    """Functions as text; all names are unique, so that generated code can be placed anywhere."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -23,7 +23,7 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """``head`` is a line that ends in a colon; what is written inside is its body."""
+        """``head`` is a line that ends in a colon; lines written inside the block are its body."""
         self.line(head)
         before = len(self.lines)
         self._depth += 1
@@ -33,7 +33,7 @@ class Source:
         self._depth -= 1
 
     def local(self, hint: str) -> str:
-        """A name that nothing else has."""
+        """A name that is not used yet."""
         hint = re.sub(r"\W", "_", hint).strip("_") or "value"
         if hint not in self._taken:
             self._taken[hint] = 1
@@ -42,7 +42,7 @@ class Source:
         return f"{hint}_{self._taken[hint]}"
 
     def constant(self, hint: str, key: Any, make: Callable[[], Any]) -> str:
-        """The name of an object that the code uses; one name for one ``key``."""
+        """The name of an object that the code refers to; one name for each ``key``."""
         if (hint, key) not in self._kept:
             name = self.local(hint)
             self._kept[hint, key] = name
@@ -61,7 +61,7 @@ class Source:
 
 
 def default_of(source: Source, slot: Slot) -> str:
-    """An expression for a default that nobody else holds."""
+    """An expression for a new object with the default."""
     if slot.default == ():
         return "[]"
     if slot.default is ...:

@@ -1,4 +1,4 @@
-"""Tag sections, for compiled code to call where a struct has tags: few have."""
+"""Tag sections: called by compiled code where a struct has tags, which is rare."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from kipcheck.conformance.wire.primitives import LARGEST_SIZE, UNKNOWN, Rough, r
 
 
 def unknown_tags(data: bytes, at: int) -> tuple[int, list[dict[str, Any]]]:
-    """Where the tags that start at ``at`` end, and what they hold, in a struct that knows none.
+    """The end of the tag section at ``at``, and its tags, in a struct that declares no tags.
 
     Errors: Rough, IndexError.
     """
@@ -30,7 +30,7 @@ def unknown_tags(data: bytes, at: int) -> tuple[int, list[dict[str, Any]]]:
 
 
 def merge(known: list[tuple[int, bytes]], unknown: Any, tags: frozenset[int]) -> list[tuple[int, bytes]]:
-    """Known and unknown tagged fields by tag. Errors: Rough."""
+    """Merges known and unknown tagged fields by tag. Errors: Rough."""
     if type(unknown) is not list:
         raise Rough("type")
     last = -1
@@ -47,7 +47,7 @@ def merge(known: list[tuple[int, bytes]], unknown: Any, tags: frozenset[int]) ->
 
 
 def tag_section(fields: list[tuple[int, bytes]]) -> bytes:
-    """The bytes of tagged fields in their order, with their number in front."""
+    """The bytes of tagged fields in order, after their count."""
     out = [uvarint(len(fields))]
     for tag, data in fields:
         out += (uvarint(tag), uvarint(len(data)), data)
@@ -55,6 +55,6 @@ def tag_section(fields: list[tuple[int, bytes]]) -> bytes:
 
 
 def own_tags(value: Mapping[str, Any]) -> bytes:
-    """The tag section of a struct that knows no tags. Errors: Rough."""
+    """The tag section of a struct that declares no tags. Errors: Rough."""
     unknown = value.get(UNKNOWN)
     return b"\0" if unknown is None else tag_section(merge([], unknown, frozenset()))

@@ -1,4 +1,4 @@
-"""Bytes to values and back as text: what ``encode``, ``decode`` and their ``--batch`` print."""
+"""Converts bytes to JSON text and back: for the commands ``encode`` and ``decode``, and their ``--batch``."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from kipcheck.conformance.wire.znodes import NodeSpec
 
 INPUT_CLASSES: Final = {
-    "not-json": "a line or file that is no JSON object",
-    "not-hex": "text that is no hex",
-    "bad-line": "a batch line that lacks a key, has one too many, or one of another type",
-    "unknown-edition": "an edition there is none of",
+    "not-json": "a line or file that is not a JSON object",
+    "not-hex": "text that is not hex",
+    "bad-line": "a batch line with a missing or unknown key, or a value of a wrong type",
+    "unknown-edition": "an unknown edition",
     "unknown-message": "a message that the edition does not have",
     "unknown-version": "a version that the message does not have",
 }
-"""Why an input could not even be tried (exit 2). A refusal by the layout has a class of ``errors.CLASSES`` (exit 1)."""
+"""Classes of input errors (exit 2). A refusal by the layout has a class of ``errors.CLASSES`` (exit 1)."""
 
 
 class Unreadable(ValueError):
-    """Input that cannot be tried at all."""
+    """Input that cannot be encoded or decoded at all."""
 
     def __init__(self, kind: str, why: str):
         self.kind = kind
@@ -34,7 +34,7 @@ class Unreadable(ValueError):
 
 @cache
 def named(edition: str, message: str, version: int) -> Layout:
-    """The layout. Errors: ``Unreadable``, which says whether edition, message or version is the stranger."""
+    """The layout. Errors: ``Unreadable``, whose class says whether edition, message or version is unknown."""
     try:
         text = edition_named(edition)
     except LookupError as error:
@@ -51,19 +51,19 @@ def named(edition: str, message: str, version: int) -> Layout:
 
 def _declaration(edition: Edition, message: str) -> "MessageSpec | NodeSpec":
     if message.endswith("ZNode"):
-        from kipcheck.conformance.wire.znodes import znode_spec  # JSON, which hardly anybody asks for
+        from kipcheck.conformance.wire.znodes import znode_spec  # a JSON module that is rarely needed
 
         return znode_spec(edition, message)
     return spec(edition, message)
 
 
 def hex_of(layout: Layout, text: str) -> str:
-    """JSON text -> hex. Errors: ``Unreadable`` unless it is one object, ``Refused`` by the layout."""
+    """JSON text -> hex. Errors: ``Unreadable`` unless it is one object; ``Refused`` by the layout."""
     return layout.encode(layout.codec.from_json(object_of(text))).hex()
 
 
 def json_of(layout: Layout, text: str) -> str:
-    """Hex -> JSON text. Errors: ``Unreadable`` unless it is hex, ``Refused`` by the layout."""
+    """Hex -> JSON text. Errors: ``Unreadable`` unless it is hex; ``Refused`` by the layout."""
     return json.dumps(layout.codec.to_json(layout.decode(unhex(text))), ensure_ascii=False)
 
 
@@ -75,12 +75,12 @@ def unhex(text: str) -> bytes:
 
 
 def encode_lines(lines: Iterable[str], defaults: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """``{"message", "version", "value"}`` -> ``{"hex"}``, line for line, each with whether it went well."""
+    """``{"message", "version", "value"}`` -> ``{"hex"}``, line by line, each with whether it succeeded."""
     return _each(lines, defaults, "value", lambda layout, value: f'{{"hex": "{_encoded(layout, value)}"}}')
 
 
 def decode_lines(lines: Iterable[str], defaults: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """``{"message", "version", "hex"}`` -> ``{"value"}``, line for line, each with whether it went well."""
+    """``{"message", "version", "hex"}`` -> ``{"value"}``, line by line, each with whether it succeeded."""
     return _each(lines, defaults, "hex", lambda layout, text: f'{{"value": {_decoded(layout, text)}}}')
 
 
@@ -100,7 +100,7 @@ def _each(
             if not given.keys() <= allowed:
                 raise Unreadable("bad-line", f"unknown key {', '.join(map(repr, given.keys() - allowed))}")
             if payload not in given:
-                raise Unreadable("bad-line", f"no {payload!r} in the line")
+                raise Unreadable("bad-line", f"missing key {payload!r}")
             yield work(_layout_for(defaults | given), given[payload]), True
         except Refused as error:
             yield _failure(error.kind, str(error), error.path, error.offset), False
@@ -111,15 +111,15 @@ def _each(
 def _layout_for(given: dict[str, Any]) -> Layout:
     edition, message, version = given.get("edition"), given.get("message"), given.get("version")
     if not isinstance(edition, str) or not isinstance(message, str):
-        raise Unreadable("bad-line", "a message is named by text: 'message', and 'edition' if it is given")
+        raise Unreadable("bad-line", "'message', and 'edition' if given, must be text")
     if type(version) is not int:
-        raise Unreadable("bad-line", f"'version' is a whole number, not {version!r}")
+        raise Unreadable("bad-line", f"'version' must be an integer, got {version!r}")
     return named(edition, message, version)
 
 
 def _encoded(layout: Layout, value: Any) -> str:
     if not isinstance(value, dict):
-        raise Unreadable("bad-line", "'value' is one JSON object")
+        raise Unreadable("bad-line", "'value' must be a JSON object")
     return layout.encode(layout.codec.from_json(value)).hex()
 
 
@@ -134,25 +134,25 @@ def _failure(kind: str, why: str, path: str, offset: int | None) -> str:
 
 
 def object_of(text: str) -> dict[str, Any]:
-    """JSON text -> its one object, in which no key stands twice. Errors: ``Unreadable``."""
+    """JSON text -> its object, which must not repeat a key. Errors: ``Unreadable``."""
     try:
         found = _read(text)
     except (ValueError, RecursionError) as error:
         raise Unreadable("not-json", f"not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise Unreadable("not-json", f"one JSON object is wanted, not {type(found).__name__}")
+        raise Unreadable("not-json", f"must be a JSON object, got {type(found).__name__}")
     return found
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for index, (key, _) in enumerate(pairs) if key in dict(pairs[:index]))
-        raise ValueError(f"the key {twice!r} stands twice in one object")
+        raise ValueError(f"the key {twice!r} is repeated in one object")
     return found
 
 

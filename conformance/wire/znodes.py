@@ -1,13 +1,13 @@
-"""The JSON that brokers keep in ZooKeeper: registrations (/brokers/ids/ID) and finalized features (/feature).
+"""The JSON that brokers store in ZooKeeper: registrations (/brokers/ids/ID) and finalized features (/feature).
 
-``BrokerIdZNode`` carries features from version 5 on (KIP-584). ``FeatureZNode`` is version 0 of /features in the draft;
-as released it is 1 of /feature with both levels, and since 3.3.0 also 2 with the highest level only. Releases from
-4.0.0 on know no ZooKeeper.
+``BrokerIdZNode`` has features from version 5 on (KIP-584). ``FeatureZNode`` is version 0 of /features in the draft; as
+released it is version 1 of /feature with both levels, and since 3.3.0 also 2 with only the highest level. Releases from
+4.0.0 on do not use ZooKeeper.
 
-Strict reading takes what the text allows: numbers of 16 bits (584-60), levels of at least 1 (584-01, 584-61), every key
-that is written. Lenient reading takes what the released readers take, which was tried on 2.7.0, 3.2.3 and 3.9.2: text
-after the object, keys twice (the last counts), keys left out that have a default, numbers past 16 bits (the low 16 bits
-count), and versions above the newest. The drafts have no reader: there both are the same.
+Strict decoding accepts what the text allows: numbers of 16 bits (584-60), levels of at least 1 (584-01, 584-61), every
+key that is written. Lenient decoding accepts what the released readers accept, observed on 2.7.0, 3.2.3 and 3.9.2: text
+after the object, repeated keys (the last counts), missing keys that have a default, numbers past 16 bits (the low 16
+bits count), and versions above the newest. The drafts have no reader: there both are the same.
 """
 
 import json
@@ -26,7 +26,7 @@ from kipcheck.conformance.wire.schema import Layout, Slot
 LAST_WITH_ZOOKEEPER: Final = "3.9.2"
 INT16, INT32 = (-0x8000, 0x7FFF), (-0x8000_0000, 0x7FFF_FFFF)
 REQUIRED: Final = object()
-"""In the place of a default."""
+"""Stands for a missing default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Key:
     since: int
     default: Any = REQUIRED
     optional: bool = False
-    """Do the released readers do without it?"""
+    """Whether the released readers accept a node without it."""
 
 
 KEYS: Final[Mapping[str, tuple[Key, ...]]] = {
@@ -61,7 +61,7 @@ KEYS: Final[Mapping[str, tuple[Key, ...]]] = {
     ),
 }
 LEFT_OUT: Final = ("rack",)
-"""Not written where it is null."""
+"""Keys that are not written where they are null."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ class ZNode(Layout):
     """A node's JSON as a layout: ``names``, ``encode`` and ``decode``, where bytes are UTF-8."""
 
     release: str = field(default="", compare=False)
-    """Whose reader lenient reading follows; empty for a draft, which has none."""
+    """The release whose reader lenient decoding follows; empty for a draft, which has none."""
     path: str = ""
-    """Of the node in ZooKeeper."""
+    """The path of the node in ZooKeeper."""
     labels: tuple[str, ...] = ()
-    """What a feature's entry holds: lowest and highest level, or the highest alone."""
+    """The keys of a feature's entry: lowest and highest level, or the highest alone."""
     lowest: int = 1
-    """What the lowest level may be."""
+    """The least allowed lowest level."""
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -98,7 +98,7 @@ class ZNode(Layout):
         return [] if key.default == () else {} if key.default == {} else key.default
 
     def trace(self, data: bytes, notes: list[Note], lenient: bool = False) -> dict[str, Any]:
-        """As ``decode``; ``notes`` gets a line for each value, up to the damage if there is any."""
+        """Like ``decode``; ``notes`` gets an entry for each value, up to the damage if there is any."""
         scan = Scan(data)
         limit = len(data)
         try:
@@ -132,13 +132,13 @@ class ZNode(Layout):
 
 
 class NodeCodec:
-    """What a layout's codec offers, for a node."""
+    """The codec of a node, with the interface of a layout's codec."""
 
     def __init__(self, layout: ZNode):
         self.layout = layout
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
-        """UTF-8, keys in their order, no spaces. Errors: ``Refused``."""
+        """UTF-8, keys in declaration order, without spaces. Errors: ``Refused``."""
         if not isinstance(value, Mapping):
             raise _refused(self.layout, "type", f"{shown(value)} where an object is wanted", ())
         for name in value:
@@ -156,7 +156,7 @@ class NodeCodec:
         return data
 
     def _read_again(self, data: bytes, meant: Mapping[str, Any]) -> None:
-        """Errors: ``Refused`` where strict reading refuses what was written, or understands something else."""
+        """Errors: ``Refused`` where strict decoding refuses the bytes, or returns another value."""
         try:
             found = self.decode(data)
         except Refused as refused:
@@ -177,11 +177,11 @@ class NodeCodec:
         return _Reading(self.layout, lenient).value(Scan(bytes(data)))
 
     def to_json(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """A node's value is JSON already."""
+        """Returns a copy: a node's value is JSON already."""
         return dict(value)
 
     def from_json(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """A node's value is JSON already."""
+        """Returns a copy: a node's value is JSON already."""
         return dict(value)
 
 
@@ -227,7 +227,7 @@ class _Reading:
         return value
 
     def _newer(self, version: int) -> bool:
-        """Registrations of any version are read; those of features were until 3.3.0 came with a second one."""
+        """Registrations of any version are decoded; features were until 3.3.0 added a second version."""
         if not self.lenient or not self.layout.newest or version < self.layout.version:
             return False
         return self.layout.message == "BrokerIdZNode" or not _since(self.layout.release, "3.3.0")
@@ -290,7 +290,7 @@ class _Reading:
         return {label: _int16(level) for label, level in levels.items()}
 
     def _ignored(self, found: Text, at: tuple[Any, ...]) -> None:
-        """What an entry holds besides levels: text or a number in the draft (584-64), a number as released."""
+        """Checks other keys of an entry: text or a number in the draft (584-64), a number as released."""
         if not self.layout.release and isinstance(found.value, str | int | float) and not isinstance(found.value, bool):
             return
         self._integer(found, at, INT32)
@@ -339,19 +339,19 @@ def _refused(layout: ZNode, kind: str, why: str, steps: tuple[Any, ...], offset:
     return Refused(kind, why, message=layout.message, version=layout.version, path=path_of(steps), offset=offset)
 
 
-# Which nodes there are
+# The nodes of an edition
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node, in the versions that one edition has."""
+    """A node, with the versions that one edition has."""
 
     name: str
     edition: Edition
     versions: tuple[int, ...]
 
     def at(self, version: int) -> ZNode:
-        """Errors: LookupError that names the versions there are."""
+        """Errors: LookupError with the existing versions."""
         if version not in self.versions:
             there = ", ".join(map(str, self.versions))
             raise LookupError(f"{self.name} has no version {version} in {self.edition}; it has {there}")
@@ -359,26 +359,26 @@ class NodeSpec:
 
 
 def znode_spec(edition: str | Edition, message: str) -> NodeSpec:
-    """The node as ``edition`` has it. Errors: LookupError that says what there is."""
+    """The node in ``edition``. Errors: LookupError with the existing nodes."""
     found = _edition(edition) if isinstance(edition, str) else edition
     versions = _versions(found).get(message, ())
     if not versions:
-        raise LookupError(f"{found} has no node {message}; there is {', '.join(znode_messages(found)) or 'none'}")
+        raise LookupError(f"{found} has no node {message}; it has {', '.join(znode_messages(found)) or 'none'}")
     return NodeSpec(message, found, versions)
 
 
 def znode(edition: str | Edition, message: str, version: int) -> ZNode:
-    """The node's JSON at ``version`` as ``edition`` has it. Errors: LookupError that says what there is."""
+    """The node's JSON at ``version`` in ``edition``. Errors: LookupError with the existing nodes or versions."""
     return znode_spec(edition, message).at(version)
 
 
 def znode_messages(edition: str | Edition) -> tuple[str, ...]:
-    """The nodes that the edition knows."""
+    """The nodes of the edition."""
     return tuple(_versions(_edition(edition) if isinstance(edition, str) else edition))
 
 
 def znode_versions(edition: str | Edition, message: str) -> tuple[int, ...]:
-    """In ascending order; empty where the edition does not know the node."""
+    """Versions in ascending order; empty where the edition does not have the node."""
     return _versions(_edition(edition) if isinstance(edition, str) else edition).get(message, ())
 
 
@@ -414,7 +414,7 @@ def _versions(edition: Edition) -> Mapping[str, tuple[int, ...]]:
 
 
 def _release(edition: Edition) -> str:
-    """Whose form the nodes take. ``apache`` alone: the newest that has them."""
+    """The release whose form the nodes have. ``apache`` alone: the newest release with ZooKeeper."""
     if edition.standing is Standing.DEFINITIONS:
         return ""
     return edition.release if edition.exact else LAST_WITH_ZOOKEEPER

@@ -1,7 +1,6 @@
-"""Answers of released jars, kept on disk: a pure question to the same jars has the same answer tomorrow.
+"""Caches answers of released jars on disk: the same jars give the same answer to the same request.
 
-One file for all processes. It is a convenience: one that is damaged is made anew, and where none can be kept at all
-everything works without.
+All processes share one file. A damaged file is replaced, and where no file can be written, nothing is cached.
 """
 
 import contextlib
@@ -11,22 +10,22 @@ from pathlib import Path
 from typing import Final
 
 WAIT_SECONDS: Final = 30.0
-"""For another process that writes."""
+"""How long to wait while another process writes."""
 AT_ONCE: Final = 500
-"""Questions in one look; SQLite has a limit."""
+"""Keys in one query: SQLite limits the number of parameters."""
 
 
 class AnswerCache:
-    """Key -> answer, both text. Nothing here raises."""
+    """Maps keys to answers, both text. No method raises."""
 
     def __init__(self, path: Path | None) -> None:
-        """None: keeps nothing."""
+        """``path``: the database file; None disables the cache."""
         self._path = path
         self._open: sqlite3.Connection | None = None
         self._begin()
 
     def get(self, keys: Iterable[str]) -> Mapping[str, str]:
-        """Those that are known."""
+        """The cached answers, by key; keys without one are left out."""
         wanted = list(keys)
         found: dict[str, str] = {}
         try:
@@ -60,7 +59,7 @@ class AnswerCache:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._open = sqlite3.connect(self._path, timeout=WAIT_SECONDS)
-            # Without files beside it and without waiting for the disk: what a crash may cost here is only time.
+            # No journal file, and no waiting for the disk: a crash can only cost time here.
             self._open.execute("PRAGMA journal_mode = MEMORY")
             self._open.execute("PRAGMA synchronous = OFF")
             self._open.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT) WITHOUT ROWID")
@@ -70,7 +69,7 @@ class AnswerCache:
             self._mend(wrong)
 
     def _mend(self, wrong: sqlite3.DatabaseError) -> None:
-        """Anew, where the file is damaged; without one, where it cannot be used at all."""
+        """Replaces a damaged file, and disables the cache where the database cannot be used at all."""
         self.close()
         path, self._path = self._path, None
         if path is None or isinstance(wrong, sqlite3.OperationalError):

@@ -1,8 +1,8 @@
-"""What stands between the words of an edition and those of one release's classes.
+"""Translates between the field names of an edition and those of one release's classes.
 
-Releases call fields otherwise than the newest one does, and some classes keep sets and maps where the wire has a list.
-The declarations know that, the program in the JVM knows only its release: so a step is put in the words of the release
-before it is asked, and its answer in those of the edition after. What is right is not decided here.
+Some releases name fields differently from the newest one, and some classes keep sets and maps where the wire has lists.
+The declarations describe that; the program in the JVM knows only its release. So a step is translated to the release's
+names before it is sent, and its answer to the edition's names. Nothing here decides what is right.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
 TAGS: Final = "_unknownTaggedFields"
 CODEC_OPS: Final = ("encode", "decode", "recode")
 NAMELESS: Final = releases("0.0.0-2.3.1")
-"""Releases whose requests, responses and headers have no definitions, and get the names of their fields lent."""
+"""Releases whose requests, responses and headers have no definitions, and get names of fields from the declarations."""
 OF_SETS: Final = {
     "SubscriptionInfo": releases("0.0.0-2.4.1"),
     "AssignmentInfo": releases("all"),
@@ -32,18 +32,18 @@ OF_SETS: Final = {
     "ConsumerProtocolAssignment": releases("0.0.0-2.6.3"),
     "StickyAssignorUserData": releases("all"),
 }
-"""Messages, and the releases that have for them a class of sets and maps, written by hand, and no generated one."""
+"""Messages, and the releases whose class for them is hand-written with sets and maps, not generated."""
 
 Value = dict[str, Any]
 
 
 FIELDS: Final = "fields"
 VALUES: Final = "values"
-"""The limits that the program tells of."""
+"""The limits that the program announces."""
 
 
 class Inexpressible(Exception):
-    """A value, or an answer, for which the release has no words; and the limit that this falls under."""
+    """A value or an answer that the release's classes cannot represent, and the limit that this falls under."""
 
     def __init__(self, why: str, limit: str) -> None:
         super().__init__(why)
@@ -51,7 +51,7 @@ class Inexpressible(Exception):
 
 
 class Translated(PassingTarget):
-    """A target whose program speaks in the words of one release."""
+    """A target whose program uses the names of one release."""
 
     def __init__(self, target: Target, release: str) -> None:
         super().__init__(target)
@@ -108,24 +108,24 @@ class _Session(Passing):
 
 
 class Words:
-    """Of one release, for whoever speaks in those of an edition."""
+    """Translates between the names of an edition and those of one release."""
 
     def __init__(self, release: str, edition_name: str) -> None:
         self._release = Release.parse(release)
         self._edition = edition_name
 
     def asked(self, verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a step. Errors: ``Inexpressible``."""
+        """The body of a step in the release's names. Errors: ``Inexpressible``."""
         layout = _layout(self._edition, body["message"], body["version"])
         if verb != "encode" or layout is None:
             return dict(body)
         if self._of_sets(body["message"]) and (beyond := [key for key in body["value"] if key not in layout.names]):
-            raise Inexpressible(f"its class has no place for {beyond[0]} in this version", FIELDS)
+            raise Inexpressible(f"its class has no field for {beyond[0]} in this version", FIELDS)
         theirs = self._theirs(body)
         return dict(body) if theirs is None else {**body, "value": _given(layout, theirs, body["value"])}
 
     def told(self, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> Replied | Refused:
-        """What came back. Errors: ``Inexpressible``."""
+        """An answer in the edition's names. Errors: ``Inexpressible``."""
         layout = _layout(self._edition, body["message"], body["version"])
         if layout is None:
             return answer
@@ -141,7 +141,7 @@ class Words:
         return Replied(tuple((key, shown if key == "value" else each) for key, each in answer.payload))
 
     def _keepable(self, layout: Layout, verb: str, body: Mapping[str, Any], answer: Replied | Refused) -> None:
-        """Errors: ``Inexpressible`` where only that is wrong which its sets and maps do not keep."""
+        """Errors: ``Inexpressible`` where the answer is wrong only because the class keeps sets and maps."""
         try:
             value = layout.codec.from_json(body["value"]) if verb == "encode" else _leniently(layout, body["hex"])
             given = layout.codec.to_json(value)
@@ -159,13 +159,13 @@ class Words:
         except (Illegal, LookupError, TypeError):
             return  # bytes or values that have no meaning to compare
         if lost:
-            raise Inexpressible("its class keeps sets, maps and strings here", VALUES)
+            raise Inexpressible("its class stores this value as sets, maps and strings", VALUES)
 
     def _of_sets(self, message: str) -> bool:
         return message in OF_SETS and self._release in OF_SETS[message]
 
     def _theirs(self, body: Mapping[str, Any]) -> Layout | None:
-        """As the release declares it; None where it has no other words."""
+        """The layout of the release; None where it has the same names."""
         return _other(self._edition, str(self._release), body["message"], body["version"])
 
 
@@ -186,7 +186,7 @@ def _layout(edition_name: str, message: str, version: int) -> Layout | None:
     try:
         return spec(edition(edition_name), message).at(version)
     except LookupError:
-        return None  # a version of the future
+        return None  # a version above the newest
 
 
 @lru_cache(maxsize=512)
@@ -203,7 +203,7 @@ def _alike(ours: Layout, theirs: Layout) -> bool:
 
 
 def _pairs(ours: Layout, theirs: Layout) -> Iterator[tuple[Slot, Slot | None]]:
-    """Each field of ours with what the release has in its place, or under its tag."""
+    """Each field of ours with the release's field at its position, or with its tag."""
     tagged = {slot.tag: slot for slot in theirs.slots if slot.tag is not None}
     placed = iter([slot for slot in theirs.slots if slot.tag is None])
     for slot in ours.slots:
@@ -220,7 +220,7 @@ def _given(ours: Layout, theirs: Layout, value: Mapping[str, Any]) -> Value:
     for key, each in value.items():
         slot, other = pairs.get(key, (None, None))
         if slot is None:
-            given[key] = each  # of another version: the class says whether it knows it
+            given[key] = each  # a field of another version: the class decides whether it accepts it
         elif other is not None:
             given[other.name] = _inner(slot, other, each, _given)
         elif each != _default(ours, slot):
@@ -239,7 +239,7 @@ def _renamed(ours: Layout, theirs: Layout, value: Any) -> Any:
             if slot.tag is None:
                 continue
             if slot.tag in unknown:
-                raise Inexpressible(f"of {slot.name} this release knows the bytes only", FIELDS)
+                raise Inexpressible(f"this release has only the bytes of {slot.name}", FIELDS)
             shown[slot.name] = _default(ours, slot)
         elif other.name in left:
             shown[slot.name] = _inner(slot, other, left.pop(other.name), _renamed)
@@ -258,9 +258,9 @@ def _inner(slot: Slot, other: Slot, value: Any, turned: Any) -> Any:
 
 
 def names(release: str) -> dict[str, dict[str, Any]] | None:
-    """Message -> version -> its fields in the order of the wire; None for a release that has names of its own.
+    """Message -> version -> its fields in wire order; None for a release that has names of its own.
 
-    Of each field the name, the default, whether it is an array, and the fields of the struct that it is.
+    For each field: the name, the default, whether it is an array, and the fields of its struct.
     """
     if Release.parse(release) not in NAMELESS:
         return None

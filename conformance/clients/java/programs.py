@@ -1,7 +1,7 @@
-"""Our Java program, compiled by the user's JDK, and released jars behind it as judges of our own codec.
+"""Compiles kipcheck's Java program with the user's JDK, and runs released jars in it to check kipcheck's codec.
 
-The program speaks the testee protocol and links to nothing of Kafka: each release sits behind a class loader of its
-own, so one process holds many. (A release as a target of the gate: ``java_target``.)
+The program speaks the testee protocol and does not link to Kafka: each release has a class loader of its own, so one
+process runs several. (``java_target`` makes a release a target of a run.)
 """
 
 import hashlib
@@ -29,10 +29,10 @@ BATCH: Final = 256
 """Orders in one exchange."""
 START_SECONDS: Final = 60.0
 CASE_MILLISECONDS: Final = 10_000
-"""What one order may take, of processor time, before the program gives it up with its stack as evidence."""
+"""Processor time for one order; past it the program gives the order up, with its stack as evidence."""
 HEAP: Final = "-Xmx512m"
 QUICK: Final = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
-"""A compiler that lives for a second starts sooner without its own best compiler."""
+"""Options for javac: a compiler that runs for a second starts sooner without its optimizing compiler."""
 
 PARTS: Final = {
     "clients": "all",
@@ -42,24 +42,24 @@ PARTS: Final = {
     "group-coordinator": "3.5.0-4.2.1, 4.3.0+",
     "transaction-coordinator": "3.9.0-4.2.1, 4.3.0+",
 }
-"""The jars with codecs in them, and the releases that have them: core holds the coordinators' records of its time."""
+"""The jars that contain codecs, and the releases that have them; ``core`` has the coordinators' records up to 3.8.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One question: the bytes of a value, the value of bytes, or the bytes again (read, then written)."""
+    """One request: encode a value, decode bytes, or recode bytes (decode, then encode)."""
 
     op: str
     """encode, decode, recode; or versions, which takes no version."""
     message: str
     version: int = 0
     value: Mapping[str, Any] | None = None
-    """In the form of JSON (``codec.to_json``)."""
+    """As JSON (``codec.to_json``)."""
     hex: str | None = None
     release: str | None = None
-    """One of those that the judge was opened with; the first of them where it is None."""
+    """One of the releases that the judge was opened with; None for the first."""
     public: bool = False
-    """Make values with the classes that applications use, even where a generated class would keep the order."""
+    """Use the classes that applications use, even where a generated class would keep the order of elements."""
 
     def line(self, n: int) -> dict[str, Any]:
         line: dict[str, Any] = {"n": n, "op": self.op, "message": self.message, "version": self.version}
@@ -71,7 +71,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the jar made of it."""
+    """What the jar returned."""
 
     status: str
     """accepted, rejected, unsupported, internal."""
@@ -79,7 +79,7 @@ class Answer:
     value: Any = None
     versions: tuple[int, int] | None = None
     left: int = 0
-    """Bytes that decoding did not read, where the jar lets us know."""
+    """Bytes that decoding left unread, where the jar reports them."""
     thrown: str | None = None
     """The class of the exception."""
     message: str = ""
@@ -99,11 +99,11 @@ class JavaCodec:
     def __init__(self, pipe: Pipe, usual: str, case_milliseconds: int) -> None:
         self._pipe = pipe
         self.usual = usual
-        """The release asked where an order names none."""
+        """The release used where an order names none."""
         self._case_milliseconds = case_milliseconds
 
     def ask(self, orders: Iterable[Order]) -> Iterator[Answer]:
-        """One answer for each order, in their order. Errors: ``Ended`` where the JVM died or hung."""
+        """One answer for each order, in the same order. Errors: ``Ended`` where the JVM died or hung."""
         waiting = iter(orders)
         batch = 0
         while asked := tuple(islice(waiting, BATCH)):
@@ -133,11 +133,11 @@ class JavaCodec:
 
 @contextmanager
 def java_judge(wanted: Mapping[str, Sequence[str]]) -> Iterator[JavaCodec]:
-    """A JVM with the given parts (keys of ``PARTS``) of each release; the first one is usual.
+    """A JVM with the given parts (keys of ``PARTS``) of each release; the first release is the default.
 
     Errors: ``Unavailable`` without a JDK or the jars.
     """
-    program()  # before anything is fetched: without a JDK no jar is of use
+    program()  # before any download: the jars need a JDK
     needed = {release: coordinates(release, some) for release, some in wanted.items()}
     found = maven.fetch({each: None for group in needed.values() for each in group})
     with judge_of({release: [found[each] for each in group] for release, group in needed.items()}) as judge:
@@ -146,14 +146,14 @@ def java_judge(wanted: Mapping[str, Sequence[str]]) -> Iterator[JavaCodec]:
 
 @contextmanager
 def judge_of(jars: Mapping[str, Sequence[Path]], case_milliseconds: int = CASE_MILLISECONDS) -> Iterator[JavaCodec]:
-    """A JVM with these jars, or folders of classes, by the name of the release. Errors: ``Unavailable``."""
+    """A JVM with these jars, or folders of classes, by name of the release. Errors: ``Unavailable``."""
     pipe = Pipe(command(jars))
     usual = next(iter(jars))
     try:
         pipe.exchange({"type": "hello", "protocol": 1, "run": "judge"}, START_SECONDS)
         yield JavaCodec(pipe, usual, case_milliseconds)
     except Ended:
-        raise  # it is gone already
+        raise  # the process has ended already
     except BaseException:
         pipe.kill()
         raise
@@ -164,16 +164,16 @@ def judge_of(jars: Mapping[str, Sequence[Path]], case_milliseconds: int = CASE_M
 def command(
     jars: Mapping[str, Sequence[Path]], name: str = "kafka-jars", names: Mapping[str, Any] | None = None
 ) -> Command:
-    """What starts a JVM with these jars, by the name of the release; the first jar of the first one is what it plays.
+    """The command that starts a JVM with these jars, by name of the release; the first jar of the first is the target.
 
-    ``names`` are those of fields, for releases whose requests and responses have none. Errors: ``Unavailable``.
+    ``names``: names of fields, for releases whose requests and responses have none. Errors: ``Unavailable``.
     """
     lent = () if names is None else (f"-Dkipcheck.names={_filed(names)}",)
     given = (f"{release}={os.pathsep.join(map(str, paths))}" for release, paths in jars.items())
     return Command(
         (
             tool("java"), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
-            # Its own words, thread dumps among them, must not mix with what the program says.
+            # The JVM's own output, thread dumps among it, must not mix with the protocol.
             "-XX:+DisplayVMOutputToStderr", "-Dfile.encoding=UTF-8", f"-Dkipcheck.name={name}", *lent,
             "-cp", str(program()), "kipcheck.Testee", *given,
         )
@@ -181,7 +181,7 @@ def command(
 
 
 def _filed(names: Mapping[str, Any]) -> Path:
-    """Kept under a name that tells what is in it."""
+    """Writes the names to a file whose name is a hash of its content."""
     text = json.dumps(names, separators=(",", ":"))
     path = maven.cache() / "java" / f"names-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
     if not path.is_file():
@@ -191,42 +191,42 @@ def _filed(names: Mapping[str, Any]) -> Path:
 
 
 def coordinates(release: str, wanted: Iterable[str] = ("clients",)) -> tuple[str, ...]:
-    """What has to be on the class path for the codecs in these parts of a release; clients always are.
+    """The jars that the codecs in these parts of a release need on the class path; ``clients`` is always among them.
 
-    Errors: LookupError for a part that the release has no jar of.
+    Errors: LookupError for a part that the release has no jar for.
     """
     at = Release.parse(release)
     names = dict.fromkeys(("clients", *wanted))
     for part in names:
         if part not in PARTS or at not in releases(PARTS[part]):
-            raise LookupError(f"there is no kafka-{part} {release}")
+            raise LookupError(f"kafka-{part} has no release {release}")
     jars = [f"org.apache.kafka:{'kafka_2.13' if part == 'core' else f'kafka-{part}'}:{release}" for part in names]
     jars.append("org.slf4j:slf4j-api:1.7.36")
     if release == "2.6.0":
-        # The generated classes of this patch alone name Jackson's in their methods.
+        # The generated classes of this patch alone refer to Jackson in their methods.
         jars += [f"com.fasterxml.jackson.core:jackson-{part}:2.16.2" for part in ("databind", "core", "annotations")]
     if release == "3.8.0" and "streams" in names:
-        # Of the configurations of clients, those of this patch alone ask what levels of compression there are.
+        # In this patch alone the configuration of clients loads the levels of compression.
         jars.append("com.github.luben:zstd-jni:1.5.6-4")
     if "streams" in names and at in releases("0.10.0.0-0.10.1.1"):
-        # What makes topics there goes to ZooKeeper, and is not to be loaded without what it is made with.
+        # The code that creates topics uses ZooKeeper there, and cannot be loaded without its client.
         jars += ["com.101tec:zkclient:0.8", "com.fasterxml.jackson.core:jackson-core:2.16.2"]
     return tuple(jars)
 
 
 def parts(release: str) -> tuple[str, ...]:
-    """All that the release has."""
+    """All parts that the release has."""
     return tuple(part for part, span in PARTS.items() if Release.parse(release) in releases(span))
 
 
 def sources() -> dict[str, str]:
-    """Our Java files, by name."""
+    """kipcheck's Java files, by name."""
     folder = files("kipcheck.conformance.clients") / "programs" / "java"
     return {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.name.endswith(".java")}
 
 
 def program() -> Path:
-    """The directory with our compiled classes, made if it is not there. Errors: ``Unavailable``."""
+    """The directory with the compiled classes, built if needed. Errors: ``Unavailable``."""
     texts = sources()
     javac = tool("javac")
     told = hashlib.sha256(_version(javac).encode())
@@ -243,7 +243,7 @@ def _compile(javac: str, texts: Mapping[str, str], home: Path) -> None:
         home.parent.mkdir(parents=True, exist_ok=True)
         folder = tempfile.TemporaryDirectory(prefix=".compile-", dir=home.parent)
     except OSError as wrong:
-        raise Unavailable(f"{home.parent} cannot be written ({wrong}): name a cache in {maven.CACHE}") from None
+        raise Unavailable(f"{home.parent} cannot be written ({wrong}): set {maven.CACHE}") from None
     with folder as name:
         root = Path(name)
         for file, text in texts.items():
@@ -262,11 +262,11 @@ def _compile(javac: str, texts: Mapping[str, str], home: Path) -> None:
             300,
         )
         if done.returncode:
-            raise Unavailable(f"{javac} does not compile our program: {(done.stderr.strip() or 'no reason')[:300]}")
+            raise Unavailable(f"{javac} cannot compile the testee: {(done.stderr.strip() or 'no reason')[:300]}")
         try:
             (root / "classes").rename(home)
         except OSError:
-            # Another process was faster; what it made is the same.
+            # Another process was faster; its result is the same.
             if not home.is_dir():
                 raise
 
@@ -277,7 +277,7 @@ def tool(name: str) -> str:
     found = shutil.which(name, path=str(Path(home) / "bin")) if home else None
     found = found or shutil.which(name)
     if not found:
-        raise Unavailable(f"there is no {name} in JAVA_HOME or on the PATH: install a JDK, 17 or later")
+        raise Unavailable(f"{name} was not found in JAVA_HOME or on the PATH: install a JDK, 17 or later")
     return found
 
 
@@ -288,5 +288,5 @@ def _version(javac: str) -> str:
     number = re.search(r"javac (\d+)", told)
     if done.returncode or not number or int(number[1]) < 17:
         # Newer clients and streams are compiled for 11 and 17.
-        raise Unavailable(f"{javac} is no JDK 17 or later ({told.splitlines()[-1] if told else 'it says nothing'})")
+        raise Unavailable(f"{javac} is not of a JDK 17 or later ({told.splitlines()[-1] if told else 'no version'})")
     return told

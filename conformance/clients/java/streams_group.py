@@ -1,7 +1,7 @@
-"""``java:kafka-streams:RELEASE`` plays a fleet of its members.
+"""``java:kafka-streams:RELEASE`` as an operator tool: a group of its members.
 
-The group is ours: no socket, no broker, no clock. What the jar brings is its StreamsPartitionAssignor, for every member
-of its own release; members of the future are our machine's, since no jar has them.
+The group is a model, without sockets, broker or clock. The jar provides its StreamsPartitionAssignor for every member
+of its own release; members of a future release use kipcheck's assignor, since no jar has them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,12 +20,12 @@ from kipcheck.conformance.targets.protocol import STREAMS, Claims, Session, Targ
 from kipcheck.conformance.targets.session_wrapper import Passing, PassingTarget
 
 TOPOLOGIES: Final = "topologies"
-LIMITS: Final[Mapping[str, str]] = {TOPOLOGIES: "a release has no words for topologies that came after it"}
-"""Of a jar in a fleet."""
+LIMITS: Final[Mapping[str, str]] = {TOPOLOGIES: "a release cannot represent topologies of later releases"}
+"""The limits of a jar in a group."""
 
 
 class StreamsJar(PassingTarget):
-    """``java:kafka-streams:RELEASE``: what it is otherwise, and a fleet of its members."""
+    """``java:kafka-streams:RELEASE`` with all its roles, and a group of its members as operator tool."""
 
     def __init__(self, target: Target, release: str) -> None:
         super().__init__(target)
@@ -57,7 +57,7 @@ def with_fleets(info: TargetInfo) -> TargetInfo:
 
 
 class _Told(Passing):
-    """Tells of the target, not of what plays it."""
+    """Reports the target's own information."""
 
     def __init__(self, session: Session, info: TargetInfo) -> None:
         super().__init__(session)
@@ -83,7 +83,7 @@ class _Adapter:
         return self._claims
 
     def configure(self, edition_name: str, /) -> str | None:
-        # Rebalance protocols of a future member are those of the release that it meets.
+        # A future member has the rebalance protocols of the release that it meets.
         ours = in_bytes(edition(f"apache@{self._release}"))
 
         def made(settings: Settings) -> Binary:

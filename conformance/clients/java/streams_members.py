@@ -1,7 +1,7 @@
-"""Released assignors of Kafka Streams: several releases of kafka-streams in one JVM, each asked what its members do.
+"""Runs released assignors of Kafka Streams: several releases of kafka-streams in one JVM.
 
-The program in the JVM keeps nothing between questions, so all of a member's memory travels with each of them, and equal
-questions have equal answers: they are remembered, and kept on disk by the contents of the jars and of the program.
+The program in the JVM keeps no state between orders, so an order carries all of a member's state, and equal orders have
+equal answers: they are kept in memory, and on disk by the contents of the jars and of the program.
 """
 
 import hashlib
@@ -41,29 +41,29 @@ from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport.pipe import Ended, Pipe
 
 BATCH: Final = 32
-"""Orders in one exchange: an assignment takes far longer than bytes do."""
+"""Orders in one exchange: an assignment takes far longer than a codec operation."""
 MILLISECONDS: Final = 5_000
-"""Of processor time for one order. What takes longer never comes back, as far as anybody waits."""
+"""Processor time for one order. An order that takes longer counts as one that never ends."""
 SPUN: Final = "processor time"
-"""How the program tells of an order that went past that: on a busy machine too it would do so again."""
+"""The words in the program's message for an order that exceeded its processor time: it would on a busy machine too."""
 LASTING: Final = ("accepted", "rejected", "unsupported")
-"""Answers that are the same whenever they are asked for. (What the machine gave up may do better tomorrow.)"""
+"""Statuses that are the same each time. (An order given up for another reason may succeed later.)"""
 
 T = TypeVar("T")
 Order: TypeAlias = Mapping[str, Any]
-"""One operation ``stream-...`` of the testee protocol, with the release that it is for."""
+"""One ``stream-...`` operation of the testee protocol, with its release."""
 Result: TypeAlias = Mapping[str, Any]
 
 
 class Unanswerable(Exception):
-    """The program cannot put this question to the release: says why."""
+    """The program cannot pass this order to the release; the text says why."""
 
 
 class Jars:
-    """Some releases in one JVM, which runs from the first question on whose answer is not known yet."""
+    """Some releases in one JVM, which starts at the first order whose answer is not known yet."""
 
     def __init__(self, begin: Callable[[], Pipe], digests: Mapping[str, str], kept: AnswerCache) -> None:
-        """``digests``: of what decides the answers of each release."""
+        """``digests``: for each release, of the jars that decide its answers."""
         self._begin = begin
         self._digests = digests
         self._kept = kept
@@ -72,24 +72,24 @@ class Jars:
         self._binaries: dict[Settings, JarBinary] = {}
         self._batches = 0
         self.hits = 0
-        """Questions whose answers were known."""
+        """Orders whose answers were known."""
         self.misses = 0
-        """Questions that a jar had to answer."""
+        """Orders that a jar had to answer."""
 
     @property
     def releases(self) -> tuple[str, ...]:
         return tuple(self._digests)
 
     def binary(self, settings: Settings) -> "JarBinary":
-        """Errors: LookupError for a release that is not here."""
+        """Errors: LookupError for a release that was not opened."""
         if settings.release not in self._digests:
-            raise LookupError(f"no kafka-streams {settings.release} was opened; there are {', '.join(self._digests)}")
+            raise LookupError(f"kafka-streams {settings.release} was not opened; opened: {', '.join(self._digests)}")
         if settings not in self._binaries:
             self._binaries[settings] = JarBinary(self, settings)
         return self._binaries[settings]
 
     def ask(self, orders: Sequence[Order]) -> list[Result]:
-        """What came back on each, status and all; ``died`` where the JVM went down or the order had to be given up."""
+        """The result of each order; its status is ``died`` where the JVM died or gave the order up."""
         keys = [self._key(each) for each in orders]
         wanted = {key: order for key, order in zip(keys, orders, strict=True) if key not in self._known}
         self._known |= {key: found for key, text in self._kept.get(wanted).items() if (found := _understood(text))}
@@ -119,7 +119,7 @@ class Jars:
         return hashlib.sha256(f"{self._digests[order['release']]}\0{MILLISECONDS}\0{text}".encode()).hexdigest()
 
     def _asked(self, orders: Sequence[Order]) -> list[Result]:
-        """One that brings the JVM down is told from its company by asking each alone."""
+        """Where the JVM dies, sends the orders one by one to find the one that killed it."""
         try:
             return self._exchanged(orders)
         except Ended as death:
@@ -145,11 +145,11 @@ class Jars:
         if told.get("type") != "results" or not isinstance(results, list) or len(results) != len(orders):
             raise pipe.garbled(f"no results: {str(told)[:100]}")
         if any(each["status"] in ("died", "internal") for each in results):
-            self.kill()  # a thread of it may still spin, or its heap be full
+            self.kill()  # one of its threads may still spin, or its heap may be full
         return results
 
     def _running(self) -> Pipe:
-        """Errors: ``Unavailable`` where it cannot be started."""
+        """Errors: ``Unavailable`` where the JVM cannot be started."""
         if self._pipe is None or self._pipe.over:
             try:
                 self._pipe = self._begin()
@@ -174,8 +174,8 @@ def _understood(text: str) -> Result | None:
 
 @contextmanager
 def open_jars(releases: Sequence[str]) -> Iterator[Jars]:
-    """Errors: LookupError for a release of which there is no kafka-streams; ``Unavailable`` without a JDK or jars."""
-    program = programs.program()  # before anything is fetched: without a JDK no jar is of use
+    """Errors: LookupError for a release without kafka-streams; ``Unavailable`` without a JDK or jars."""
+    program = programs.program()  # before any download: the jars need a JDK
     needed = {release: programs.coordinates(release, ("streams",)) for release in sorted(releases, key=Release.parse)}
     found = maven.fetch({each: None for group in needed.values() for each in group})
     paths = {release: [found[each] for each in group] for release, group in needed.items()}
@@ -193,18 +193,18 @@ def open_jars(releases: Sequence[str]) -> Iterator[Jars]:
 
 
 def _digest(jars: Sequence[Path]) -> str:
-    """Of their contents, whatever they are called."""
+    """Of the contents of the jars, independent of their names."""
     return hashlib.sha256("\0".join(map(maven.sha256, jars)).encode()).hexdigest()
 
 
 class JarBinary:
-    """The assignor of one release, as one member is configured. Errors: as ``Binary``, and ``Unanswerable``."""
+    """The assignor of one release, configured as one member. Errors: as ``Binary``, and ``Unanswerable``."""
 
     def __init__(self, jars: Jars, settings: Settings) -> None:
         self.settings = settings
         self._jars = jars
         self._told: dict[object, Callable[[], Any]] = {}
-        """Of each question that was put here before, what gives the answer or raises it."""
+        """For each call that was made before, a function that returns its result or raises its error."""
         self._common = {"release": settings.release, "settings": plain_settings(settings)}
 
     @property
@@ -255,7 +255,7 @@ class JarBinary:
         rejoin = Rejoin(told["rejoin"], told.get("atMs", 0))
         return Heard(memory_of(told["memory"], memory), rejoin, told["applied"], told.get("error", NONE))
 
-    # What is asked: for whoever asks several at once (``Jars.ask``), after which the methods above know the answers.
+    # Orders: for a caller that passes several to ``Jars.ask`` at once, after which the methods above find the answers.
 
     def configuring(self) -> Order:
         return {"op": "stream-configure", **self._common}
@@ -283,7 +283,7 @@ class JarBinary:
         }
 
     def _once(self, question: object, asked: Callable[[], T]) -> T:
-        """A fleet asks the same over and over: even to look an answer up takes the writing of an order."""
+        """A group repeats the same calls, and even a lookup takes the time to build an order."""
         if question not in self._told:
             self._told[question] = _settled(asked)
         found: T = self._told[question]()
@@ -307,7 +307,7 @@ class JarBinary:
 
 
 def _settled(asked: Callable[[], T]) -> Callable[[], T]:
-    """``asked`` is called now, and what it gives or raises comes whenever the result is called."""
+    """Calls ``asked`` once; the result returns or raises the same at each call."""
     try:
         found = asked()
     except Fatal as thrown:

@@ -1,4 +1,4 @@
-"""``java:ARTIFACT:RELEASE``: a released jar of Apache Kafka as a target of the gate, in a JVM of its own."""
+"""``java:ARTIFACT:RELEASE``: a released jar of Apache Kafka as a target of a run, in a JVM of its own."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -15,25 +15,25 @@ GROUP: Final = "org.apache.kafka"
 ARTIFACTS: Final[Mapping[str, str]] = {
     "kafka_2.13" if part == "core" else f"kafka-{part}": part for part in programs.PARTS
 }
-"""The name of the jar -> the part of Kafka that it holds."""
+"""The name of the jar -> the part of Kafka in it."""
 STREAMS: Final = "kafka-streams"
 COORDINATOR: Final = "kafka-group-coordinator"
 RUN: Final = releases("3.9.0-4.2.1, 4.3.0+")
-"""The releases whose group coordinator is run, and not only its records read: before 3.9 it was on trial."""
+"""The releases whose group coordinator is run; of the others only the records are used: before 3.9 it was a preview."""
 FIRST: Final = Release.parse("0.10.0.0")
-"""Earlier clients have no Streams, and other classes than the program knows."""
+"""Clients before it have no Streams, and classes that the program does not know."""
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
-    """Errors: LookupError with what would do; ``Unavailable`` without a JDK or the jar."""
+    """Errors: LookupError with the valid forms; ``Unavailable`` without a JDK or the jar."""
     artifact, _, version = rest.partition(":")
     if artifact not in ARTIFACTS or not version:
         known = ", ".join(f"java:{each}:RELEASE" for each in ARTIFACTS)
-        raise LookupError(f"no target is called {name!r}; of released jars there are {known}")
+        raise LookupError(f"unknown target {name!r}; for released jars use {known}")
     _exists(artifact, version)
     needed = coordinates(artifact, version)
     try:
-        programs.program()  # before anything is fetched: without a JDK no jar is of use
+        programs.program()  # before any download: the jars need a JDK
         found = maven.fetch({each: None for each in needed})
         command = programs.command({version: [found[each] for each in needed]}, artifact, names(version))
     except maven.Unavailable as missing:
@@ -43,7 +43,7 @@ def target(name: str, rest: str, limits: Limits | None) -> Target:
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """Of each artifact the releases whose jars are here; of kafka-clients the newest, where there is none of it."""
+    """For each artifact the releases whose jars are cached; for kafka-clients the newest where none is."""
     missing = next((each for each in ("java", "javac") if not _has(each)), "")
     for artifact in ARTIFACTS:
         held = maven.releases_held(GROUP, artifact)
@@ -52,9 +52,9 @@ def rows() -> Iterator[dict[str, Any]]:
             known = [NEWEST]
         for version in known:
             lacking = [each for each in coordinates(artifact, version) if maven.held(each) is None]
-            why = f"{', '.join(lacking)}: not here yet, fetched when it is named" if lacking else ""
+            why = f"{', '.join(lacking)}: not cached yet, downloaded when the target is used" if lacking else ""
             if missing:
-                why = f"there is no {missing} in JAVA_HOME or on the PATH"
+                why = f"{missing} was not found in JAVA_HOME or on the PATH"
             yield {
                 "name": f"java:{artifact}:{version}", "version": version, "available": not why, "why": why,
                 "roles": _roles(artifact, version),
@@ -85,7 +85,7 @@ def _known(artifact: str, version: str) -> bool:
 
 
 def _exists(artifact: str, version: str) -> None:
-    """Errors: LookupError for what is no release, and one that this artifact does not have."""
+    """Errors: LookupError for an invalid release, and for one that the artifact does not have."""
     try:
         release = Release.parse(version)
     except ValueError as wrong:
@@ -93,11 +93,11 @@ def _exists(artifact: str, version: str) -> None:
     span = programs.PARTS[ARTIFACTS[artifact]]
     if release < FIRST or release not in releases(span):
         has = f"{FIRST}+" if span == "all" else span
-        raise LookupError(f"java:{artifact}:{version}: there is no such release; {artifact} has {has}")
+        raise LookupError(f"java:{artifact}:{version}: unknown release; {artifact} has {has}")
 
 
 def coordinates(artifact: str, version: str) -> list[str]:
-    """What has to be on the class path, the artifact itself first."""
+    """The jars needed on the class path, the artifact itself first."""
     needed = [*programs.coordinates(version, (ARTIFACTS[artifact],))]
     if _runs(artifact, version):
         needed += _running(version)
@@ -109,7 +109,7 @@ def _runs(artifact: str, version: str) -> bool:
 
 
 def _running(version: str) -> list[str]:
-    """What the group coordinator calls, besides what its records are made of."""
+    """The jars that the group coordinator calls, in addition to those of its records."""
     release = Release.parse(version)
     parts = ["group-coordinator-api", "server-common", "storage", "storage-api", "metadata"]
     others = ["com.yammer.metrics:metrics-core:2.2.0", "org.pcollections:pcollections:4.0.2"]

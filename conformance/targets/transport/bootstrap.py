@@ -1,7 +1,7 @@
-"""The child of an environment without kipcheck: run by its path, it makes importable what kipcheck's child needs.
+"""Starts the child process in an environment without kipcheck: makes the package importable, then runs ``child``.
 
-Only ``kipcheck`` becomes visible, not what lies beside it: another release of the client under test may. The package
-is three folders above this file as it was named, for in a checkout there is a link between them.
+Only ``kipcheck`` becomes importable, not the packages beside it, which may hold another release of the client under
+test. The package is three folders above this file; the path is not resolved, since in a checkout it contains a link.
 """
 
 import importlib.util

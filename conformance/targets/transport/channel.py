@@ -1,4 +1,4 @@
-"""One message there, one back, over file descriptors that never block: with a deadline and an end at every read."""
+"""Exchanges one message and its answer over non-blocking file descriptors; each read has a deadline and ends at EOF."""
 
 import os
 import selectors
@@ -11,16 +11,16 @@ from kipcheck.conformance.core.foreign import clean
 from kipcheck.conformance.targets.transport.framing import Framing, Gathered, Unreadable, packed
 
 EVIDENCE: Final = 8 << 10
-"""What is kept of the end of stderr, in bytes."""
+"""Bytes that are kept of the end of stderr."""
 PULSE: Final = 0.5
-"""Seconds of silence, after which the other end is looked at: what it left behind may hold its stdout open."""
+"""Seconds of silence after which the peer is checked: a child it left behind may hold its stdout open."""
 DRAIN: Final = 64
-"""Reads of what is left on stderr at the end."""
+"""The most reads of stderr after the end."""
 
 
 @final
 class Ended(Exception):
-    """The other end will answer no more: why, and what it last wrote to stderr."""
+    """The peer will not answer any more: why, and the end of its stderr."""
 
     def __init__(self, cause: str, detail: str, evidence: str, unasked: bool = False) -> None:
         super().__init__(f"{cause}: {detail}")
@@ -29,24 +29,24 @@ class Ended(Exception):
         self.detail = detail
         self.evidence = evidence
         self.unasked = unasked
-        """It spoke or ended before it was asked: what was to be asked is not guilty of it."""
+        """The peer wrote or ended before a request was sent: that request did not cause it."""
 
 
 class Peer(Protocol):
-    """Who is at the other end."""
+    """The process at the other end."""
 
     def gone(self) -> bool:
-        """Is it known to have ended?"""
+        """Whether it is known to have ended."""
         ...
 
     def end(self, cause: str, detail: str) -> tuple[str, str]:
-        """Make sure that it has ended, and say how it did: better than what was seen from outside."""
+        """Ends the process, and returns cause and detail, better than those observed from outside."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """File descriptors: where it hears, where it speaks, and where it makes noise."""
+    """File descriptors of the peer: ``hears`` to write to, ``speaks`` to read from, ``noise`` for its stderr."""
 
     hears: int
     speaks: int
@@ -54,7 +54,7 @@ class Ends:
 
 
 class Talk:
-    """A conversation with a peer; whoever makes it sees to it that the descriptors do not block."""
+    """Exchanges messages with a peer. The descriptors must be non-blocking."""
 
     def __init__(self, peer: Peer, ends: Ends) -> None:
         self._peer, self._ends = peer, ends
@@ -62,9 +62,9 @@ class Talk:
         self._unsent = memoryview(b"")
         self._noise = b""
         self.kept = EVIDENCE
-        """Bytes of the end of stderr."""
+        """Bytes of the end of stderr that are kept."""
         self.noise_bytes = 0
-        """Written to stderr so far."""
+        """Bytes written to stderr so far."""
         self.over = False
 
     @property
@@ -77,22 +77,22 @@ class Talk:
 
     @property
     def noise(self) -> str:
-        """The end of what it wrote to stderr: lines, with nothing in them that steers a terminal."""
+        """The end of its stderr, as lines without control characters."""
         return clean(self._noise.decode("utf-8", "replace").replace("\r\n", "\n"))
 
     def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-        """Say one message, and hear one; None waits for ever. Errors: ``Ended``; the peer is gone then."""
+        """Sends a message and returns the answer; None waits for ever. Errors: ``Ended``; the peer has ended then."""
         self.quiet()
         return self.exchange_raw(packed(message, self.framing), seconds)
 
     def exchange_raw(self, text: bytes, seconds: float | None) -> dict[str, Any]:
-        """The same with bytes that need be no message."""
+        """The same with any bytes."""
         if self.over:
             raise Ended("crashed", "it has ended already", self.noise)
         self._unsent = memoryview(text)
         try:
             return self._exchanged(seconds)
-        except KeyboardInterrupt:  # it is in the middle of this, and would not answer anything else for a while
+        except KeyboardInterrupt:  # it is busy with this request and would not answer another
             self.over = True
             self._peer.end("interrupted", "")
             raise
@@ -122,25 +122,25 @@ class Talk:
         except Unreadable as what:
             raise self.ended("garbled", str(what)) from None
         if found is not None and self._unsent:
-            raise self.ended("garbled", f"it answered before all was asked: {str(found)[:60]}")
+            raise self.ended("garbled", f"it answered before the request was complete: {str(found)[:60]}")
         return found
 
     def quiet(self) -> None:
-        """Errors: ``Ended`` where it has spoken although nothing was asked, or is gone."""
+        """Errors: ``Ended`` where the peer wrote without a request, or has ended."""
         if self.over:
             raise Ended("crashed", "it has ended already", self.noise)
         self._listen(unasked=True)
         if self._gathered.waiting:
-            raise self.ended("garbled", f"it spoke unasked: {self._gathered.waiting!r}", unasked=True)
+            raise self.ended("garbled", f"unsolicited bytes: {self._gathered.waiting!r}", unasked=True)
 
     def _send(self) -> bool:
-        """Is there more to be sent?"""
+        """Whether more remains to be sent."""
         try:
             self._unsent = self._unsent[os.write(self._ends.hears, self._unsent[:65536]) :]
         except BlockingIOError:
             return True
         except (BrokenPipeError, ConnectionResetError):
-            self._unsent = self._unsent[:0]  # what it still says, or the end of its stdout, tells more
+            self._unsent = self._unsent[:0]  # what it still writes, or the end of its stdout, explains more
         return bool(self._unsent)
 
     def _listen(self, unasked: bool = False) -> bool:
@@ -156,7 +156,7 @@ class Talk:
         return True
 
     def _endure(self) -> bool:
-        """Is there, or will there be, more noise?"""
+        """Reads stderr. Whether more may come."""
         assert self._ends.noise is not None
         try:
             data = os.read(self._ends.noise, 1 << 20)
@@ -166,46 +166,46 @@ class Talk:
         return bool(data)
 
     def hush(self) -> None:
-        """Keep what noise there is by now."""
-        for _ in range(DRAIN):  # what is left of a flood that somebody else keeps up is nobody's evidence
+        """Keeps what stderr contains by now."""
+        for _ in range(DRAIN):  # another process may keep writing, which is not this peer's output
             before = self.noise_bytes
             if not self._endure() or self.noise_bytes == before:
                 return
 
     def note(self, data: bytes) -> None:
-        """Keep it as evidence."""
+        """Keeps data as evidence."""
         self.noise_bytes += len(data)
         self._noise = (self._noise + data)[-self.kept :]
 
     def ended(self, cause: str, detail: str, unasked: bool = False) -> Ended:
-        """The peer is brought to its end, which is told."""
+        """Ends the peer; the result is to be raised."""
         self.over = True
         cause, detail = self._peer.end(cause, detail)
         return Ended(cause, detail, self.noise, unasked)
 
 
 class Life:
-    """One life of a testee, as far as it is talk: what the ways to reach one have in common."""
+    """What all connections to a running testee have in common."""
 
     def __init__(self, peer: Peer, ends: Ends) -> None:
         self.talk = Talk(peer, ends)
-        """What is said, for those who look closer."""
+        """The channel, for callers that need its details."""
         self.dump_signal: str | None = None
-        """What makes it tell on stderr where it is, where it is a process of ours."""
+        """The signal on which it writes to stderr where it hangs, if it is a child of this process."""
 
     @property
     def over(self) -> bool:
-        """Has it ended?"""
+        """Whether it has ended."""
         return self.talk.over
 
     def speak(self, framing: Framing) -> None:
-        """From now on, both ways."""
+        """Sets the framing of both directions, from now on."""
         self.talk.framing = framing
 
     def exchange(self, message: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-        """Say one message, and hear one. Errors: ``Ended``; the other end is gone then."""
+        """Sends a message and returns the answer. Errors: ``Ended``; the testee has ended then."""
         return self.talk.exchange(message, seconds)
 
     def garbled(self, detail: str, unasked: bool = False) -> Ended:
-        """What it said makes no sense; it is stopped."""
+        """Stops the testee, whose answer is invalid; the result is to be raised."""
         return self.talk.ended("garbled", detail, unasked)

@@ -1,4 +1,7 @@
-"""An adapter of ours behind the testee protocol: ``python -m kipcheck.conformance.targets.transport.child NAME``."""
+"""Serves one of kipcheck's adapters over the testee protocol.
+
+``python -m kipcheck.conformance.targets.transport.child NAME``
+"""
 
 import faulthandler
 import json
@@ -15,11 +18,11 @@ from kipcheck.conformance.targets.transport.framing import LENGTH, MOST, Framing
 from kipcheck.conformance.targets.transport.supervised import DUMP, Supervised
 
 SHARE: Final = 3
-"""An operation that takes more than this part of what its batch may take hangs: so the batch is answered in time."""
+"""An operation may take the deadline of its batch divided by this, so that a hang is reported before the deadline."""
 
 
 class AtWork(Protocol):
-    """Who answers operations: each within so much processor time, and wall time, 0 and None for as long as it takes."""
+    """Runs operations. ``budget`` is processor time and ``seconds`` wall time for each; 0 and None mean no limit."""
 
     def results(
         self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None = None
@@ -27,7 +30,7 @@ class AtWork(Protocol):
 
 
 class Here:
-    """In this very process, for a debugger."""
+    """Runs operations in this process, for a debugger."""
 
     def __init__(self, player: Adapter) -> None:
         self._player = player
@@ -39,7 +42,7 @@ class Here:
 
 
 def serve(player: Adapter, at_work: AtWork, heard: IO[bytes], said: IO[bytes]) -> None:
-    """Until ``bye`` or the end of what is heard."""
+    """Serves until ``bye`` or the end of the input."""
     framing = Framing.LINES
     while text := _next(heard, framing):
         try:
@@ -56,7 +59,7 @@ def serve(player: Adapter, at_work: AtWork, heard: IO[bytes], said: IO[bytes]) -
 
 
 def _next(heard: IO[bytes], framing: Framing) -> bytes:
-    """A message; nothing at the end."""
+    """One message; empty at the end of the input."""
     if framing is Framing.LINES:
         return heard.readline(MOST + 1)
     length = int.from_bytes(heard.read(LENGTH), "big")
@@ -84,11 +87,11 @@ def _reply(player: Adapter, at_work: AtWork, message: Mapping[str, Any]) -> dict
             return {"type": "results", "id": message["id"], "results": results}
         case "bye":
             return {"type": "bye"}
-    return {"type": "unsupported", "message": f"no message is called {message['type']!r}"}
+    return {"type": "unsupported", "message": f"unknown message type {message['type']!r}"}
 
 
 FRAMING: Final = (Framing.LINES, Framing.FRAMES)
-"""What is offered, in the order of preference: to find the end of a line costs nothing beside reading its JSON."""
+"""The framings offered, preferred first: finding the end of a line costs nothing compared with parsing its JSON."""
 
 
 def _told(claims: Claims) -> dict[str, Any]:
@@ -101,18 +104,18 @@ def _told(claims: Claims) -> dict[str, Any]:
 
 
 def _result(player: Adapter, op: Mapping[str, Any], budget: float) -> dict[str, Any]:
-    # Past its budget of processor time the case ends this process: code that spins cannot be asked to stop.
+    # A case that exceeds its processor time ends this process: code that spins cannot be interrupted otherwise.
     signal.setitimer(signal.ITIMER_PROF, budget)
     try:
         return player.answer({key: value for key, value in op.items() if key != "n"})
-    except Exception as unexpected:  # noqa: BLE001 - whatever an adapter raises is an answer here
+    except Exception as unexpected:  # noqa: BLE001 - any exception of an adapter is a result
         return {"status": "internal", "class": type(unexpected).__name__, "message": str(unexpected)[:500]}
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def supervised(player: Adapter) -> Supervised:
-    """The player in a process of its own, which tells where it is when it is stopped for the time it took."""
+    """Runs the adapter in a process of its own, and writes that process's stack to stderr on the dump signal."""
     at_work = Supervised(lambda op, budget: _result(player, op, budget))
     here = os.getpid()
 
@@ -127,9 +130,9 @@ def supervised(player: Adapter) -> Supervised:
 
 
 def run(name: str) -> int:
-    """On stdin and stdout. Errors: LookupError where no adapter is called so."""
-    os.environ["RUST_BACKTRACE"] = "0"  # takes longer than all else about a death, and hides its cause
-    # What the target prints must not mix with what we say.
+    """Serves on stdin and stdout. Errors: LookupError for an unknown adapter."""
+    os.environ["RUST_BACKTRACE"] = "0"  # a backtrace takes longer than the rest of a crash report and hides its cause
+    # What the target prints must not mix with the protocol.
     said = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:

@@ -1,4 +1,4 @@
-"""How messages of the testee protocol lie in a stream of bytes: one a line, or each behind its length."""
+"""Splits a byte stream into messages of the testee protocol, and joins them: lines, or frames with a length."""
 
 import json
 import math
@@ -8,9 +8,9 @@ from enum import Enum
 from typing import Any, Final, final
 
 MOST: Final = 16 << 20
-"""Bytes of one message: longer ones are refused before they are gathered."""
+"""Bytes of one message: a longer one is refused before it is read."""
 LENGTH: Final = 4
-"""Bytes of the length that leads a frame: u32, big-endian, as Kafka's own."""
+"""Bytes of the length before a frame: u32, big-endian, as in Kafka."""
 SHOWN: Final = 60
 
 
@@ -21,37 +21,37 @@ class Framing(Enum):
 
 @final
 class Unreadable(Exception):
-    """What came is no message: says what it is."""
+    """The bytes are not a message; the text shows them."""
 
 
 def packed(message: Mapping[str, Any], framing: Framing) -> bytes:
     """Errors: ValueError for a message past ``MOST``."""
     text = json.dumps(message, separators=(",", ":")).encode()
     if len(text) > MOST:
-        raise ValueError(f"a message of {len(text)} bytes, where {MOST} are the most")
+        raise ValueError(f"a message of {len(text)} bytes: at most {MOST} are allowed")
     return text + b"\n" if framing is Framing.LINES else len(text).to_bytes(LENGTH, "big") + text
 
 
 class Gathered:
-    """Bytes as they come, and the messages in them."""
+    """Collects received bytes and returns the messages in them."""
 
     def __init__(self) -> None:
         self.framing = Framing.LINES
         self._held = bytearray()
         self._seen = 0
-        """So many of the bytes that are held hold no end of a line."""
+        """This many of the collected bytes contain no end of a line."""
 
     def feed(self, data: bytes) -> None:
         self._held += data
 
     def take(self) -> dict[str, Any] | None:
-        """The next message, None until all of it has come. Errors: ``Unreadable``, as soon as that is certain."""
+        """The next message, or None while it is incomplete. Errors: ``Unreadable``, as soon as that is certain."""
         text = self._line() if self.framing is Framing.LINES else self._frame()
         return None if text is None else understood(text)
 
     @property
     def waiting(self) -> bytes:
-        """What has come and was not taken."""
+        """The first bytes that were received and not taken."""
         return bytes(self._held[:SHOWN])
 
     def _line(self) -> bytes | None:
@@ -68,8 +68,8 @@ class Gathered:
             return None
         length = int.from_bytes(self._held[:LENGTH], "big")
         if length > MOST:
-            meant = f" (or is it a line, {bytes(self._held[:SHOWN])!r}?)" if self._held[:1] == b"{" else ""
-            raise Unreadable(f"a frame of {length} bytes, where {MOST} are the most{meant}")
+            meant = f" (it may be a line: {bytes(self._held[:SHOWN])!r})" if self._held[:1] == b"{" else ""
+            raise Unreadable(f"a frame of {length} bytes: at most {MOST} are allowed{meant}")
         if len(self._held) < LENGTH + length:
             return None
         del self._held[:LENGTH]
@@ -83,25 +83,25 @@ class Gathered:
 
 
 def understood(text: bytes) -> dict[str, Any]:
-    """One message. Errors: ``Unreadable``."""
+    """Parses one message. Errors: ``Unreadable``."""
     try:
         found = json.loads(text.decode("utf-8"), parse_constant=_no_number, parse_float=_finite)
     except UnicodeDecodeError as wrong:
         raise Unreadable(f"not UTF-8 at byte {wrong.start}: {text[:SHOWN]!r}") from None
     except (ValueError, RecursionError) as wrong:
-        why = "nothing" if not text.strip() else str(wrong).partition(" (char")[0]
+        why = "empty" if not text.strip() else str(wrong).partition(" (char")[0]
         raise Unreadable(f"not JSON: {text[:SHOWN]!r} ({why})") from None
     if not isinstance(found, dict):
-        raise Unreadable(f"no object: {text[:SHOWN]!r}")
+        raise Unreadable(f"not a JSON object: {text[:SHOWN]!r}")
     return _whole(found) if HALF.search(text) else found
 
 
 HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-"""How half of a pair of surrogates is written, or the whole pair."""
+"""Matches an escaped surrogate, alone or in a pair."""
 
 
 def _whole(found: Any) -> Any:
-    """With a sign in the place of half characters, which nobody could write down anywhere."""
+    """Replaces lone surrogates, which cannot be encoded, by U+FFFD."""
     match found:
         case str():
             return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -113,10 +113,10 @@ def _whole(found: Any) -> Any:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON's")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite(text: str) -> float:
     if math.isinf(found := float(text)):
-        raise ValueError(f"{text[:SHOWN]} is past all numbers")
+        raise ValueError(f"{text[:SHOWN]} is too large for a number")
     return found

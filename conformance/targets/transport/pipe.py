@@ -1,4 +1,4 @@
-"""A child process that speaks the testee protocol over its stdin and stdout."""
+"""A child process that uses the testee protocol on its stdin and stdout."""
 
 import os
 import resource
@@ -19,38 +19,38 @@ from kipcheck.conformance.targets.transport.framing import Framing
 __all__ = ["DUMPS", "Command", "Ended", "Framing", "Pipe", "half_of_memory", "own_python"]
 
 DUMPS: Final = ("SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGABRT")
-"""Signals that a testee may ask for at a time-out, so that it tells where it hangs."""
+"""Signals that a testee may request at a time-out, to write to stderr where it hangs."""
 DUMP_SECONDS: Final = 2.0
-"""What such a dump may take."""
+"""How long such a dump may take."""
 DUMP_PAUSE: Final = 0.3
-"""A dump is over when nothing came for so long."""
+"""A dump has ended when no data came for this long."""
 DUMP_BYTES: Final = 64 << 10
-"""So much of it is kept, for what hangs may stand first in it."""
+"""Bytes of a dump that are kept: the thread that hangs may stand first in it."""
 GRACE: Final = 5.0
-"""Seconds to answer bye; to end after it; to end after SIGTERM."""
+"""Seconds to answer bye, to exit after it, and to exit after SIGTERM."""
 LINGER = 2.0
-"""Seconds between the end of its stdout and its own, so that it is known how it ended."""
+"""Seconds between the end of its stdout and its exit, within which its exit code is awaited."""
 
 
 def half_of_memory() -> int:
-    """Of the machine, in bytes: no limit shall be beyond that, whatever it is a multiple of."""
+    """Half of the machine's memory, in bytes: no limit exceeds it."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How the child is started."""
+    """The command line and environment of the child."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] | None = None
-    """None: as ours."""
+    """None: the environment of this process."""
     cwd: str | None = None
     memory: int | None = None
-    """Bytes of address space, None for no limit (a JVM reserves far more than it uses)."""
+    """Bytes of address space; None for no limit (a JVM reserves far more than it uses)."""
 
 
 class Pipe(Life):
-    """One life of the child. Errors: OSError where it cannot be started at all."""
+    """A running child. Errors: OSError where it cannot be started."""
 
     def __init__(self, command: Command) -> None:
         self._memory, self._parent = command.memory, os.getpid()
@@ -71,10 +71,10 @@ class Pipe(Life):
 
     def _confine(self) -> None:
         process_tree.die_with(self._parent)
-        for number in (signal.SIGINT, signal.SIGTERM):  # a program keeps what its parent ignored, handlers it does not
+        for number in (signal.SIGINT, signal.SIGTERM):  # ignored signals are inherited, handlers are not
             signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        for each in (resource.RLIMIT_AS, resource.RLIMIT_CPU):  # soft ones are of the process that starts it, and ours
+        for each in (resource.RLIMIT_AS, resource.RLIMIT_CPU):  # the soft limits are this process's own
             hard = resource.getrlimit(each)[1]
             resource.setrlimit(each, (hard, hard))
         if self._memory is not None:
@@ -82,7 +82,7 @@ class Pipe(Life):
 
     @property
     def pid(self) -> int:
-        """Of the child, and of the process group that it began."""
+        """Of the child, and of its process group."""
         return self._process.pid
 
     def gone(self) -> bool:
@@ -103,7 +103,9 @@ class Pipe(Life):
         return cause, detail
 
     def _dump(self, number: signal.Signals) -> None:
-        """Some runtimes write theirs to stdout (a JVM does), where nothing else is of use any more."""
+        """Collects the dump, from stdout too, where some runtimes write it (a JVM does): no answer is expected
+        there.
+        """
         self.talk.kept += DUMP_BYTES
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
@@ -123,14 +125,14 @@ class Pipe(Life):
                         wait.unregister(key.fd)
 
     def _left(self, seconds: float) -> int | None:
-        """Its exit code, or minus the signal; None where it lives on for so long."""
+        """The exit code, or minus the signal; None if the child is still running after ``seconds``."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def close(self, last: Mapping[str, Any], seconds: float = GRACE) -> str:
-        """Say goodbye, and leave. What was needed to end it."""
+        """Sends ``last``, then ends the child. Returns what was needed to end it."""
         try:
             self.exchange(last, seconds)
         except Ended as death:
@@ -138,7 +140,7 @@ class Pipe(Life):
         return self.leave(seconds)
 
     def leave(self, seconds: float = GRACE) -> str:
-        """Close its stdin, ask it to end, then end it: each with ``seconds`` in between. Which of it was needed."""
+        """Closes its stdin, then terminates and kills it, ``seconds`` apart. Returns which of these was needed."""
         if self._killed:
             return ""
         assert self._process.stdin is not None
@@ -154,11 +156,11 @@ class Pipe(Life):
         return found
 
     def kill(self) -> None:
-        """At once, with whatever it started."""
+        """Kills the child at once, with its own children."""
         if self._killed:
             return
         self._killed = self.talk.over = True
-        process_tree.kill_group(self._process.pid)  # its own session: whatever it started goes with it
+        process_tree.kill_group(self._process.pid)  # it has a session of its own: its children are killed too
         self._process.wait()
         self._guard.dismiss()
         with suppress(OSError):
@@ -169,15 +171,15 @@ class Pipe(Life):
 
 
 def way_out(code: int) -> str:
-    """How a process ended: an exit code, or minus a signal."""
+    """How a process ended, by its exit code or minus the signal."""
     if code >= 0:
         return f"left with exit code {code}"
     try:
         return f"killed by {signal.Signals(-code).name}"
-    except ValueError:  # a signal for real time has no name
+    except ValueError:  # a real-time signal has no name
         return f"killed by signal {-code}"
 
 
 def own_python(module: str, *arguments: str) -> Sequence[str]:
-    """The command that runs one of our modules in a child, whatever the working directory holds."""
+    """The command that runs a module of kipcheck in a child, in any working directory."""
     return (sys.executable, "-P", "-m", module, *arguments)

@@ -1,4 +1,4 @@
-"""One of our own testees, for whoever wants to talk to it: a runner that connects, or a person."""
+"""Serves one of kipcheck's testees on stdin and stdout, or on a TCP port."""
 
 import os
 import socket
@@ -14,18 +14,18 @@ from kipcheck.conformance.targets.transport.child import Here
 
 
 def speak(name: str) -> int:
-    """On stdin and stdout, until bye. Errors: LookupError; ``Unavailable``."""
+    """Serves on stdin and stdout, until bye. Errors: LookupError; ``Unavailable``."""
     if _is_python(name):
-        registry.adapter(name)  # so that a name that nobody has is told here
+        registry.adapter(name)  # reports an unknown name before the protocol starts
         return child.run(name)
     _become(_testee(name))
 
 
 def listen(name: str, port: int) -> int:
-    """One connection after another, for ever. Errors: LookupError; ``Unavailable``; OSError where the port is taken."""
+    """Serves one connection after another, for ever. Errors: LookupError; ``Unavailable``; OSError for a used port."""
     player = registry.adapter(name) if _is_python(name) else _testee(name)
     with socket.create_server(("127.0.0.1", port)) as server:
-        print(f"{name} is tcp:127.0.0.1:{server.getsockname()[1]}; end it with ^C", flush=True)
+        print(f"{name} is tcp:127.0.0.1:{server.getsockname()[1]}; stop it with ^C", flush=True)
         while True:
             connection, _ = server.accept()
             with connection:
@@ -52,7 +52,7 @@ def _testee(name: str) -> Testee:
     made = registry.target(name)
     if hasattr(made, "command"):
         return cast(Testee, made)
-    raise LookupError(f"{name} is not started by a command of its own; there are {', '.join(sorted(entries()))}")
+    raise LookupError(f"{name} has no command of its own to serve; use one of {', '.join(sorted(entries()))}")
 
 
 def _become(made: Testee) -> NoReturn:

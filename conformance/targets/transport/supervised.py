@@ -1,7 +1,7 @@
-"""An adapter at work in a process forked from this one, so that its death costs a fork and nothing else.
+"""Runs an adapter in a forked process, so that its death costs only a fork.
 
-What has to be imported is imported once, before. Each result is told as soon as it is there, so a death belongs to the
-operation that was under way, and the others are held with the next process.
+Imports happen once, before the fork. Each result is written when it is ready, so a death belongs to the operation under
+way, and the others run in the next process.
 """
 
 import json
@@ -19,14 +19,14 @@ from typing import IO, Any, Final, NoReturn
 from kipcheck.conformance.targets.transport import process_tree
 
 Answer = Callable[[Mapping[str, Any], float], dict[str, Any]]
-"""An operation and its budget of processor time, in seconds, to its result."""
+"""Runs an operation within a budget of processor time, in seconds, and returns its result."""
 
 EVIDENCE = 8 << 10
-"""What is kept of the end of what it wrote, in bytes."""
+"""Bytes that are kept of the end of its output."""
 NOISE = 64 << 20
-"""What it may write before writing fails."""
+"""Bytes that it may write before writing fails."""
 DUMP: Final = signal.SIGUSR1
-"""Makes it tell where it hangs, if it has a handler for it; without one it is its end, which is due anyway."""
+"""Makes the process write where it hangs, if it has a handler; without one it ends the process, which is due anyway."""
 DUMP_SECONDS: Final = 1.0
 
 
@@ -40,9 +40,9 @@ class Supervised:
     def results(
         self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None = None
     ) -> list[dict[str, Any]]:
-        """One for each, in their order; a death is a result too.
+        """The result of each operation, in order; a death is a result too.
 
-        Each may take ``budget`` of processor time and ``seconds`` of wall time.
+        Each operation may take ``budget`` of processor time and ``seconds`` of wall time.
         """
         results: list[dict[str, Any]] = []
         while len(results) < len(operations):
@@ -54,7 +54,7 @@ class Supervised:
         return results
 
     def dump(self) -> bytes:
-        """Where it hangs, as far as it can tell that, and what it wrote before."""
+        """Where the process hangs, as far as it can report that, after what it wrote before."""
         if self._process is None:
             return b""
         os.kill(self._process, DUMP)
@@ -64,14 +64,14 @@ class Supervised:
         return self._evidence()
 
     def _begin(self) -> None:
-        self._noise.seek(0)  # the place where it writes is shared with the process that was
+        self._noise.seek(0)  # the file offset is shared with the previous process
         self._noise.truncate(0)
         asked, ask = os.pipe()
         tell, told = os.pipe()
         here = os.getpid()
         self._process = os.fork()
         if self._process == 0:
-            process_tree.die_with(here)  # an operation that sleeps would not notice the end of what it reads
+            process_tree.die_with(here)  # an operation that sleeps does not notice the end of its input
             os.close(ask)
             os.close(tell)
             self._serve(os.fdopen(asked, "rb"), os.fdopen(told, "wb"))
@@ -83,7 +83,7 @@ class Supervised:
         self, operations: Sequence[Mapping[str, Any]], budget: float, seconds: float | None,
         results: list[dict[str, Any]],
     ) -> bool:  # fmt: skip
-        """As far as it comes. Does it hang?"""
+        """Runs operations until all are done or the process died. Whether it hangs."""
         try:
             self._ask.write(json.dumps([budget, operations]).encode() + b"\n")
             self._ask.flush()
@@ -109,7 +109,7 @@ class Supervised:
         _, status = os.waitpid(self._process, 0)
         self._process = None
         os.close(self._told)
-        with suppress(BrokenPipeError):  # what was not sent
+        with suppress(BrokenPipeError):  # unsent data
             self._ask.close()
         cause, why = ("timeout", hung) if hung else death(os.waitstatus_to_exitcode(status))
         evidence = self._evidence().decode("utf-8", "replace")
@@ -133,14 +133,14 @@ class Supervised:
             code = 0
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else 1
-        except BaseException:  # noqa: BLE001 - panics of native code are no Exception
+        except BaseException:  # noqa: BLE001 - panics of native code are not an Exception
             os.write(2, traceback.format_exc().encode("utf-8", "replace"))
         finally:
             os._exit(code)
 
 
 def death(code: int) -> tuple[str, str]:
-    """Cause and detail, of an exit code or a negative signal."""
+    """Cause and detail of an exit code, or of minus a signal."""
     if code == -signal.SIGPROF:
         return "timeout", "more processor time than a case may take"
     if code < 0:

@@ -1,7 +1,7 @@
-"""``tcp:HOST:PORT``: a testee that somebody started himself, in a debugger perhaps, and that listens on this machine.
+"""``tcp:HOST:PORT``: a testee that the user started, in a debugger for example, and that listens on this machine.
 
-Nothing here has a deadline, and cases come one by one, so that a breakpoint shows the case it belongs to. One
-connection at a time: where another role is to be played, or the session begins again, the one before it is closed.
+There are no deadlines, and cases are sent one by one, so that a breakpoint stops in the case it belongs to. There is
+one connection at a time: a new role or session closes the previous connection.
 """
 
 import os
@@ -21,22 +21,22 @@ PATIENT: Final = Limits(start_s=None, batch_s=None, cpu_s=0, together=1)
 LOCAL: Final = ("localhost", "::1")
 
 _LIVE: Final[dict[tuple[str, int], "Connection"]] = {}
-"""The connection to each address, if there is one: who wants another closes it."""
+"""The open connection to each address; a new one closes it."""
 
 
 def target(name: str, rest: str, limits: Limits | None) -> Target:
-    """Errors: LookupError where this is no address on this machine."""
+    """Errors: LookupError unless it is an address on this machine."""
     host, colon, port = rest.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
-        raise LookupError(f"{name!r} is no address: tcp:127.0.0.1:9000 would be one")
+        raise LookupError(f"invalid address {name!r}: use tcp:HOST:PORT, such as tcp:127.0.0.1:9000")
     if not _is_here(host):
-        raise LookupError(f"{name!r}: only what listens on this machine is connected to, 127.0.0.1 or localhost")
+        raise LookupError(f"{name!r}: the testee must listen on this machine, use 127.0.0.1 or localhost")
     return Listening(name, (host, int(port)))
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """None: what listens is known to whoever started it."""
+    """No rows: any address is a target."""
     return iter(())
 
 
@@ -48,7 +48,7 @@ def _is_here(host: str) -> bool:
 
 
 class Listening:
-    """A testee behind an address."""
+    """A testee at an address."""
 
     def __init__(self, name: str, address: tuple[str, int]) -> None:
         self.name = name
@@ -63,7 +63,7 @@ class Listening:
             session.close()
 
     def begin(self) -> "Connection":
-        """A new connection. Errors: OSError."""
+        """Opens a new connection. Errors: OSError."""
         before = _LIVE.pop(self._address, None)
         if before is not None:
             before.close({"type": "bye"}, CONNECT_SECONDS)
@@ -72,7 +72,7 @@ class Listening:
 
 
 class Connection(Life):
-    """One life of such a testee, or what it takes for one. Errors: OSError where nobody listens."""
+    """A connection to such a testee. Errors: OSError where the port refuses it."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._socket = socket.create_connection(address, CONNECT_SECONDS)
@@ -83,14 +83,14 @@ class Connection(Life):
         self._closed = False
 
     def gone(self) -> bool:
-        return False  # that is seen when it closes the connection
+        return False  # its end shows when it closes the connection
 
     def end(self, cause: str, detail: str) -> tuple[str, str]:
         self.kill()
         return cause, f"closed the connection {detail}".rstrip() if cause == "crashed" else detail
 
     def close(self, last: Mapping[str, Any], seconds: float) -> str:
-        """Say goodbye; what listens may live on."""
+        """Sends ``last`` and closes the connection; the testee may continue to run."""
         found = ""
         if not self.over:
             with suppress(Ended):
@@ -99,7 +99,7 @@ class Connection(Life):
         return found
 
     def kill(self) -> None:
-        """Only the connection, for the process is not ours."""
+        """Closes the connection only; the process belongs to the user."""
         if self._closed:
             return
         self._closed = self.talk.over = True

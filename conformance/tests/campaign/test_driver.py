@@ -209,7 +209,7 @@ def test_what_cannot_be_gone_on_with_is_said(tmp_path: Path, whole: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "code", "why"),
     [
-        ({"targets": ("nobody",)}, exits.USAGE, "no target is called 'nobody'"),
+        ({"targets": ("nobody",)}, exits.USAGE, "unknown target 'nobody'"),
         ({"checks": ("wire/nothing",)}, exits.USAGE, "no check is called 'wire/nothing'"),
         ({"targets": ("kafka-python",)}, exits.USAGE, "nothing is selected"),
         ({"master": "local[2]"}, exits.USAGE, "--master is for Spark, and --executor inline asks for another one"),

@@ -121,9 +121,9 @@ def test_editions_and_lines() -> None:
         "2.4",
         "0.10.0",
     ]
-    with pytest.raises(ValueError, match="says nothing of Streams"):
+    with pytest.raises(ValueError, match="specifies nothing about Streams"):
         fleets("kip-584")
-    with pytest.raises(LookupError, match="no machine"):
+    with pytest.raises(LookupError, match="unknown machine"):
         FLEETS.subject("kip-584", "streams", None)
 
 

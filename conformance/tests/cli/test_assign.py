@@ -160,8 +160,8 @@ def test_a_group_reaches_the_leader_with_all_its_keys(leader: Target) -> None:
     ("given", "why"),
     [
         ("", "not JSON"),
-        ("[]", "one JSON object is wanted, not list"),
-        ('{"topics": {"t": 1}, "topics": {}}', "the key 'topics' stands twice"),
+        ("[]", "must be a JSON object, got list"),
+        ('{"topics": {"t": 1}, "topics": {}}', "the key 'topics' is repeated"),
         ({"topic": {}}, "topic: no key is called so; there are topics, members"),
         ({"topics": ["t"]}, 'topics: an object is wanted, not ["t"]'),
         ({"topics": {"t": "3"}}, "topics.t: a number of partitions is wanted, or "),

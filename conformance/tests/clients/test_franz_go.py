@@ -140,7 +140,7 @@ def test_a_case_that_does_not_end_is_told_with_its_stack_and_the_next_is_answere
 
 def test_it_knows_no_draft_and_plays_no_controller() -> None:
     with (
-        pytest.raises(Unavailable, match="franz-go knows no edition kip-584"),
+        pytest.raises(Unavailable, match="franz-go does not implement edition kip-584"),
         target("franz-go").open("kip-584", Role.CODEC),
     ):
         pass

@@ -397,8 +397,8 @@ def test_a_run_that_does_not_start_leaves_the_results_of_the_run_before(
     (tmp_path / "known.toml").write_text("[[[")
     run = ("run", "--workers", "1", "--events", str(events))
     wrong: dict[tuple[str, ...], str] = {
-        ("--target", "nosuch"): "no target is called 'nosuch'",
-        ("--target", "reference", "--target", "nosuch"): "no target is called 'nosuch'",
+        ("--target", "nosuch"): "unknown target 'nosuch'",
+        ("--target", "reference", "--target", "nosuch"): "unknown target 'nosuch'",
         ("--target", "reference", "--check", "wire/rond-trip"): "no check is called 'wire/rond-trip'",
         ("--target", "reference", "--message", "NoSuch*"): "nothing is selected",
         ("--target", "reference", "--target", VICE, "--message", "NoSuch*"): "nothing is selected",
@@ -407,7 +407,7 @@ def test_a_run_that_does_not_start_leaves_the_results_of_the_run_before(
         ("--target", "reference", "--known", str(tmp_path / "none.toml")): "none.toml",
         ("--target", "reference", "--profile", "nosuch"): "nosuch",
         ("--target", "reference", "--events", str(tmp_path / "none" / "x")): "none/x cannot be written",
-        ("--target", "nosuch", "--events", str(tmp_path / "new.jsonl")): "no target is called 'nosuch'",
+        ("--target", "nosuch", "--events", str(tmp_path / "new.jsonl")): "unknown target 'nosuch'",
     }
     for arguments, why in wrong.items():
         assert why in refused(capsys, tmp_path, *run, *arguments, "--out", out), arguments

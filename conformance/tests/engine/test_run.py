@@ -83,7 +83,7 @@ def test_the_reference_is_conformant_and_the_ledger_is_whole(small: Options) -> 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"targets": ("nobody",)}, "no target is called 'nobody'"),
+        ({"targets": ("nobody",)}, "unknown target 'nobody'"),
         ({"targets": ()}, "no target is selected"),
         ({"edition": "kip-1"}, "no edition 'kip-1'"),
         ({"checks": ("wire/fantasy",)}, "no check is called 'wire/fantasy'; there are wire/round-trip"),

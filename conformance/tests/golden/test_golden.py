@@ -91,10 +91,10 @@ def flipped(data: bytes) -> str:
 def test_one_flipped_bit_of_any_vector_is_seen() -> None:
     changed = [replace(each, hex=flipped(each.data)) for each in vectors()]
     names = sorted(lock().vectors)
-    assert list(unreviewed(changed, lock())) == [f"{name}: it is not what was reviewed" for name in names]
+    assert list(unreviewed(changed, lock())) == [f"{name}: differs from the reviewed state" for name in names]
     for each in changed:
         if each.damage is None and each.value is not None:
-            assert next(check(each), ""), f"{each.name}: no reading of ours minds"
+            assert next(check(each), ""), f"{each.name}: no decoder refuses it"
 
 
 def test_every_part_of_a_vector_is_in_its_digest() -> None:
@@ -125,7 +125,7 @@ def edited(root: Path, name: str) -> Iterator[dict[str, Any]]:
 def test_a_vector_that_is_gone_is_seen(copied: Path) -> None:
     for held in edited(copied, "JoinGroupRequest"):
         gone = held["vectors"].pop(7)
-    assert verify(copied, messages=()) == [f"apache/JoinGroupRequest v{gone['version']} {gone['note']}: it is gone"]
+    assert verify(copied, messages=()) == [f"apache/JoinGroupRequest v{gone['version']} {gone['note']}: missing"]
 
 
 def test_a_file_that_is_gone_is_seen(copied: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_vector_nobody_reviewed_is_seen(copied: Path) -> None:
         held["vectors"].append(held["vectors"][0] | {"note": "mine"})
         held["vectors"].append(held["vectors"][0])
     assert verify(copied, messages=()) == [
-        "apache/ApiVersionsRequest v0 defaults: it is there twice",
-        "apache/ApiVersionsRequest v0 mine: it is new, and not in the lock",
+        "apache/ApiVersionsRequest v0 defaults: the name is not unique",
+        "apache/ApiVersionsRequest v0 mine: new, not in the lock",
     ]
 
 
@@ -163,7 +163,7 @@ def test_a_changed_hash_of_a_jar_is_seen(copied: Path) -> None:
         (jar,) = held["origin"]["jars"]
         held["origin"]["jars"][jar] = "0" * 64
     (told,) = verify(copied, messages=())
-    assert told == f"apache/JoinGroupRequest: the file has another digest of {jar} than the lock"
+    assert told == f"apache/JoinGroupRequest: the digest of {jar} differs from the lock's"
 
 
 def test_bytes_that_a_release_writes_again_must_be_what_we_read() -> None:
@@ -339,7 +339,7 @@ def test_without_jars_making_says_so_with_a_code_of_its_own(monkeypatch: pytest.
 def test_the_report_counts_what_there_is() -> None:
     told = report(messages=())
     assert list(told.lines())[-1] == f"{len(told.vectors)} vectors, 0 wrong"
-    assert any(line.startswith("kip-584: ") and "from the text" in line for line in told.lines())
+    assert any(line.startswith("kip-584: ") and "from a text" in line for line in told.lines())
 
 
 # -- with the jars
@@ -372,7 +372,7 @@ def test_making_mends_what_was_changed(copied: Path) -> None:
         held["vectors"][0]["hex"] += "00"
     (copied / "vectors" / "apache@1.1.1" / "SubscriptionInfo.json").unlink()
     changed = [
-        "vectors/apache/ApiVersionsRequest.json: v0 defaults has another hex",
+        "vectors/apache/ApiVersionsRequest.json: v0 defaults: changed hex",
         "vectors/apache@1.1.1/SubscriptionInfo.json is new",
     ]
     wanted = ("ApiVersionsRequest", "SubscriptionInfo")

@@ -66,11 +66,11 @@ def test_who_fails_again_is_told_of() -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"case_id": "0" * 16}, f"its case is {ONE.case_id}, and not 0000000000000000 as was reviewed"),
-        ({"requirements": ["grp-05", "grp-99"]}, "there is no requirement grp-99"),
-        ({"invariant": "wire/none"}, "no invariant of a codec is called 'wire/none'"),
+        ({"case_id": "0" * 16}, f"the case has id {ONE.case_id}, but 0000000000000000 was reviewed"),
+        ({"requirements": ["grp-05", "grp-99"]}, "unknown requirement grp-99"),
+        ({"invariant": "wire/none"}, "unknown invariant 'wire/none' of a codec"),
         ({"invariant": "wire/reads-alike"}, "wire/reads-alike cannot be judged with reference"),
-        ({"case": {**TEXT["case"], "edition": "none"}}, "it cannot be held: "),
+        ({"case": {**TEXT["case"], "edition": "none"}}, "the case cannot run: "),
     ],
 )
 def test_what_is_wrong_with_one_is_told(tmp_path: Path, changed: dict[str, Any], says: str) -> None:

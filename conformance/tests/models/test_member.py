@@ -295,7 +295,7 @@ def test_only_editions_that_speak_of_consumers_have_one() -> None:
     assert [*MEMBER.subjects("kip-429")] == []
     assert [each.edition for each in DRAFT_MEMBER.subjects("kip-429")] == ["kip-429"]
     assert [*DRAFT_MEMBER.subjects("apache")] == []
-    assert Belonging().configure("kip-584") == "it is no consumer of kip-584"
+    assert Belonging().configure("kip-584") == "edition kip-584 specifies no consumer of classic groups"
 
 
 def test_who_drives_it_knows_when_a_poll_would_do_something() -> None:

@@ -111,10 +111,10 @@ def test_damage_shrinks_to_the_least_body_that_has_a_place_for_it(seed: int) -> 
         (lambda: bodies("JoinGroupRequest", versions=()), "no version of JoinGroupRequest"),
         (lambda: bodies("JoinGroupRequest", edition="kip-1"), "kip-1"),
         (lambda: frames("ConsumerProtocolSubscription"), "no frame"),
-        (lambda: damaged("JoinGroupRequest", kinds=["rust"]), "no damage 'rust'; there are prefix"),
+        (lambda: damaged("JoinGroupRequest", kinds=["rust"]), "unknown kind of damage 'rust'; known: prefix"),
         (lambda: damaged("JoinGroupRequest", kinds=[]), "no kind"),
         (lambda: version_mixes("JoinGroupRequest", releases="0.10.0.9"), "no release"),
-        (lambda: api_versions_streams(versions=5, releases="3.9.2"), "speaks ApiVersions at"),
+        (lambda: api_versions_streams(versions=5, releases="3.9.2"), "supports ApiVersions at"),
     ],
 )
 def test_what_there_is_not_is_told_at_once(wrong: Any, complaint: str) -> None:

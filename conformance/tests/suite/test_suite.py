@@ -175,7 +175,7 @@ def test_what_no_item_alone_shows_fails_all_the_same(inside: pytest.Pytester) ->
     ("arguments", "why"),
     [
         ((), "nothing to test is named: --kipcheck-target kafka-python, or kipcheck_target in the ini file"),
-        (("--kipcheck-target", "nobody"), "no target is called 'nobody'; there are"),
+        (("--kipcheck-target", "nobody"), "unknown target 'nobody'; known:"),
         (("--kipcheck-target", "reference", "--kipcheck-check", "no/such"), "no check is called 'no/such'"),
         (("--kipcheck-target", "reference", "--kipcheck-edition", "kip-1"), "no edition 'kip-1'"),
         (("--kipcheck-target", "reference", "--kipcheck-message", "NoSuch"), "nothing is selected"),

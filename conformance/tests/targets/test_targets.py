@@ -82,10 +82,10 @@ def echoed(observation: Observation, case: Case) -> bool:
         ("os._exit(0)", "crashed", "left with exit code 0"),
         ("time.sleep(60)", "timeout", "no answer within 1.5 s"),
         ("print('Traceback, or so', flush=True)", "garbled", "not JSON"),
-        ("print('[1]', flush=True)", "garbled", "no object"),
+        ("print('[1]', flush=True)", "garbled", "not a JSON object"),
         ("sys.stdout.write('x' * (17 << 20)); sys.stdout.flush()", "garbled", "more than 16 MiB"),
-        ("return {'status': 'splendid'}", "garbled", "results[0].status: 'splendid' is none of"),
-        ("return {'n': 99, 'status': 'accepted'}", "garbled", "results[0].n: 99 is no case of this batch"),
+        ("return {'status': 'splendid'}", "garbled", "results[0].status: 'splendid' is not one of"),
+        ("return {'n': 99, 'status': 'accepted'}", "garbled", "results[0].n: 99 is not a case of this batch"),
         ("return {'status': 'internal', 'class': 'MemoryError', 'message': ''}", "memory", "MemoryError"),
     ],
 )
@@ -164,7 +164,7 @@ def test_results_that_do_not_fit_their_batch_are_garbage(tmp_path: Path, reply: 
 def test_where_no_case_is_needed_for_garbage_none_is_blamed(tmp_path: Path, reply: str) -> None:
     with scripted(tmp_path, reply=f"if 'results' in reply:\n    {reply}") as session:
         (lost,) = one(session.hold([decode("00")]))
-        with pytest.raises(Broken, match="at a batch without cases too"):
+        with pytest.raises(Broken, match="also ended at a batch without cases"):
             session.hold([decode("00")])
     assert isinstance(lost, Lost)
 
@@ -201,9 +201,9 @@ def test_restarts_have_a_budget(tmp_path: Path) -> None:
     [
         ("sys.exit(1)", "left with exit code 1"),
         ("print('hello!', flush=True)", "not JSON"),
-        ("reply = {}", "type: None, where hello was to be answered"),
-        ("reply.pop('capabilities', None)", "hello.capabilities: names nothing"),
-        ("reply.pop('ok', None)", "configure: neither ok"),
+        ("reply = {}", "type: None, expected hello"),
+        ("reply.pop('capabilities', None)", "hello.capabilities: is empty"),
+        ("reply.pop('ok', None)", "configure: must have ok"),
     ],
 )
 def test_a_testee_that_does_not_shake_hands_is_broken(tmp_path: Path, reply: str, why: str) -> None:
@@ -223,7 +223,7 @@ def test_a_program_that_is_not_there_is_unavailable() -> None:
 
 
 def test_an_unknown_target_names_the_roll() -> None:
-    with pytest.raises(LookupError, match=r"no target is called 'nobody'; there are .*kafka-python, .*reference"):
+    with pytest.raises(LookupError, match=r"unknown target 'nobody'; known: .*kafka-python, .*reference"):
         target("nobody")
 
 

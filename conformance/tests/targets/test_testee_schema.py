@@ -208,13 +208,13 @@ def changed(value: Any) -> Iterator[Any]:
 
 
 PAST_THE_SCHEMA: Final = (
-    "begins above its end",  # of two numbers one has to be the greater
-    "names nothing, and the role",  # a role and what it is played with
-    "is no case of this batch", "where batch 1 was asked", "a second result of case", "none of case",  # what was asked
+    "the lowest version is above the highest",  # of two numbers one has to be the greater
+    "is empty, but the role",  # a role and what it is played with
+    "is not a case of this batch", "expected batch 1", "a second result of case", "results; case",  # what was asked
     "a second assignment of member",
     r"results\[0\]\.(hex|value|assignment|epoch|level|answers|actions): is missing",  # which, depends on the op
     r"results\[0\]\.(used|latest|protocols|memory|rejoin|atMs|applied|error): is missing",
-    r"results\[0\]\.hex: None is no hex",
+    r"results\[0\]\.hex: None must be hex",
 )  # fmt: skip
 """What no schema of one message can say."""
 

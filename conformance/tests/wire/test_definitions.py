@@ -135,7 +135,7 @@ def test_what_is_no_jar_is_named(tmp_path: Path) -> None:
     for path in (text, tmp_path / "none.jar", tmp_path):
         with pytest.raises(LookupError, match=path.name):
             definitions(edition(f"jar:{path}"))
-    with pytest.raises(LookupError, match="holds no definition"):
+    with pytest.raises(LookupError, match="contains no definition"):
         definitions(jar(tmp_path))
     with pytest.raises(LookupError, match="too large"):
         definitions(jar(tmp_path, Ping=" " * (5 << 20)))
@@ -158,7 +158,7 @@ def test_a_release_is_read_from_the_jars_there_are(tmp_path: Path, monkeypatch: 
         "org.apache.kafka:kafka-group-coordinator:99.0.0": "nothing there",
         "org.apache.kafka:kafka-transaction-coordinator:99.0.0": "nothing there",
         "org.apache.kafka:kafka-streams:99.0.0": "nothing there",
-        "org.apache.kafka:kafka-metadata:99.0.0": "the jar defines nothing",
+        "org.apache.kafka:kafka-metadata:99.0.0": "the jar contains no definition",
     }
     assert set(diff(edition("apache@4.4.0"), new).missing) == set(missing(new))
     monkeypatch.setattr(maven, "cached", lambda _: None)

@@ -132,7 +132,7 @@ def test_version_5_of_join_group_means_another_thing_in_kip_429() -> None:
     assert told.unbumped and told.a_of_b is told.b_of_a is Reading.MISREADS
     assert ("groupInstanceId", "field", None) in [(each.path, each.what, each.b) for each in told.differences]
     before = diff(edition("apache@2.2.2"), edition("kip-429"))
-    assert not before.misreads, "2.2.2 does not speak version 5"
+    assert not before.misreads, "2.2.2 does not support version 5"
     assert str(next(each.a for each in before.messages if each.message == "JoinGroupRequest")) == "0-4"
 
 

@@ -1,12 +1,12 @@
-"""Layout -> construct: a second, independent reading of the same declaration.
+"""Decodes and encodes layouts with construct, independently of the codec, so that the two check each other.
 
-It shares the declaration with the codec and nothing else: what two readings share they cannot check. It is slower,
-says exactly where bytes go wrong (the codec asks it for that), and can note every byte that it reads (``explain``).
+Only the declaration is shared with the codec: code shared by two decoders is not checked by either. This one is slower,
+reports exactly where bytes go wrong (the codec calls it for that), and can note every byte it reads (``explain``).
 
-Strict reading takes what Kafka writes. Lenient reading takes what the readers of Kafka's generated classes take: any
-non-zero byte is true, any negative length is null, bytes that are no UTF-8 become U+FFFD, varints may be longer than
-they need and lose what does not fit 32 bits, tagged fields come in any order and more than once, the size of a known
-one is not looked at, bytes after the end are ignored.
+Strict decoding accepts what Kafka writes. Lenient decoding accepts what the readers of Kafka's generated classes
+accept: any non-zero byte is true, any negative length is null, invalid UTF-8 becomes U+FFFD, varints may be longer than
+needed and lose the bits above 32, tagged fields may come in any order and more than once, the size of a known one is
+ignored, and so are bytes after the end.
 """
 
 from collections.abc import Mapping
@@ -25,21 +25,21 @@ CONSUMER_PROTOCOL = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment
 
 
 def read(layout: Layout, data: bytes, lenient: bool = False) -> dict[str, Any]:
-    """The value behind ``data``, as the codec gives it. Errors: ``Refused``, with path and offset."""
+    """The value of ``data``, as the codec returns it. Errors: ``Refused``, with path and offset."""
     readable = as_read(layout) if lenient else layout
     value: dict[str, Any] = construct_for(readable, lenient).parse(data)
     return value if readable is layout else mended(layout, value)
 
 
 def read_first(layout: Layout, data: bytes, lenient: bool = False) -> tuple[dict[str, Any], int]:
-    """The value that ``data`` starts with, and how many bytes it takes. Errors: ``Refused``, with path and offset."""
+    """The value at the start of ``data``, and the number of its bytes. Errors: ``Refused``, with path and offset."""
     whole = _whole(layout, layout.limits, layout.newest, lenient)
     tape = Tape(layout, data, lenient)
     return whole.take(tape), tape.tell()
 
 
 def trace(layout: Layout, data: bytes, notes: list[Note], lenient: bool = False) -> dict[str, Any]:
-    """As ``read``; ``notes`` gets what was read, up to the damage if there is any."""
+    """Like ``read``; appends a note to ``notes`` for everything that was read, up to the damage if there is any."""
     value: dict[str, Any] = construct_for(layout, lenient).parse(data, notes=notes)
     return value
 
@@ -57,12 +57,12 @@ def construct_for(layout: Layout, lenient: bool = False) -> Piece:
 
 @lru_cache(maxsize=1024)
 def _whole(layout: Layout, limits: Limits | None, newest: bool, lenient: bool) -> "Whole":
-    # Limits and newness are no part of a layout's equality, and matter to what is accepted.
+    # Limits and ``newest`` are not compared by a layout's equality, but change what is accepted.
     return Whole(layout, lenient)
 
 
 class Whole(Piece):
-    """A message from its first byte to the last."""
+    """A whole message."""
 
     def __init__(self, layout: Layout, lenient: bool):
         super().__init__()
@@ -78,7 +78,7 @@ class Whole(Piece):
         return value
 
     def take(self, tape: Tape) -> dict[str, Any]:
-        """The value at hand, whatever comes after it. Errors: ``Refused``."""
+        """The value at the current position; ignores bytes after it. Errors: ``Refused``."""
         return {**self._take_version(tape), **self.fields.take(tape)}
 
     def _take_version(self, tape: Tape) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Whole(Piece):
         return {prefix.name: found} if prefix.name else {}
 
     def _newer(self, found: int) -> bool:
-        """A consumer reads the blobs of other members with the newest layout it knows, however new they are."""
+        """A consumer decodes data of other members with the newest layout it knows, whatever their version."""
         return self.layout.newest and self.layout.message in CONSUMER_PROTOCOL and found > self.layout.version
 
     def _build(self, value: Any, stream: Any, context: Any, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""What is no struct and no array, with a table of primitives of its own: they are the library's, not the codec's."""
+"""Scalars and texts, with a table of primitives from construct, which is independent of the codec's."""
 
 import uuid
 from collections.abc import Mapping
@@ -25,19 +25,19 @@ NUMBERS: Final[Mapping[str, Piece]] = {
     "float64": c.Float64b,
 }
 LENGTHS: Final = {"string": "int16", "bytes": "int32", "records": "int32", "utf": "uint16", "utf16": "int32"}
-"""The number in front, where it is no varint."""
+"""The type of the length in front, where it is not a varint."""
 MOST: Final = 0x7FFF_FFFF
 LONGEST: Final = {"string": 0x7FFF, "utf": 0xFFFF}
 
 
 class Part(Piece):
-    """A piece of a message that reads from a tape and writes to one."""
+    """Part of a message: reads from a tape and writes to one."""
 
     least = 1
-    """How few bytes it can take."""
+    """The least number of bytes it can take."""
 
     def take(self, tape: Tape) -> Any:
-        """The value at hand. Errors: ``Refused``."""
+        """The value at the current position. Errors: ``Refused``."""
         raise NotImplementedError
 
     def put(self, value: Any, tape: Tape) -> None:
@@ -117,7 +117,7 @@ class Unique(Part):
 
 
 class Sized(Part):
-    """A length, then that many bytes or units: text, bytes, records, and the two kinds of text that Streams writes."""
+    """A length, then that many bytes or units: text, bytes, records, and the two text types of Streams."""
 
     def __init__(self, slot: Slot):
         super().__init__()
@@ -167,7 +167,7 @@ class Sized(Part):
 
 
 class Rest(Part):
-    """Whatever is left."""
+    """All remaining bytes."""
 
     least = 0
 
@@ -194,14 +194,14 @@ def label(slot: Slot, kind: str) -> str:
 
 
 def take_number(kind: str, what: str, tape: Tape) -> Any:
-    """Errors: ``Refused`` where too few bytes are left for ``what``."""
+    """Errors: ``Refused`` where fewer bytes remain than ``what`` takes."""
     size = NUMBERS[kind].sizeof()
     tape.need(size, f"{what} takes {counted(size, 'byte')}")
     return _taken(NUMBERS[kind], tape)
 
 
 def put_number(kind: str, value: Any, tape: Tape) -> None:
-    """Errors: ``Refused`` unless ``value`` is a number of that kind."""
+    """Errors: ``Refused`` unless ``value`` is a number of that type."""
     wanted = float | int if kind == "float64" else int
     if not isinstance(value, wanted) or isinstance(value, bool):
         raise _another(value, kind, tape)
@@ -220,11 +220,11 @@ def put_varint(number: int, tape: Tape) -> None:
 
 
 def take_length(kind: str, slot: Slot, tape: Tape) -> int | None:
-    """Of a text, of bytes, of an array; None where that is null. Errors: ``Refused``."""
+    """The length of a text, bytes or an array; None for null. Errors: ``Refused``."""
     start = tape.tell()
     if kind == "uvarint":
         number = tape.varint()
-        # Kafka subtracts one in 32 bits and takes what is negative then as null.
+        # Kafka subtracts one in 32 bits and takes a negative result as null.
         length = -1 if tape.lenient and number > MOST + 1 else number - 1
     else:
         length = take_number(kind, f"{kind} length", tape)

@@ -1,4 +1,4 @@
-"""What is made of other things: structs, arrays, nullable structs, tagged fields."""
+"""Structs, arrays, nullable structs and tagged fields."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ UNKNOWN: Final = "_unknownTaggedFields"
 
 
 class Fields(Part):
-    """A struct: its fields in order, then in a flexible version the tagged ones."""
+    """A struct: its fields in order, then the tagged ones in a flexible version."""
 
     def __init__(self, layout: Layout):
         super().__init__()
@@ -66,7 +66,7 @@ class Fields(Part):
             self.tags.put(value, tape)
 
     def _known(self, value: Mapping[str, Any], tape: Tape) -> None:
-        """Errors: ``Refused`` for a key that is no field, and for a field that this version lacks and cannot drop."""
+        """Errors: ``Refused`` for an unknown key, and for a field that this version lacks and cannot drop."""
         absent = {each.name: each for each in self.layout.absent}
         for name, each in value.items():
             if name in self.order or (name == UNKNOWN and self.layout.flexible):
@@ -128,7 +128,7 @@ class Listed(Part):
 
 
 class Maybe(Part):
-    """A byte that says whether a struct follows; in a tagged field a varint does."""
+    """A byte that indicates whether a struct follows; in a tagged field, a varint."""
 
     def __init__(self, slot: Slot, struct: Fields):
         super().__init__()
@@ -196,7 +196,7 @@ class Tags(Part):
         limits = self.layout.limits
         if tape.lenient and not limits and count > MOST:
             tape.note(start, "uvarint tag count", count, Role.TAGS)
-            return 0  # A negative number to Kafka, whose loop then has nothing to do.
+            return 0  # Kafka reads a negative number, and its loop does not run.
         if count * 2 > tape.left:
             raise _too_many(count, "tagged field", count * 2, tape, start)
         if tape.limited and limits and count > limits.tags:
@@ -261,7 +261,7 @@ class Tags(Part):
 
 
 def wire(slot: Slot, limits: Limits | None) -> Part:
-    """What lies on the wire for a field."""
+    """The part of a message that encodes a field."""
     if slot.array:
         element = replace(slot, array=False, nullable=False, tag=None, default=None)
         return Listed(slot, wire(element, limits), limits)
@@ -286,7 +286,7 @@ def _too_many(count: int, what: str, least: int, tape: Tape, offset: int) -> Ref
 
 
 def _aside(part: Part, value: Any, tape: Tape) -> bytes:
-    """The bytes of a tagged field, whose size must be known before they are written."""
+    """The bytes of a tagged field: its size is written before them."""
     aside = Tape(tape.layout, writing=True)
     aside.steps = tape.steps
     part.put(value, aside)

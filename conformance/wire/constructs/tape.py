@@ -1,4 +1,4 @@
-"""What the second reading leaves behind: where it stands, in which field, and what it found on the way."""
+"""The stream of the construct decoder: its position, the path of the current field, and notes of what was read."""
 
 import io
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from kipcheck.conformance.wire.schema import Layout, Slot
 
 
 class Role(Enum):
-    """Why bytes are there."""
+    """The purpose of some bytes."""
 
     FIELD = "a field, with the length that leads it"
     COUNT = "how many elements follow"
@@ -24,25 +24,25 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Some bytes that were read, and as what."""
+    """Some bytes that were read, and their interpretation."""
 
     offset: int
     lead: int
-    """How many of the bytes are the length in front of the others."""
+    """How many of the bytes are the length in front."""
     size: int
     path: str
     type: str
-    """As laid out: ``compact nullable string``."""
+    """The type as laid out: ``compact nullable string``."""
     value: Any
     role: Role
     slot: Slot | None
-    """The field that the bytes belong to; None for what belongs to none."""
+    """The field that the bytes belong to; None for bytes of no field."""
     owner: str
     """The message or struct that declares the field."""
 
 
 class Tape(io.BytesIO):
-    """Bytes being read or written, with the path of the field at hand."""
+    """Bytes being read or written, with the path of the current field."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class Tape(io.BytesIO):
         self.lenient = lenient
         self.notes = notes
         self.end = self.size = len(data)
-        """Where reading must stop: the end of the bytes, or of the tagged field at hand."""
+        """Where reading must stop: the end of the bytes, or of the current tagged field."""
         self.steps: list[str | int] = []
-        """Names and indices down to the field at hand; left as they are when reading breaks off."""
+        """Names and indices down to the current field; unchanged when reading fails."""
         self.owners: list[str] = []
         self.writing = writing
         led = layout.prefix is not None and layout.prefix.name is not None
         self.limited = lenient and not led
-        """Do ``Limits`` hold? They are of kafka-clients; no release of Streams has them."""
+        """Whether ``Limits`` apply: they are those of kafka-clients; no release of Streams has them."""
 
     @property
     def left(self) -> int:
@@ -76,14 +76,14 @@ class Tape(io.BytesIO):
         return text.removeprefix(".")
 
     def refused(self, kind: str, why: str, offset: int | None = None) -> Refused:
-        """The refusal of the field at hand, to be raised; ``offset`` is the present one unless given."""
+        """The refusal of the current field, to be raised; ``offset`` defaults to the current position."""
         where = None if self.writing else self.tell() if offset is None else offset
         return Refused(
             kind, why, message=self.layout.message, version=self.layout.version, path=self.path, offset=where
         )
 
     def need(self, size: int, what: str, offset: int | None = None) -> None:
-        """Errors: ``Refused`` unless ``size`` more bytes are there."""
+        """Errors: ``Refused`` unless ``size`` more bytes remain."""
         if size > self.left:
             kind, whose = ("truncated", "") if self.end == self.size else ("tag", " in the tagged field")
             raise self.refused(kind, f"{what}, {self.left or 'none'} left{whose}", offset)
@@ -93,9 +93,9 @@ class Tape(io.BytesIO):
         return "the end" if self.end == self.size else "the end of the tagged field"
 
     def varint(self) -> int:
-        """An unsigned varint: seven bits a byte, the lowest first, 32 bits at most.
+        """An unsigned varint: seven bits per byte, lowest first, 32 bits at most.
 
-        Strict: no longer than its number needs. Lenient: as long as five bytes, and what does not fit 32 bits is lost.
+        Strict: in its shortest form. Lenient: up to five bytes long, and bits above 32 are lost.
         Errors: ``Refused``.
         """
         start, number = self.tell(), 0
@@ -118,7 +118,7 @@ class Tape(io.BytesIO):
     def note(
         self, offset: int, type: str, value: Any, role: Role = Role.FIELD, slot: Slot | None = None, lead: int = 0
     ) -> None:
-        """Keep what was read from ``offset`` to here, where somebody wants to know."""
+        """Notes what was read from ``offset`` to the current position, if notes are kept."""
         if self.notes is not None:
             owner = self.owners[-1] if self.owners else self.layout.message
             self.notes.append(Note(offset, lead, self.tell() - offset, self.path, type, value, role, slot, owner))
@@ -129,7 +129,7 @@ def counted(number: int, what: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """For a message to a person: the value's kind, and the value where it is short."""
+    """For an error message: the value's type, and the value if it is short."""
     text = repr(value)[:40] if isinstance(value, bool | float | str | None) else ""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 80:
         text = str(value)

@@ -1,4 +1,4 @@
-"""Bytes as text, for the second reading: UTF-8, the modified UTF-8 of ``java.io.DataOutput``, and plain UTF-16."""
+"""Text encodings of the construct decoder: UTF-8, the modified UTF-8 of ``java.io.DataOutput``, and UTF-16."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ def read_utf8(raw: bytes, tape: Tape, offset: int) -> str:
     except UnicodeDecodeError as wrong:
         if not tape.lenient:
             raise tape.refused("text", f"byte {raw[wrong.start]:02x} is no UTF-8 here", offset + wrong.start) from None
-    # Java puts one U+FFFD for a whole encoded surrogate, Python one for each of its bytes.
+    # Java replaces a whole encoded surrogate by one U+FFFD, Python each of its bytes.
     return re.sub(rb"\xed[\xa0-\xbf][\x80-\xbf]?", b"\xff", raw).decode(errors="replace")
 
 
@@ -28,7 +28,7 @@ def write_utf8(text: str, tape: Tape) -> bytes:
 
 
 def read_modified(raw: bytes, tape: Tape, offset: int) -> str:
-    """Errors: ``Refused`` for what is no modified UTF-8; strict also for another form than the writer's."""
+    """Errors: ``Refused`` for invalid modified UTF-8; in strict mode also for a form that the writer does not use."""
     units = bytearray()
     at = 0
     while at < len(raw):
@@ -80,7 +80,7 @@ def write_utf16(text: str, tape: Tape) -> bytes:
 
 
 def _units(raw: bytes, tape: Tape, offset: int) -> str:
-    """Java keeps half a surrogate pair as it is, and so does the lenient reading."""
+    """Java keeps lone surrogates, and so does lenient decoding."""
     try:
         return raw.decode("utf-16-be", "surrogatepass" if tape.lenient else "strict")
     except UnicodeDecodeError:

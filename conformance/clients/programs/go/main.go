@@ -94,7 +94,7 @@ func reply(messages map[string]*message, atWork *supervised, order object) objec
 	case "configure":
 		edition, _ := order["edition"].(string)
 		if name, _, _ := strings.Cut(edition, "@"); name != "apache" {
-			return object{"type": "configure", "unsupported": "franz-go knows no edition " + edition}
+			return object{"type": "configure", "unsupported": "franz-go does not implement edition " + edition}
 		}
 		if role := order["role"]; role != "codec" && role != "leader" {
 			return object{"type": "configure", "unsupported": fmt.Sprintf("franz-go does not play the role %v", role)}

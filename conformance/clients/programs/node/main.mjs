@@ -81,7 +81,7 @@ async function reply(order) {
     case 'configure': {
       const { roles, name } = await told(...place)
       if (order.edition.split('@')[0] !== 'apache') {
-        return { type: 'configure', unsupported: `${name} knows no edition ${order.edition}` }
+        return { type: 'configure', unsupported: `${name} does not implement edition ${order.edition}` }
       }
       if (!roles.includes(order.role)) {
         return { type: 'configure', unsupported: `${name} does not play the role ${order.role}` }

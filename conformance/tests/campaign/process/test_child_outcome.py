@@ -346,5 +346,5 @@ def test_a_drill_does_nothing_outside_of_a_campaign(kind: str) -> None:
     with target_of(f"drill:{kind}@2").open("apache", Role.CODEC) as session:
         assert session.info.name == f"drill:{kind}@2"
         assert len(session.hold(cases[:1])) == 1
-        with pytest.raises(Broken, match="only where a campaign holds it"):
+        with pytest.raises(Broken, match="only into a shard of a campaign"):
             session.hold(cases[1:2])

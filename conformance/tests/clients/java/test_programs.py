@@ -58,7 +58,7 @@ def test_parts_and_coordinates_are_those_of_the_release() -> None:
 def test_without_a_jdk_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(Unavailable, match=r"^there is no javac in JAVA_HOME or on the PATH: install a JDK"):
+    with pytest.raises(Unavailable, match=r"^javac was not found in JAVA_HOME or on the PATH: install a JDK"):
         program()
 
 
@@ -68,7 +68,7 @@ def test_an_old_jdk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     javac.write_text(f"#!{sys.executable}\nimport sys\nprint('javac 1.8.0_402', file=sys.stderr)\n")
     javac.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(Unavailable, match=r"is no JDK 17 or later \(javac 1\.8\.0_402\)"):
+    with pytest.raises(Unavailable, match=r"is not of a JDK 17 or later \(javac 1\.8\.0_402\)"):
         program()
 
 

@@ -251,7 +251,7 @@ def test_one_that_brings_the_jvm_down_is_told_from_its_company() -> None:
 
 
 def test_a_release_that_was_not_opened() -> None:
-    with pytest.raises(LookupError, match=r"no kafka-streams 2\.1\.1 was opened; there are 2\.0\.1"):
+    with pytest.raises(LookupError, match=r"kafka-streams 2\.1\.1 was not opened; opened: 2\.0\.1"):
         jars(FakePipe(accepted)).binary(Settings("2.1.1", STATELESS, PROCESS))
 
 

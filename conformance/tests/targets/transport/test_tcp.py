@@ -115,8 +115,8 @@ def test_nobody_there_is_unavailable() -> None:
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("tcp:", "is no address"), ("tcp:127.0.0.1", "is no address"), ("tcp:127.0.0.1:0", "is no address"),
-        ("tcp:127.0.0.1:http", "is no address"), ("tcp:127.0.0.1:65536", "is no address"),
+        ("tcp:", "invalid address"), ("tcp:127.0.0.1", "invalid address"), ("tcp:127.0.0.1:0", "invalid address"),
+        ("tcp:127.0.0.1:http", "invalid address"), ("tcp:127.0.0.1:65536", "invalid address"),
         ("tcp:192.0.2.1:9000", "on this machine"), ("tcp:example.org:9000", "on this machine"),
     ],
 )  # fmt: skip
@@ -127,7 +127,7 @@ def test_an_address_elsewhere_or_none_is_wrong_usage(address: str, why: str) -> 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
-    [(["nobody"], 2, "no target is called 'nobody'"), (["tcp:127.0.0.1:1"], 2, "not started by a command of its own")],
+    [(["nobody"], 2, "unknown target 'nobody'"), (["tcp:127.0.0.1:1"], 2, "has no command of its own")],
 )
 def test_what_is_no_testee_of_ours_is_wrong_usage(
     arguments: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
