@@ -1,4 +1,4 @@
-"""What a person or the night runs; what CI asserts is in tox.ini and .ci/run."""
+"""Sessions for developers and nightly runs; what CI runs is in tox.ini and .ci/run."""
 
 import hashlib
 import json
@@ -17,9 +17,9 @@ nox.options.sessions = ["integration"]
 nox.options.reuse_existing_virtualenvs = True
 
 NIGHT: Final = Path("kipcheck-night")
-"""What the night writes: a folder for each part, with ``done.jsonl``, a line for each unit of work that ended."""
+"""The output of nightly runs: a folder for each part, with ``done.jsonl``, a line for each finished unit."""
 PART_S: Final = 50 * 60
-"""After so many seconds a part begins no other unit, unless ``--long`` is given. The same command goes on with it."""
+"""After so many seconds a part starts no further unit, unless ``--long`` is given. The same command continues it."""
 SEEDS: Final = range(10)
 CLIENTS: Final = ("kafka-python", "aiokafka", "kio", "franz-go", "platformatic-kafka", "java:kafka-clients:4.4.0")
 
@@ -31,38 +31,38 @@ def integration(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-n", "2", "-q", "--tier=integration", *session.posargs)
 
 
-# ---- the night
+# ---- nightly runs
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A command of a part. A part that was cut off goes on with its first unit that did not end."""
+    """A command of a part. A part that was interrupted continues with its first unfinished unit."""
 
     name: str
     command: tuple[str, ...]
     codes: tuple[int, ...] = (0,)
-    """Exit codes with which it succeeds."""
+    """Exit codes that count as success."""
     requires: str = ""
-    """Words of KIPCHECK_REQUIRE: what a test may not be skipped for."""
+    """The value of KIPCHECK_REQUIRE: requirements without which tests fail instead of being skipped."""
     every_time: bool = False
-    """Is it run although it ended well before? A command that resumes by itself is."""
+    """Whether it runs even if it succeeded before, as a command that resumes by itself must."""
 
 
 Part: TypeAlias = Callable[[nox.Session, bool], Iterator[Unit]]
-"""The units of a part, for a session, and whether it may take long."""
+"""Returns the units of a part, for a session and whether the time limits are lifted."""
 
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """All that takes long, in parts: ``nox -s nightly -- jars seeds``; without a name all of them, one after the other.
+    """Runs all long tests, in parts: ``nox -s nightly -- jars seeds``; without names all parts, one after the other.
 
-    A part that was cut off goes on where it was, as long as the sources are the same: ``-- --anew`` begins again. Each
-    part ends within an hour, the campaign after 30 minutes; ``-- --long`` lifts these limits.
+    A part that was interrupted continues where it stopped, as long as the sources are the same: ``-- --anew`` starts
+    again. Each part ends within an hour, the campaign after 30 minutes; ``-- --long`` lifts these limits.
     """
     wanted = [each for each in session.posargs if not each.startswith("--")] or [*PARTS]
     options = {each for each in session.posargs if each.startswith("--")}
     if unknown := [*(set(wanted) - set(PARTS)), *(options - {"--long", "--anew"})]:
-        session.error(f"{', '.join(unknown)}: no part or option has this name; parts are {', '.join(PARTS)}")
+        session.error(f"unknown part or option {', '.join(unknown)}: parts are {', '.join(PARTS)}")
     session.install("-e", ".[dev]")
     failed = []
     for part in wanted:
@@ -75,7 +75,9 @@ def nightly(session: nox.Session) -> None:
 
 
 def _play(session: nox.Session, part: str, units: list[Unit], until: float | None) -> list[str]:
-    """The names of the units that failed, or were not begun. What ended well on the same sources is not run again."""
+    """The names of units that failed or were not started. Units that succeeded with the same sources are not run
+    again.
+    """
     folder = NIGHT / part
     folder.mkdir(parents=True, exist_ok=True)
     record, sources = folder / "done.jsonl", _sources(session)
@@ -85,14 +87,14 @@ def _play(session: nox.Session, part: str, units: list[Unit], until: float | Non
     for number, unit in enumerate(units, 1):
         about = f"{part} {number}/{len(units)} {unit.name}"
         if unit.name in done and not unit.every_time:
-            session.log(f"{about}: ended well before; --anew runs it again")
+            session.log(f"{about}: succeeded before; --anew runs it again")
             continue
         begun = time.monotonic()
         if until is not None and begun > until:
-            return [*failed, f"{part} is cut off at {number}/{len(units)}, the same command goes on"]
+            return [*failed, f"{part} stopped at {number}/{len(units)}, the same command continues it"]
         ended = _run(session, unit, folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', unit.name)}.log")
         seconds = round(time.monotonic() - begun)
-        session.log(f"{about}: {'ended well' if ended else 'FAILED'} after {seconds} s")
+        session.log(f"{about}: {'succeeded' if ended else 'FAILED'} after {seconds} s")
         if not ended:
             failed.append(f"{part} {unit.name}")
             continue
@@ -102,7 +104,7 @@ def _play(session: nox.Session, part: str, units: list[Unit], until: float | Non
 
 
 def _run(session: nox.Session, unit: Unit, log: Path) -> bool:
-    """The output goes to ``log``; its last lines are shown. A part that is interrupted leaves no record of the unit."""
+    """Writes the output to ``log`` and prints its last lines. An interrupted unit is not recorded."""
     session.log(f"{' '.join(unit.command)} > {log}")
     with log.open("w", encoding="utf-8") as file:
         try:
@@ -124,14 +126,14 @@ def _run(session: nox.Session, unit: Unit, log: Path) -> bool:
 
 
 def _sources(session: nox.Session) -> str:
-    """Of the commit and of what was changed since: a result counts for these sources alone."""
+    """A digest of the commit and of uncommitted changes: results count for these sources only."""
     state = [session.run("git", *asked, external=True, silent=True, log=False)
              for asked in (("rev-parse", "HEAD"), ("diff", "HEAD"))]  # fmt: skip
     return hashlib.sha256("".join(map(str, state)).encode()).hexdigest()[:16]
 
 
 def _of_tier(tier: str, requires: str = "") -> Part:
-    """The test files of a tier, each a unit."""
+    """The test files of a tier, one unit for each."""
 
     def units(session: nox.Session, long: bool) -> Iterator[Unit]:
         asked = ["python", "-m", "pytest", "-q", "-n", "0", f"--tier={tier}"]
@@ -143,7 +145,7 @@ def _of_tier(tier: str, requires: str = "") -> Part:
 
 
 def _seeds(session: nox.Session, long: bool) -> Iterator[Unit]:
-    """Each client with each seed. At seed 0 its known list holds; at others new failures (1, 5) are results."""
+    """Each client with each seed. With seed 0 its known list applies; with others new failures (1, 5) are results."""
     for client in CLIENTS:
         name = client.removesuffix(":4.4.0").replace(":", "-")
         listed = Path("conformance/clients/known", f"{name}.toml").is_file()
@@ -154,7 +156,7 @@ def _seeds(session: nox.Session, long: bool) -> Iterator[Unit]:
 
 
 def _mutants(session: nox.Session, long: bool) -> Iterator[Unit]:
-    """Every mutant with all checks of its family, and the tests that want its least case."""
+    """The mutation tests, and every mutant with all checks of its family."""
     yield from _of_tier("mutants")(session, long)
     checks = str(session.run("kipcheck", "checks", silent=True, log=False))
     for family in dict.fromkeys(re.findall(r"^([a-z-]+)/", checks, re.MULTILINE)):
@@ -162,14 +164,14 @@ def _mutants(session: nox.Session, long: bool) -> Iterator[Unit]:
 
 
 def _matrix(session: nox.Session, long: bool) -> Iterator[Unit]:
-    """Upgrades of Streams groups from each release to each other one; cells that were played are kept in the cache."""
+    """Upgrades of Streams groups between all releases; cells that were run are cached."""
     yield Unit("matrix", ("kipcheck", "matrix", "--out", str(NIGHT / "matrix" / "out"), *(["--full"] if long else [])))
 
 
 def _campaign(session: nox.Session, long: bool) -> Iterator[Unit]:
-    """The gate's checks with kafka-python, conversations of groups with Kafka's own coordinator.
+    """The gate's checks with kafka-python, and conversations of groups with Kafka's own coordinator.
 
-    It begins with the corpus of the night before, and reports what is new since. One that was cut off is resumed.
+    It starts with the corpus of the previous night and reports what is new since. An interrupted campaign is resumed.
     """
     tonight, last = NIGHT / "campaign" / "out", NIGHT / "campaign" / "before"
     budget = ("--budget", "8h" if long else "30m")
@@ -198,19 +200,19 @@ PARTS: Final[dict[str, Part]] = {
 }
 
 
-# ---- by hand
+# ---- on demand
 
 
 @nox.session
 def golden(session: nox.Session) -> None:
-    """Make the golden vectors anew from the jars, and show what changed."""
+    """Regenerates the golden vectors from the jars, and shows what changed."""
     session.install("-e", ".")
     session.run("python", "-m", "kipcheck.golden.make", *session.posargs)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The benchmarks: ratios from one run. ``nox -s bench -- detection --seeds 3``: one of them, with its arguments."""
+    """The benchmarks. ``nox -s bench -- detection --seeds 3`` runs one of them, with its arguments."""
     session.install("-e", ".[dev]")
     name, *arguments = session.posargs or [""]
     for each in [name] if name else ("codec", "draws", "group", "explore", "detection", "campaign", "spark"):
@@ -219,6 +221,6 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def dist(session: nox.Session) -> None:
-    """Wheel and source distribution, under dist/."""
+    """Builds wheel and source distribution in dist/."""
     session.install("build")
     session.run("python", "-m", "build")

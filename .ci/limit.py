@@ -1,6 +1,7 @@
-"""Runs a command, prints what it cost, and fails where that was too much: ``limit.py --cpu-minutes 12 -- COMMAND...``.
+"""Runs a command, prints its time, and fails if its processor time exceeds a limit: ``limit.py --cpu-minutes 12 --
+COMMAND...``.
 
-Processor time is that of the command and of all its descendants that were waited for.
+Processor time includes all descendants of the command that were waited for.
 """
 
 import argparse
@@ -22,7 +23,7 @@ def main() -> int:
     cpu = (used.ru_utime + used.ru_stime) / 60
     print(f"wall {wall:.1f} min, processor {cpu:.1f} min (limit {asked.cpu_minutes:g})", flush=True)
     if code == 0 and cpu > asked.cpu_minutes:
-        print("too much processor time: give slow tests the marker of a later tier (conformance/tests/conftest.py)")
+        print("processor time exceeds the limit: move slow tests to a later tier (conformance/tests/conftest.py)")
         return 1
     return code
 

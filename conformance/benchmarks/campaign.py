@@ -1,14 +1,14 @@
-"""What a campaign's cases cost, against ``@given``: ``python -m kipcheck.conformance.benchmarks.campaign``.
+"""Compares the cost of a campaign's cases with ``@given``: ``python -m kipcheck.conformance.benchmarks.campaign``.
 
-One run, CPU time. Both sides take turns in short slices, so that a machine that is busy slows down both; the ratio is
-the median over the slices. ``@given`` without database, deadline and shrinking. Exit 1 where a ratio is not reached.
+One run, CPU time. Both sides take turns in short slices, so that a busy machine slows down both; the ratio is the
+median over the slices. ``@given`` runs without database, deadline and shrinking. Exit 1 if a ratio is below its goal.
 
-* a draw: JoinGroup requests, and how many bytes they come to on average;
-* a round trip: drawn, written and read;
-* a conversation of 30 events with a coordinator: any events, and those that our model enables;
-* whole cases: drawn, held with our own codec and coordinator, and judged, as a shard does it.
+* a draw: JoinGroup requests, and their mean size in bytes;
+* a round trip: drawn, encoded and decoded;
+* a conversation of 30 events with a coordinator: any events, and those that the model enables;
+* whole cases: drawn, run with our own codec and coordinator, and judged, as a shard does it.
 
-``--slices N`` says how many, ``--rows GLOB`` which.
+``--slices N`` sets the number of slices, ``--rows GLOB`` selects rows.
 """
 
 import argparse
@@ -54,10 +54,10 @@ FAST: Final = 400
 class Row:
     name: str
     slow: Callable[[int], int]
-    """Holds some values, drawn by Hypothesis from a seed, and says how many."""
+    """Runs some values that Hypothesis draws from a seed; returns their number."""
     fast: Callable[[int], int]
     goal: float | None
-    """At least so many times faster; None: nothing is asked."""
+    """The least ratio; None: no goal."""
     note: str = ""
 
 
@@ -128,13 +128,13 @@ def conversations() -> Iterator[Row]:
     def enabled(random: Random) -> Any:
         return talk.draw(random, swarm)
 
-    # Those that are enabled lead somewhere: how much sooner defects are found by them says ``detection``.
+    # ``detection`` measures how much sooner enabled events find defects.
     name = f"1 to {talk.max_steps} events, enabled"
     yield Row(name, by_given(longest, nothing, 10), in_a_loop(enabled, nothing, 30), None)
 
 
 def cases(check: str, subject: Subject, session: Session, goal: float | None) -> Iterator[Row]:
-    """What both hold is held and judged alike; a campaign looks for coverage keys too."""
+    """Both sides run and judge the same way; a campaign computes coverage keys, too."""
     found = CHECKS[check]
     invariants = invariants_of(found)
     numbers = count()
@@ -155,7 +155,7 @@ def cases(check: str, subject: Subject, session: Session, goal: float | None) ->
                 total += sum(map(held, batch.values))
                 if total >= 100:
                     return total
-            raise AssertionError("there are batches without end")
+            raise AssertionError("batches are endless")
 
         return held_by
 
@@ -174,7 +174,7 @@ def cases(check: str, subject: Subject, session: Session, goal: float | None) ->
 
 
 def measured(row: Row, slices: int) -> tuple[float, float, float]:
-    """Microseconds of a case on either side, and how many times faster the fast one is."""
+    """Microseconds of a case on either side, and the ratio."""
     slow, fast, ratios = [], [], []
     for seed in range(slices):
         each = []
@@ -194,7 +194,7 @@ def main() -> int:
     parser.add_argument("--rows", default="*", metavar="GLOB")
     options = parser.parse_args()
     gc.collect()
-    gc.freeze()  # as the process does that shards are begun from
+    gc.freeze()  # as the fork server of shards does
     group, join = CHECKS["group/static"], CHECKS["wire/round-trip"]
     ours = Afresh("ours", Reference)
     missed = []

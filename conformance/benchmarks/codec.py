@@ -1,10 +1,10 @@
-"""What coding a message costs, beside other libraries: ``python -m kipcheck.conformance.benchmarks.codec``.
+"""Measures the cost of coding a message, beside other libraries: ``python -m kipcheck.conformance.benchmarks.codec``.
 
-One run; the contenders take turns in every round; CPU time; medians of the rounds, the ratio's too. Ours goes from
-bytes to plain dicts and back, through ``layout(...).decode`` and ``.encode``. kafka-python and kio decode to objects of
-their own and encode such objects, built before the clock starts; "building" is kafka-python with that building inside.
-kio reads in Rust and writes in Python; construct is our second reading. Exit 1 if the ratios to kafka-python are below
-the floor.
+One run; the contenders take turns in every round; CPU time; medians of the rounds, also for the ratio. Ours converts
+between bytes and plain dicts, through ``layout(...).decode`` and ``.encode``. kafka-python and kio decode to objects of
+their own and encode such objects, built before the measurement; "building" is kafka-python including their
+construction. kio reads in Rust and writes in Python; construct is our second decoder. Exit 1 if the ratios to
+kafka-python are below the floor.
 """
 
 import gc
@@ -27,9 +27,9 @@ from kipcheck.conformance.wire.schema import Slot
 
 ROUNDS = 21
 SLICE_S = 0.008
-"""CPU seconds that a contender gets in a round."""
+"""CPU seconds of a contender in a round."""
 VALUES = 8
-"""Different values of one size per case, so that nobody gains by having seen one before."""
+"""Different values of one size for each case, so that caching helps no contender."""
 
 FLOOR = {"decode": (2.5, 1.5), "encode": (4.0, 3.0)}
 """Least geometric mean and least single ratio to kafka-python."""
@@ -64,7 +64,7 @@ def join_group(random: Random) -> dict[str, Any]:
 
 
 def api_versions(random: Random) -> dict[str, Any]:
-    """As brokers answer: nearly every API from version 0 on."""
+    """Like a broker's answer: nearly every API from version 0."""
     return {
         "errorCode": 0,
         "apiKeys": [
@@ -103,7 +103,7 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One library at one case: what it reads and what it writes, prepared."""
+    """One library with one case: its prepared inputs for decoding and encoding."""
 
     name: str
     decode: Work
@@ -176,7 +176,7 @@ _HUMP = re.compile("[A-Z]")
 
 
 def kio(form: Layout, data: list[bytes]) -> Contender:
-    """Its schema leaves out the version that leads a subscription, so it gets the bytes without."""
+    """Its schema leaves out the version prefix of a subscription, so it gets the bytes without."""
     from kio.serial import entity_reader, entity_writer
 
     api, _, kind = snake(form.message)[1:].rpartition("_")
@@ -207,7 +207,7 @@ def seconds(work: Work, inputs: Sequence[Any], times: int) -> float:
 
 
 def measured(jobs: dict[str, tuple[Work, Sequence[Any]]]) -> dict[str, list[float]]:
-    """CPU seconds of each job in each round; all take a turn in every one."""
+    """CPU seconds of each job in each round; all jobs run in every round."""
     times = {}
     for name, (work, inputs) in jobs.items():
         once = min(seconds(work, inputs, 1) for _ in range(3))
@@ -220,7 +220,7 @@ def measured(jobs: dict[str, tuple[Work, Sequence[Any]]]) -> dict[str, list[floa
 
 
 def table(direction: str) -> list[float]:
-    """Print one table; the ratios of ours to kafka-python."""
+    """Prints one table; returns the ratios of ours to kafka-python."""
     names = ["ours", "kafka-python", "kio", "construct"] + ["building"] * (direction == "encode")
     print(f"{direction}, thousands a second".ljust(30) + "".join(f"{name:>14}" for name in names) + f"{'ratio':>10}")
     ratios = []

@@ -1,12 +1,13 @@
-"""How soon planted defects are found, by who draws: ``python -m kipcheck.conformance.benchmarks.detection``.
+"""Measures how soon planted defects are found by each way of drawing: ``python -m
+kipcheck.conformance.benchmarks.detection``.
 
-Values of the same declaration, each held and judged alike: as the checks draw them (of machines: with the machine at
-hand); as campaigns do, round after round with a corpus, and the same without one; by a plain ``@given``; and
-conversations by a ``RuleBasedStateMachine`` with one rule for each verb. One run, CPU time of the process, so many
-seeds each; a defect that is not found within the cap counts as the cap. Ratios count: the seconds are of this machine
-today. What was planted was planted by people who know what is tested.
+Values of the same declaration, run and judged in the same way: drawn by the checks (for machines: with the model); by
+campaigns, round after round with a corpus, and without one; by a plain ``@given``; and conversations by a
+``RuleBasedStateMachine`` with one rule for each verb. One run, CPU time of the process, several seeds each; a defect
+that is not found within the cap counts as the cap. Only ratios are meaningful: the seconds are of one machine. The
+planted defects were written with knowledge of the tested code.
 
-``--check GLOB``, ``--ways NAMES`` and ``--seeds N`` choose what is run, ``--every N`` takes each N-th defect; ``--cap
+``--check GLOB``, ``--ways NAMES`` and ``--seeds N`` select what is run, ``--every N`` takes each N-th defect; ``--cap
 S`` is the CPU time, in seconds, for a defect and seed.
 """
 
@@ -41,13 +42,13 @@ from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.nodes import OneOf, Seq
 
 ROUND: Final = 200
-"""Cases after which a campaign goes on with a larger corpus."""
+"""Cases after which a campaign continues with a larger corpus."""
 QUIET = settings(
     max_examples=100,
     database=None,
     deadline=None,
     phases=[Phase.generate],
-    # What is measured is how long it takes, not whether it takes long.
+    # Slowness is measured, not a failure.
     suppress_health_check=list(HealthCheck),
     stateful_step_count=30,
     print_blob=False,
@@ -59,12 +60,12 @@ class Found(Exception):
 
 
 class Late(BaseException):
-    """The cap is reached: nothing may take it for a failure of a case."""
+    """The cap is reached. A BaseException, so that it is not taken for a failure of a case."""
 
 
 @dataclass(slots=True)
 class Hunt:
-    """One defect, and what is asked of each way to draw."""
+    """The search for one defect with one way of drawing."""
 
     name: str
     subject: Subject
@@ -129,7 +130,7 @@ def as_campaigns(hunt: Hunt, remember: bool = True) -> None:
 
 
 def _kept(hunt: Hunt, value: Value, shown: list[tuple[tuple[int, ...], ...]], new: set[int]) -> Kept:
-    """Of a conversation as much as it takes."""
+    """Of a conversation, only the steps up to the new keys."""
     if isinstance(value, list):
         last = max(number for number, keys in enumerate(shown[0], 1) if new.intersection(keys))
         value, shown = value[:last], [shown[0][:last]]
@@ -191,7 +192,7 @@ WAYS: Final[Mapping[str, Way]] = {
 
 
 def can(way: str, name: str) -> bool:
-    """Rules are for conversations, and what is given is drawn by nobody."""
+    """Whether the way applies: rules need conversations, and given cases are not drawn."""
     check = CHECKS[VICES[name].check]
     if way in ("@given", "rules") and not check.values:
         return False
@@ -199,7 +200,7 @@ def can(way: str, name: str) -> bool:
 
 
 def taken(way: Way, name: str, seed: int, cap_s: float) -> tuple[float | None, int]:
-    """Seconds of processor time until it is found, None: not within the cap; and the cases that it took."""
+    """Seconds of processor time until the defect is found, None: not within the cap; and the number of cases."""
     vice = VICES[name]
     wanted = next(each for each in all_invariants(CHECKS[vice.check].role) if each.id == vice.invariant)
     with Worker(name, Afresh(name, vice.made)) as worker:
@@ -210,7 +211,7 @@ def taken(way: Way, name: str, seed: int, cap_s: float) -> tuple[float | None, i
             return process_time() - hunt.begun, hunt.cases
         except Late:
             return None, hunt.cases
-    raise AssertionError("a way to draw never ends by itself")
+    raise AssertionError("ways of drawing are endless")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""What a case costs, by reading: ``python -m kipcheck.conformance.benchmarks.draws``.
+"""Measures the cost of drawing a value, by engine: ``python -m kipcheck.conformance.benchmarks.draws``.
 
-One run, CPU time; ``@given`` without database, deadline and shrinking, the compiled draw in a loop. The values of the
-two are not the same, only of one declaration. Ratios count: the microseconds are of this machine today.
+One run, CPU time; ``@given`` without database, deadline and shrinking, the compiled draw in a loop. Both draw from one
+declaration, but not the same values. Only ratios are meaningful: the microseconds are of one machine.
 """
 
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def by_given(node: Node, cases: int) -> float:
 
 def by_compiled(node: Node, cases: int) -> float:
     draw, random = compiled(node), Random(0)
-    for _ in range(50):  # what is embedded is compiled at its first use
+    for _ in range(50):  # embedded nodes are compiled at their first use
         draw(random)
     return microseconds(lambda: [draw(random) for _ in range(cases)], cases)
 

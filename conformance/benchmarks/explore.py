@@ -1,7 +1,7 @@
-"""How fast models are explored: ``python -m kipcheck.conformance.benchmarks.explore``.
+"""Measures how fast models are explored: ``python -m kipcheck.conformance.benchmarks.explore``.
 
-One run, CPU time. The first pass asks the machine whatever comes up; the second goes through the same states with all
-that was learnt in the first, so its figure is that of the search alone. The readable search has smaller scopes.
+One run, CPU time. The first pass computes all transitions; the second visits the same states with cached transitions,
+so it measures the search alone. The readable search has smaller scopes.
 """
 
 from time import process_time

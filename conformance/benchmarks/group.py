@@ -1,9 +1,9 @@
-"""How many events a second the classic group coordinator takes on one core.
+"""Measures how many events a second the classic group coordinator processes on one core.
 
     python -m kipcheck.conformance.benchmarks.group
 
-Three members: heartbeats of a stable group, rounds in which all join again, and whole lives of a group with all that
-its members do. CPU time; the median of several rounds, in which all take turns. Exit 1 below the floor.
+Three members: heartbeats of a stable group, rounds in which all members rejoin, and whole lives of a group with all
+requests of its members. CPU time; the median of several rounds, in which all take turns. Exit 1 below the floor.
 """
 
 import gc
@@ -32,9 +32,10 @@ from kipcheck.conformance.models.group.rules import Rules
 from kipcheck.conformance.models.group.state import REBALANCE, State
 
 GOAL: Final = 100_000
-"""Events a second of whole lives, on a core of our own."""
+"""Events a second of whole lives, on a dedicated core."""
 FLOOR: Final = 16
-"""What an event of the slowest kind may cost, in answers: a machine that is busy or slow builds those slowly too."""
+"""The highest cost of an event of the slowest kind, in units of the cost of building an answer, which is slower on a
+slow machine, too."""
 ROUNDS: Final = 9
 SLICE_S: Final = 0.1
 RELEASES: Final = ("1.1.1", "3.9.2", "4.4.0")
@@ -43,7 +44,7 @@ PROTOCOLS: Final = (("range", b"\0\1" * 20), ("roundrobin", b"\0\2" * 20))
 
 
 class Script:
-    """Events for one coordinator, each made for the state that those before it lead to."""
+    """Events for one coordinator, each for the state after the events before it."""
 
     def __init__(self, release: str) -> None:
         self.coordinator = Coordinator(Rules.of(release))
@@ -58,7 +59,7 @@ class Script:
         self.state = self.coordinator.step(self.state, event).state
 
     def begin(self) -> State:
-        """From here on."""
+        """Starts a new list of events from the current state."""
         self.events = []
         return self.state
 
@@ -147,7 +148,7 @@ def seconds(coordinator: Coordinator, start: State, events: list[Event], times: 
 
 
 def answers(times: int) -> float:
-    """CPU time that the answer to a JoinGroup takes to be built, without anything that leads to it."""
+    """CPU time for building the answer to a JoinGroup alone."""
     began = process_time()
     for number in range(times):
         Joined(number, Error.NONE, 1, "consumer", "range", "a", "b", (), False)
@@ -155,7 +156,7 @@ def answers(times: int) -> float:
 
 
 def measured() -> tuple[dict[tuple[str, str], list[float]], list[float]]:
-    """CPU seconds of an event of each kind and release, and of an answer, round by round."""
+    """CPU seconds of an event of each kind and release, and of an answer, for each round."""
     jobs = {(kind.__name__, release): kind(release) for kind in KINDS for release in RELEASES}
     times = {name: max(1, round(SLICE_S / (seconds(*job, 1) * len(job[2])))) for name, job in jobs.items()}
     taken: dict[tuple[str, str], list[float]] = {name: [] for name in jobs}

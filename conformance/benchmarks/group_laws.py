@@ -1,7 +1,7 @@
-"""Do the unspoiled coordinators of classic groups keep all laws, for long? Exit 1, with what breaks one, if not.
+"""Checks all group invariants with coordinators without planted defects, for long. Exit 1 with each violation, if any.
 
-``python -m kipcheck.conformance.benchmarks.group_laws [CONVERSATIONS] [EDITION...]``: so many for each
-edition, 1,000 if nothing is said; the editions are those around which coordinators changed.
+``python -m kipcheck.conformance.benchmarks.group_laws [CONVERSATIONS] [EDITION...]``: conversations for each edition,
+by default 1,000; the default editions are those between which coordinators changed.
 """
 
 import sys

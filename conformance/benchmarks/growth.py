@@ -1,9 +1,9 @@
-"""Do coverage keys stay small? ``python -m kipcheck.conformance.benchmarks.growth --check "group/*" --cases 18000``.
+"""Measures whether coverage keys stay few: ``python -m kipcheck.conformance.benchmarks.growth --check "group/*" --cases
+18000``.
 
-Our own codec, leader and machines are held as a campaign does it, round after round with the corpus of those before.
-Printed every so many cases: distinct keys, entries of the corpus, and the share of cases since the last line that were
-admitted, for a key that nothing before them had shown. Where late cases are admitted often (10 % is a lot) the keys say
-too much.
+Runs our own codec, assignors and machines as a campaign does, round after round with the corpus of earlier rounds.
+Prints, every so many cases: distinct keys, entries of the corpus, and the share of cases since the last line that were
+admitted for a new key. If late cases are admitted often (10 % is a lot), the keys are too fine.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""How small failing values become, and at what price: ``python -m kipcheck.conformance.benchmarks.reduction``.
+"""Measures how small failing values become, and at what cost: ``python -m kipcheck.conformance.benchmarks.reduction``.
 
-Planted defects; for each some failing values, found as checks draw them, made smaller by our reducer and by
-Hypothesis's shrinker. Of a conversation Hypothesis is given the choice which steps to keep, of all that failed; of
-anything else it finds a failing value of the same declaration by itself. What fails is the same invariant in the same
-way. The length is that of the JSON of the value; ``steps`` is of conversations. One run, CPU time.
+For planted defects, some failing values, drawn as checks draw them, are reduced by our reducer and by Hypothesis's
+shrinker. For a conversation Hypothesis chooses which of the failing steps to keep; for any other value it finds a
+failing value of the same declaration itself. A value fails if it breaks the same invariant in the same way. The length
+is that of the value's JSON; ``steps`` is for conversations. One run, CPU time.
 
-``--check GLOB``, ``--every N`` and ``--seeds N`` choose what is run.
+``--check GLOB``, ``--every N`` and ``--seeds N`` select what is run.
 """
 
 import argparse
@@ -34,20 +34,20 @@ from kipcheck.strategies.nodes import Integer, Seq
 from kipcheck.strategies.reduce import reduce
 
 RARELY: Final = 15
-"""A step is left out once in so many times, and more often where the example is to be smaller."""
+"""A step is left out once in so many times, and more often if the example is to be smaller."""
 SETTINGS: Final = settings(
     max_examples=1_000,
     database=None,
     deadline=None,
     phases=[Phase.generate, Phase.shrink],
-    suppress_health_check=list(HealthCheck),  # what is measured is how long it takes
+    suppress_health_check=list(HealthCheck),  # slowness is measured
 )
 MOST_DRAWN: Final = 2_000
 
 
 @dataclass(slots=True)
 class Failing:
-    """A value that fails, and all that is asked about others."""
+    """A failing value, and the predicate for other values."""
 
     check: Check[Any]
     subject: Subject
@@ -106,7 +106,7 @@ class Came:
 
 
 def made_smaller(name: str, seed: int) -> dict[str, Came] | None:
-    """By either; None where nothing failed, or Hypothesis found nothing that does."""
+    """By both; None if nothing failed, or Hypothesis found no failing value."""
     vice = VICES[name]
     check, subject = CHECKS[vice.check], subject_of(vice)
     wanted = next(each for each in all_invariants(check.role) if each.id == vice.invariant)

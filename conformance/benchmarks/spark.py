@@ -1,11 +1,11 @@
-"""What Spark adds to a bare loop: ``python -m kipcheck.conformance.benchmarks.spark``.
+"""Measures the overhead of Spark over a bare loop: ``python -m kipcheck.conformance.benchmarks.spark``.
 
-The same shards, one after the other, in the loop (``--executor inline``) and on Spark with one core, both warm: the
-processor time of all processes but that of the shards themselves, for each shard, and what Spark takes more than the
-loop as a share of the shards. Then on two cores: the share of their time that went into shards, for a pool of two
-processes and for Spark. One run: ratios count, and processor time where the machine has other things to do.
+The same shards run one after the other in the loop (``--executor inline``) and on Spark with one core, both warmed up:
+the processor time of all processes except the shards themselves, for each shard, and Spark's excess over the loop as a
+share of the shards. Then on two cores: the share of time spent in shards, for a pool of two processes and for Spark.
+One run: ratios are meaningful, and processor time if the machine is busy.
 
-``--long``: shards of 60 s too. ``--shards N``: so many of each length.
+``--long``: shards of 60 s, too. ``--shards N``: the number of shards of each length.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.targets.transport import process_tree
 
 LENGTHS: Final = {1: 8, 10: 4}
-"""Seconds of processor time of a shard, and how many of them."""
+"""Seconds of processor time of a shard -> number of shards."""
 LONG: Final = {60: 2}
 ON_TWO: Final = 8
 """Shards for two cores."""
@@ -31,7 +31,7 @@ TICKS: Final = os.sysconf("SC_CLK_TCK")
 SHARD: Final = Shard(
     "benchmark", 0, 0, "hold", "drill:raise@1000000000", "1", "apache", ("wire/round-trip",), "compiled", 1, 500, ""
 )
-"""Of the reference in the very process of the shard: nothing else takes processor time."""
+"""With the reference in the process of the shard, so that no other process takes time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Taken:
     wall: float
 
     def beside(self, shards: int) -> float:
-        """Milliseconds of processor time for each shard, outside it."""
+        """Milliseconds of processor time outside of the shard, for each shard."""
         return 1000 * (self.all_cpu - self.shards_cpu) / shards
 
 
@@ -96,7 +96,7 @@ def _rate(loop: Executor) -> float:
 
 
 def _warm(executor: Executor) -> None:
-    """Every slot of it: in what hands out work Java compiles for some time."""
+    """Warms up every slot: the JVM of an executor compiles for some time."""
     for _ in range(2):
         list(executor.run(_shards(20, 20 * executor.slots), b"", lambda progress: None))
 
@@ -110,12 +110,12 @@ def _run(executor: Executor, shards: Sequence[Shard]) -> Taken:
 
 
 def processor_time() -> float:
-    """Of this process and all below it, those that have ended too: seconds. Linux only."""
+    """Seconds of processor time of this process and its descendants, ended ones included. Linux only."""
     parents, taken = {}, {}
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
             parents[pid] = process_tree.parent_of(pid)
-            # Its own and that of the children that it waited for, each in user and in system mode: proc(5).
+            # Its own time and that of children it waited for, each in user and in system mode: proc(5).
             taken[pid] = sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
         except OSError:
             continue

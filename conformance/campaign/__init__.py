@@ -1,6 +1,6 @@
-"""Long fuzzing: plan -> rounds -> shards -> ``run_shard`` -> rows -> union -> the next round.
+"""Campaigns, long fuzzing in rounds: plan -> rounds -> shards -> ``run_shard`` -> rows -> union -> the next round.
 
-``plan`` says which shards a round has; ``shard`` holds one and is a pure function of what it is given; ``supervise``
-runs it in a child; ``local`` and ``spark`` run many; ``ledger`` keeps their rows; ``corpus`` what is worth mutating;
-``drive`` goes through the rounds; ``telling`` makes the report of it all and ``triage`` says what is new.
+``plan`` lists the shards of a round; ``shard`` runs one and is a pure function of its arguments; ``supervise`` turns
+the end of its child process into a row; ``local`` and ``spark`` run many; ``ledger`` stores their rows; ``corpus`` the
+values that are mutated; ``drive`` runs the rounds; ``telling`` writes the reports and ``triage`` finds what is new.
 """

@@ -1,7 +1,7 @@
-"""Values as Hypothesis draws them: the same strategies that people import, seeded for each batch.
+"""Draws values with Hypothesis: from the same strategies that users import, seeded for each batch.
 
-The one module by which a campaign reaches Hypothesis. What it draws is collected and held later, as any other value:
-it does not see what comes of it, and has nothing to shrink.
+The only module of campaigns that uses Hypothesis. Values are collected first and run later, so Hypothesis gets no
+feedback and shrinks nothing.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from kipcheck.strategies.as_hypothesis import strategy
 from kipcheck.strategies.public import conversations
 
 DEEP_SHARE: Final = 0.5
-"""Of batches of conversations: drawn with our model at hand."""
+"""The share of batches of conversations that are drawn with the reference model."""
 
 
 def values(check: Check[Any], subject: Any, number: int, random: Random) -> list[Value]:
-    """So many, or fewer where there are no more: the same ones in every process."""
+    """``number`` values, or fewer if there are no more: the same in every process."""
     found: list[Value] = []
     deep = check.node is None and subject.name in MACHINES and random.random() < DEEP_SHARE
     drawn = (
@@ -38,7 +38,7 @@ def values(check: Check[Any], subject: Any, number: int, random: Random) -> list
         database=None,
         deadline=None,
         phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),  # nobody waits for one of them
+        suppress_health_check=list(HealthCheck),  # not interactive
     )
     @given(drawn)
     def collect(value: Value) -> None:
@@ -51,8 +51,8 @@ def values(check: Check[Any], subject: Any, number: int, random: Random) -> list
 
 @contextmanager
 def _without_constants() -> Iterator[None]:
-    """Hypothesis also draws constants that it finds in code it takes for ours. Which code that is depends on where we
-    are installed and what was imported before: the same shard would draw other values elsewhere.
+    """Disables the constants that Hypothesis collects from local code: they depend on where kipcheck is installed and
+    on what was imported before, so the same shard would draw other values elsewhere.
     """
     before = {name: getattr(_PROVIDERS, name) for name in _INSTEAD}
     try:
@@ -66,7 +66,7 @@ def _without_constants() -> Iterator[None]:
 
 _PROVIDERS: Any = import_module("hypothesis.internal.conjecture.providers")
 _INSTEAD: Final[dict[str, Any]] = {}
-"""Releases of Hypothesis that have no such constants need none of this."""
+"""Empty for releases of Hypothesis without such constants."""
 if hasattr(_PROVIDERS, "_get_local_constants"):
     _NONE = _PROVIDERS.Constants()
     _INSTEAD["_get_local_constants"] = lambda: _NONE

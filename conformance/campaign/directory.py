@@ -1,4 +1,4 @@
-"""The folder of a campaign: room for a new one, and what its first round begins with."""
+"""The folder of a campaign: checks and clears it, and loads the snapshot of the first round."""
 
 from pathlib import Path
 
@@ -10,28 +10,28 @@ from kipcheck.conformance.core.output_folder import CORPUS, OF_A_CAMPAIGN, Outpu
 
 
 def free(out: Path) -> None:
-    """Is there no campaign that was cut off, and would be lost? Errors: ``Unfit``."""
+    """Errors: ``Unfit`` if the folder contains an unfinished campaign."""
     if (out / NAME).exists() and not (found := Manifest.read(out)).complete:
-        why = f"{out} holds a campaign that is not at its end ({found.stopped_by})"
-        raise Unfit(f"{why}: --resume {out}, or another --out")
+        why = f"{out} contains an unfinished campaign ({found.stopped_by})"
+        raise Unfit(f"{why}: continue it with --resume {out}, or use another --out")
 
 
 def checked(out: Path) -> OutputFolder:
-    """Where the campaign will be. Errors: ``output_folder.Unusable`` where there are files of somebody else."""
+    """The folder of the campaign. Errors: ``output_folder.Unusable`` if it contains files that kipcheck did not write."""
     folder = OutputFolder(out)
     folder.check(*OF_A_CAMPAIGN)
     return folder
 
 
 def cleared(out: Path) -> None:
-    """Room for a new campaign: all that an earlier one left goes, but its corpus. Errors: ``Unusable``; OSError."""
+    """Removes the files of an earlier campaign, except its corpus. Errors: ``Unusable``; OSError."""
     folder = OutputFolder(out)
     folder.claim(NAME)
     folder.remove(*(kind for kind in OF_A_CAMPAIGN if kind is not CORPUS))
 
 
 def earlier(out: Path) -> Path | None:
-    """The newest snapshot of the corpus that an earlier campaign left there."""
+    """The newest snapshot of an earlier campaign in the folder."""
     try:
         name = (out / snapshots.NAME / snapshots.LATEST).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -40,7 +40,7 @@ def earlier(out: Path) -> Path | None:
 
 
 def begun_with(place: Path | None) -> Snapshot:
-    """The newest corpus of an earlier campaign, by its folder, or one snapshot, by its file.
+    """The newest snapshot in the folder of an earlier campaign, or the snapshot in a file.
 
     Errors: ``Unfit``; OSError.
     """
@@ -49,20 +49,20 @@ def begun_with(place: Path | None) -> Snapshot:
     try:
         return Snapshot.load(place.read_bytes()) if place.is_file() else shelf(place).latest()
     except Damaged as wrong:
-        raise Unfit(f"no corpus to begin with: {place}: {wrong}") from None
+        raise Unfit(f"the corpus {place} cannot be read: {wrong}") from None
     except (LookupError, Lost) as missing:
-        raise Unfit(f"no corpus to begin with: {missing}") from None
+        raise Unfit(f"no corpus to start with: {missing}") from None
 
 
 def first(out: Path, digest: str) -> Snapshot:
-    """What the first round begins with. Errors: ``Unfit``."""
+    """The snapshot of the first round. Errors: ``Unfit``."""
     if not digest:
         return Snapshot.empty()
     path = snapshots.place(out, digest)
     try:
         return Snapshot.load(path.read_bytes())
     except (OSError, Damaged) as wrong:
-        raise Unfit(f"what the campaign began with cannot be read: {path}: {wrong}") from None
+        raise Unfit(f"the first snapshot of the campaign cannot be read: {path}: {wrong}") from None
 
 
 __all__ = ["begun_with", "checked", "cleared", "earlier", "first", "free", "save"]

@@ -1,7 +1,7 @@
-"""A campaign from its first round to its last: plan, shards, waves, union, and once more.
+"""Drives a campaign through its rounds: plan, shards, waves, union, reports.
 
-The driver alone writes files. What is in the ledger is not run again, so a campaign that was cut off anywhere goes on
-from there and comes to the same end.
+Only the driver writes files. It does not run a shard again whose row is in the ledger, so a campaign that was
+interrupted at any point continues from there with the same result.
 """
 
 import time
@@ -38,50 +38,50 @@ from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unavailabl
 from kipcheck.conformance.targets.registry import is_steady, target as target_of
 
 WAVE: Final = 8
-"""At most so many shards for each slot make a wave: what is lost with the driver, and how long one waits for news."""
+"""The most shards for each slot in a wave: they are lost if the driver dies, and delay the next report."""
 TELLING: Final = 0.1
-"""Of the time that has passed, at most so much goes into reports between rounds."""
+"""The largest share of the elapsed time that reports between rounds may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """For a campaign, by whoever begins it or goes on with it."""
+    """The options of a campaign."""
 
     targets: tuple[str, ...] = ("kafka-python",)
     edition: str = "apache"
     checks: tuple[str, ...] = ("*",)
     """Globs over the ids of checks."""
     cases: int | None = None
-    """Of each target, over all rounds."""
+    """For each target, over all rounds."""
     budget: float | None = None
-    """Seconds. Between waves it is asked whether there is time for another."""
+    """Seconds. Checked between waves."""
     rounds: int | None = None
     seed: int = 0
     engine: Engine = "mixed"
     known: tuple[str, ...] = ()
     executor: ExecutorName = "auto"
     workers: int = 0
-    """0: one for each core there is."""
+    """0: one for each core."""
     master: str | None = None
     remote: str | None = None
     out: Path = Path("kipcheck-out")
     resume: bool = False
-    """Go on with the campaign in ``out``, whatever else is asked for."""
+    """Continue the campaign in ``out``; options that its manifest fixes are ignored."""
     corpus: Path | None = None
-    """Of an earlier campaign, to begin with: its folder."""
+    """The folder or snapshot of an earlier campaign whose corpus is the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     exit_code: int
     text: str = ""
-    """The report for a terminal; the others stand in the folder."""
+    """The report for a terminal; the other reports are in the folder."""
     why: str = ""
-    """One line where the campaign was cut short, or never began."""
+    """One line if the campaign was cut short or did not start."""
 
 
 class Stopped(Exception):
-    """The campaign ends before its plan does. Says why."""
+    """The campaign ends before its plan; the message says why."""
 
     def __init__(self, why: str, code: int) -> None:
         super().__init__(why)
@@ -92,12 +92,12 @@ Ready: TypeAlias = Callable[[ExecutorName, int, str | None, str | None], Abstrac
 
 
 def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
-    """Raises nothing: what goes wrong is an exit code and a line."""
+    """Runs a campaign. Raises nothing: errors become an exit code and a line."""
     try:
         folder = directory.checked(asked.out)
         with ExitStack() as stack:
             stack.enter_context(folder.tried(LEDGER))
-            # A slip of the pen is told before a cluster is waited for.
+            # Invalid options are reported before waiting for a cluster.
             given = _resumed(asked) if asked.resume else _Intent.of(asked)
             chosen = stack.enter_context(ready(asked.executor, asked.workers, asked.master, asked.remote))
             watch = Watch()
@@ -113,7 +113,7 @@ def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
         return Outcome(exits.BROKEN, why=str(why))
     except KeyboardInterrupt:
         return Outcome(exits.UNDECIDED, why="interrupted before it began")
-    except Exception as ours:  # noqa: BLE001 - what goes wrong is an exit code
+    except Exception as ours:  # noqa: BLE001 - errors become exit codes
         show_traceback()
         return Outcome(exits.OURS, why=f"{type(ours).__name__}: {ours}")
 
@@ -123,12 +123,12 @@ def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Intent:
-    """What is asked for, understood: all that a plan needs but the size of its shards."""
+    """The resolved options: everything in the plan except the size of the shards."""
 
     checks: tuple[str, ...]
     aims: tuple[Aim, ...]
     skipped: Mapping[str, str]
-    """Targets that are not there, and why, where others are."""
+    """Targets that are not available, with the reason, if others are."""
     corpus: Snapshot
 
     @classmethod
@@ -136,15 +136,15 @@ class _Intent:
         """Errors: ``Misused``, ``Unavailable``, ``Broken``, ``Unfit``, OSError."""
         options = Options(targets=asked.targets, edition=asked.edition, checks=asked.checks, known=asked.known)
         selection = Selection.of(options)
-        account(options)  # lists that cannot be used are told of before anything is held
+        account(options)  # reports invalid lists before anything runs
         directory.free(asked.out)
-        corpus = directory.begun_with(asked.corpus)  # which may lie in the folder that is cleared
+        corpus = directory.begun_with(asked.corpus)  # before the folder is cleared, which may contain it
         aims, skipped = _aims(selection, asked.targets)
         return cls(tuple(each.id for each in selection.checks), aims, skipped, corpus)
 
 
 def _begun(asked: Asked, intent: _Intent, chosen: Chosen, watch: Watch) -> Manifest:
-    """Changes nothing before all is known that the manifest tells. Errors: ``Unusable``; OSError."""
+    """Writes nothing before all values of the manifest are known. Errors: ``Unusable``; OSError."""
     by_time = asked.cases is None and asked.budget is not None
     cases = None if by_time else asked.cases or USUAL_CASES
     rounds = asked.rounds if by_time else asked.rounds or min(USUAL_ROUNDS, cases or USUAL_ROUNDS)
@@ -163,7 +163,7 @@ def _begun(asked: Asked, intent: _Intent, chosen: Chosen, watch: Watch) -> Manif
     kept = directory.earlier(asked.out)
     directory.cleared(asked.out)
     if kept is not None and kept != snapshots.place(asked.out, intent.corpus.digest):
-        watch.say(f"the corpus of the campaign before stays in {kept}; to begin with it: --corpus {kept}")
+        watch.say(f"the corpus of the previous campaign is kept in {kept}; to start from it: --corpus {kept}")
     if intent.corpus.digest:
         directory.save(asked.out, intent.corpus)
     manifest.write(asked.out)
@@ -171,7 +171,7 @@ def _begun(asked: Asked, intent: _Intent, chosen: Chosen, watch: Watch) -> Manif
 
 
 def _aims(selection: Selection, targets: Sequence[str]) -> tuple[tuple[Aim, ...], Mapping[str, str]]:
-    """And those that are not there, with the reason, where there are others."""
+    """The targets, and those that are not available with the reason, if others are."""
     found: list[Aim] = []
     skipped: dict[str, str] = {}
     for name in dict.fromkeys(targets):
@@ -207,7 +207,7 @@ def _resumed(asked: Asked) -> Manifest:
         with Worker(aim.name, target_of(aim.name)) as worker:
             version = worker.info(manifest.plan.edition, CHECKS[manifest.plan.checks[0]].role).version
         if version != aim.version:
-            raise Unfit(f"{aim.name} was {aim.version} and is {version} now: go on with that, or begin anew")
+            raise Unfit(f"{aim.name} was {aim.version} and is {version} now: install that again, or start anew")
     return manifest
 
 
@@ -223,12 +223,12 @@ class _Campaign:
     digests: dict[Key, str] = field(default_factory=dict)
     """Of all rows that count."""
     reduced: set[tuple[str, Group]] = field(default_factory=set)
-    """Target and failures whose least case has been looked for."""
+    """Targets and groups of failures that have been reduced."""
     loose: list[Row] = field(default_factory=list)
-    """Reductions of a round that did not come to its end: told and not kept, for others will take their places."""
+    """Reductions of an unfinished round: reported, but not stored, since the finished round will have its own."""
     told: list[RoundTold] = field(default_factory=list)
     before: Mapping[Key, Row] = field(default_factory=dict)
-    """What an earlier driver wrote."""
+    """Rows written by an earlier driver."""
     set_aside: list[SetAside] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
     telling_s: float = 0.0
@@ -246,13 +246,13 @@ class _Campaign:
         except KeyboardInterrupt:
             interrupts.finish()
             stopped = Stopped("interrupted", exits.UNDECIDED)
-        except (Unready, Barren) as why:  # what runs shards is no more
-            stopped = Stopped(f"{why}; go on with --resume {self.asked.out}", exits.UNDECIDED)
+        except (Unready, Barren) as why:  # the executor is gone
+            stopped = Stopped(f"{why}; continue with --resume {self.asked.out}", exits.UNDECIDED)
         except row_files.Unread:
-            raise  # and so no report can be made either
+            raise  # no report is possible without the ledger
         except (Unfit, Unusable) as why:
             stopped = Stopped(str(why), exits.USAGE)
-        except Exception as ours:  # noqa: BLE001 - what was done is told on every path
+        except Exception as ours:  # noqa: BLE001 - reports are written on every path
             stopped = self._no_room(ours)
             if stopped is None:
                 self.watch.close()
@@ -263,11 +263,11 @@ class _Campaign:
         return self._end(stopped)
 
     def _no_room(self, why: Exception) -> Stopped | None:
-        """Where a disk is full, whatever was to be written: that is nobody's bug."""
+        """For a full disk, which is not a bug in kipcheck."""
         if not isinstance(why, OSError) or why.errno not in NO_ROOM:
             return None
         told = f"{why.filename or self.asked.out} cannot be written: {why.strerror}"
-        return Stopped(f"{told}; make room, and go on with --resume {self.asked.out}", exits.UNDECIDED)
+        return Stopped(f"{told}; free some space, and continue with --resume {self.asked.out}", exits.UNDECIDED)
 
     def _end(self, stopped: Stopped | None) -> Outcome:
         planned = stopped is not None and stopped.code == exits.CONFORMANT
@@ -306,7 +306,7 @@ class _Campaign:
             round_ += 1
 
     def _round(self, round_: int, snapshot: Snapshot) -> Snapshot:
-        """What the next one begins with."""
+        """Returns the snapshot for the next round."""
         begun = time.monotonic()
         rows = self._kept(round_)
         wanted = list(self.plan.shards(round_, snapshot.digest))
@@ -317,7 +317,7 @@ class _Campaign:
             if why.code != exits.BROKEN:
                 self._reduce_loose(round_, wanted, rows)
             raise
-        finally:  # what a part of a round brought is kept too: the next campaign may begin with it
+        finally:  # a partial round's corpus is saved too, as a start for the next campaign
             with interrupts.deferred():
                 after = grown(snapshot, (row for row in rows.values() if row.stage == "hold"))
                 directory.save(self.asked.out, after)
@@ -326,14 +326,14 @@ class _Campaign:
         return after
 
     def _kept(self, round_: int) -> dict[Key, Row]:
-        """Rows of that round that an earlier driver wrote."""
+        """Rows of the round that an earlier driver wrote."""
         rows = {key: row for key, row in self.before.items() if key.round == round_ and row.status in ENDED}
         self.watch.cases += sum(row.cases for row in rows.values() if row.stage == "hold")
         self._note(rows.values())
         return rows
 
     def _run(self, round_: int, stage: str, shards: Sequence[Shard], rows: dict[Key, Row], snapshot: Snapshot) -> None:
-        """Adds to ``rows`` those of all shards, wave by wave. Errors: ``Stopped``; OSError."""
+        """Adds the rows of all shards to ``rows``, wave by wave. Errors: ``Stopped``; OSError."""
         left = [shard for shard in shards if shard.key not in rows]
         size = self._wave()
         dump = snapshot.dump()
@@ -352,7 +352,7 @@ class _Campaign:
         return slots * WAVE
 
     def _waved(self, round_: int, wave: Sequence[Shard], dump: bytes, rows: dict[Key, Row], keep: bool = True) -> None:
-        """Adds to ``rows`` what came back; what came before an interruption too."""
+        """Adds the rows of a wave to ``rows``, also those from before an interruption."""
         came: list[Row] = []
         try:
             with closing(self.executor.run(wave, dump, self.watch.tick)) as running:
@@ -382,14 +382,14 @@ class _Campaign:
         return self.watch.ends is not None and time.monotonic() >= self.watch.ends
 
     def _out_of_time(self, round_: int) -> Stopped:
-        """Where there is nothing but time to go by, its end is the plan's."""
+        """Without a number of cases the end of the budget is the end of the plan."""
         code = exits.CONFORMANT if self.plan.cases is None else exits.UNDECIDED
         return Stopped(f"the budget ran out in round {round_ + 1}", code)
 
-    # ---- least cases
+    # ---- reductions
 
     def _reductions(self, round_: int, after: int, wanted: Sequence[Shard], rows: Mapping[Key, Row]) -> list[Shard]:
-        """Of what was never reduced before, in the order of the shards that found it."""
+        """Shards that reduce groups not reduced before, in the order of the shards that found them."""
         found: dict[str, dict[Group, Found]] = {}
         before = self._before(rows)
         for shard in wanted:
@@ -404,7 +404,7 @@ class _Campaign:
         return shards
 
     def _before(self, rows: Mapping[Key, Row]) -> set[tuple[str, Group]]:
-        """Reduced in earlier rounds: what this one has reduced already belongs to its own plan."""
+        """Groups reduced in earlier rounds; those that this round has reduced belong to its own plan."""
         mine = {(row.target, each.group) for row in rows.values() if row.stage == "reduce" for each in row.found}
         return self.reduced - mine
 
@@ -418,7 +418,7 @@ class _Campaign:
             finally:
                 self.loose = list(loose.values())
 
-    # ---- what there is to tell
+    # ---- reports
 
     def _told(self, round_: int, snapshot: Snapshot, rows: Mapping[Key, Row], begun: float) -> None:
         planned = sum(1 for _ in self.plan.shards(round_, "")) + sum(row.stage == "reduce" for row in rows.values())
@@ -427,7 +427,7 @@ class _Campaign:
         self.manifest = replace(self.manifest, seconds={each.round: each.seconds for each in self.told})
 
     def _between(self) -> None:
-        """A report after each round, as long as that takes little of the time."""
+        """Writes reports after a round, as long as they take a small share of the time."""
         now = time.monotonic()
         if self.telling_s <= TELLING * (now - self.begun):
             self.manifest.write(self.asked.out)

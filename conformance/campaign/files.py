@@ -1,4 +1,4 @@
-"""Files of a campaign: whole or absent when they are written, named and set aside when they are damaged."""
+"""Writes files of a campaign atomically, and sets damaged ones aside."""
 
 import errno
 import os
@@ -8,43 +8,44 @@ from pathlib import Path
 from typing import Final
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""On the disk, in a quota, below the limit on the size of files."""
+"""The disk is full, or a quota or the limit on file sizes is reached."""
 DAMAGED: Final = ".damaged"
 
 
 class Full(OSError):
-    """There is no room for a file. What was there before is there still."""
+    """There is no space for a file. An earlier version of the file is unchanged."""
 
     def __init__(self, number: int, path: Path, size: int) -> None:
         super().__init__(number, os.strerror(number), str(path))
         self.size = size
 
     def __str__(self) -> str:
-        return f"{self.filename} cannot be written: {self.strerror} ({self.size} bytes are wanted)"
+        return f"{self.filename} cannot be written: {self.strerror} ({self.size} bytes are needed)"
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A file that was damaged. What could be read of it is kept."""
+    """A damaged file. Its readable rows are kept."""
 
     path: Path
-    """Where it was."""
+    """Its original path."""
     why: str
     now: Path | None
-    """Where it is; None: it could not be moved."""
+    """Its new path; None: it could not be moved."""
     saved: int = 0
-    """Rows that could be read."""
+    """The number of rows that could be read."""
 
     def __str__(self) -> str:
-        moved = f"set aside as {self.now.name}" if self.now else "not set aside, for nothing may be moved there"
+        moved = f"set aside as {self.now.name}" if self.now else "not set aside, because files cannot be moved there"
         saved = f"; {self.saved} of its rows are kept" if self.saved else ""
         return f"{self.path} is damaged ({self.why}): {moved}{saved}"
 
 
 def put(path: Path, data: bytes) -> Path:
-    """Whole or absent, also when the power fails: it is written beside its place, and put there when it is on the disk.
+    """Writes a file atomically, also in case of a power failure: to a temporary file that replaces it once it is on the
+    disk.
 
-    What a writer that was killed left beside it is written over. Errors: ``Full``; OSError.
+    A temporary file of a killed writer is overwritten. Errors: ``Full``; OSError.
     """
     beside = path.with_name(f".{path.name}.part")
     try:
@@ -57,7 +58,7 @@ def put(path: Path, data: bytes) -> Path:
         _sync(path.parent)
     except OSError as denied:
         with suppress(OSError):
-            beside.unlink(missing_ok=True)  # a full disk needs the room
+            beside.unlink(missing_ok=True)  # a full disk needs the space
         if denied.errno in NO_ROOM:
             raise Full(denied.errno or 0, path, len(data)) from None
         raise
@@ -65,7 +66,7 @@ def put(path: Path, data: bytes) -> Path:
 
 
 def set_aside(path: Path, why: str, saved: int = 0) -> SetAside:
-    """Moves it out of the way, so that nobody meets it again; where nothing can be moved, it stays."""
+    """Moves a damaged file away, so that it is not read again; if files cannot be moved, it stays."""
     now = path.with_name(path.name + DAMAGED)
     number = 1
     while now.exists():
@@ -79,7 +80,7 @@ def set_aside(path: Path, why: str, saved: int = 0) -> SetAside:
 
 
 def _sync(folder: Path) -> None:
-    """The name of a file is kept by its folder, which has to reach the disk as well."""
+    """Flushes a folder, so that new file names reach the disk."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

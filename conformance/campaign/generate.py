@@ -1,7 +1,7 @@
-"""What is held next: an endless row of batches, drawn for one shard from its seed and the corpus it begins with.
+"""Generates the batches of a shard, without end, from the shard's seed and the corpus of its round.
 
-A batch is about one check and one subject; conversations with a machine in one batch are drawn under one swarm.
-Nothing here asks a clock, a hash or another process: same shard, same snapshot, same batches.
+A batch has one check and one subject; the conversations with a machine in one batch share one swarm. Nothing here
+depends on a clock, a hash seed or another process: same shard, same snapshot, same batches.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,40 +19,40 @@ from kipcheck.strategies.compiled import Draw, compiled
 from kipcheck.strategies.mutate import mutate
 
 Source: TypeAlias = Literal["given", "replay", "mutate", "draw", "uniform", "hypothesis"]
-"""Where a batch is from: vectors; the corpus, as it is and changed; as the check draws; anything that is declared, by
-either reading of the declaration."""
+"""The source of a batch: vectors; corpus entries, unchanged or mutated; the check's own draw; or uniform draws from
+the declaration, compiled or by Hypothesis."""
 Units: TypeAlias = Mapping[str, Sequence[Any]]
-"""Check -> the subjects of it that the target claims, in an order that stays."""
+"""Check -> its subjects that the target claims, in a fixed order."""
 
 SHARES: Final[Mapping[Engine, Mapping[Source, int]]] = {
     "mixed": {"draw": 55, "mutate": 25, "uniform": 10, "hypothesis": 10},
     "compiled": {"draw": 60, "mutate": 28, "uniform": 12},
     "hypothesis": {"hypothesis": 100},
 }
-"""Of batches. What would mutate where there is no corpus yet draws."""
+"""Shares of batches. Without a corpus, batches to be mutated are drawn."""
 REPLAYED: Final = 0.25
-"""Of the cases of a shard of the first round at most so many are those of the corpus, as they are."""
+"""In the first round: the largest share of a shard's cases that replay the corpus."""
 REPLAYED_LATER: Final = 0.05
-"""Of a later round, for whose corpus these targets or the like have shown what it has."""
+"""In later rounds, whose corpus was collected with these targets."""
 TOGETHER: Final = 5
-"""Conversations with a machine in one batch. Planted defects take a fifth less time to be found than with 20: a swarm
-costs nothing here, and one without what a defect needs is soon over."""
+"""Conversations with a machine in one batch. With 5, planted defects are found in a fifth less time than with 20: a
+swarm costs nothing here, and one without a necessary event is soon over."""
 FEW: Final = (1, 4)
-"""Values of anything else in one batch."""
+"""Values in one batch of any other check."""
 BY_HYPOTHESIS: Final = 8
-"""The same of those that Hypothesis draws, which takes a while to begin."""
+"""The least number of values drawn by Hypothesis in one batch, since it is slow to start."""
 FIRST_SHARE: Final = 0.1
-"""Of drawn values: one of those that a check begins with."""
+"""The share of drawn values that are taken from a check's first values."""
 HEAVY_SHARE: Final = 0.1
-"""So often is it the turn of a heavy check when it is its turn."""
+"""The share of its turns that a heavy check takes."""
 GIVEN: Final = 16
 """Conversations in a batch of a check that draws none."""
 NEWER: Final = 0.33
-"""The exponent by which newer entries of the corpus are changed more often than older ones."""
+"""The exponent that makes newer corpus entries more likely to be mutated."""
 GOES_ON: Final = 0.5
-"""Of changed conversations: those that begin like an entry and then go on as they are drawn."""
+"""The share of mutated conversations that keep the beginning of an entry and are then drawn."""
 CHANGES: Final = (1, 1, 2, 4)
-"""So many places of an entry are changed, one of these."""
+"""Numbers of mutations of an entry, one of which is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +61,21 @@ class Batch:
     subject: Any
     source: Source
     values: Iterable[Value] = ()
-    """To be taken once, and drawn as they are taken."""
+    """To be iterated once; values are drawn during the iteration."""
     given: Sequence[Conversation] = ()
-    """Of a check that draws nothing, in the place of values."""
+    """For a check that draws nothing, instead of values."""
 
 
 def batches(shard: Shard, units: Units, snapshot: Snapshot) -> Iterator[Batch]:
-    """Without end. Errors: ValueError where there is nothing to hold."""
+    """Without end. Errors: ValueError if there are no subjects."""
     wanted = {id: subjects for id, subjects in units.items() if subjects}
     if not wanted:
-        raise ValueError("there is nothing to hold")
+        raise ValueError("no check has a subject")
     yield from _Engine.of(shard, wanted, snapshot).batches()
 
 
 Place: TypeAlias = tuple[str, str, str, int | None]
-"""Whose values are of one declaration: whatever check kept one, all checks of the place may change it."""
+"""A declaration with a subject: an entry kept by one check may be mutated for all checks with the same key."""
 
 
 def _place(check: Check[Any], edition: str, name: str, version: int | None) -> Place:
@@ -88,9 +88,9 @@ class _Engine:
     shard: Shard
     units: Units
     kept: Mapping[Place, Sequence[Kept]]
-    """The corpus, as far as it is of these units; the newest last."""
+    """The entries of the corpus for these units, the newest last."""
     values: dict[str, list[Value]] = field(default_factory=dict)
-    """By the id of an entry: its value, or none that belongs to the declaration of today."""
+    """Id of an entry -> its value, or none if it does not belong to a current declaration."""
     draws: dict[Place, Draw] = field(default_factory=dict)
 
     @classmethod
@@ -110,7 +110,7 @@ class _Engine:
             yield self._batch(check, self._luck(str(number)))
 
     def _luck(self, about: str) -> Random:
-        """No batch depends on how much luck it took to draw those before it."""
+        """A generator for each batch, so that no batch depends on the number of draws before it."""
         return Random(f"{self.shard.own_seed}/{about}")
 
     def _turns(self, random: Random) -> Iterator[Check[Any]]:
@@ -130,7 +130,7 @@ class _Engine:
         values: Iterable[Value]
         match source:
             case "hypothesis":
-                from kipcheck.conformance.campaign import by_hypothesis  # brings Hypothesis: only these batches need it
+                from kipcheck.conformance.campaign import by_hypothesis  # imports Hypothesis, so only here
 
                 values = by_hypothesis.values(check, subject, max(number, BY_HYPOTHESIS), random)
             case "uniform":
@@ -143,7 +143,7 @@ class _Engine:
         return Batch(check.id, subject, source, values)
 
     def _drawn(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
-        """As a run draws them, but that those to begin with come now and then."""
+        """Values drawn as in a run, with some of the check's first values among them."""
         draw, first = check.drawing(subject, random), check.first
         for _ in range(number):
             known = first and random.random() < FIRST_SHARE
@@ -151,13 +151,13 @@ class _Engine:
 
     def _uniform(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
         place = _place(check, *_of(subject))
-        if place not in self.draws:  # to look it up among all that are compiled takes longer than to draw
+        if place not in self.draws:  # a lookup among all compiled draws takes longer than a draw
             self.draws[place] = compiled(check.declaration(subject))
         for _ in range(number):
             yield check.family.trimmed(self.draws[place](random))
 
     def replayed(self, random: Random) -> Iterator[Batch]:
-        """This shard's share of the corpus, and of that no more than its budget allows."""
+        """This shard's part of the corpus, within its budget."""
         left = self.shard.cases * (REPLAYED if self.shard.round == 0 else REPLAYED_LATER)
         entries = [each for kept in self.kept.values() for each in kept if each.check in self.units]
         entries = entries[self.shard.shard % SHARDS_A_ROUND :: SHARDS_A_ROUND]
@@ -174,7 +174,7 @@ class _Engine:
         return any(map(self._value, self.kept.get(_place(check, *_of(subject)), ())))
 
     def _changed(self, check: Check[Any], subject: Any, number: int, random: Random) -> Iterator[Value]:
-        """Values next to those of the corpus."""
+        """Values mutated from those of the corpus."""
         node, kept = check.declaration(subject), self.kept[_place(check, *_of(subject))]
         draw = check.drawing(subject, random) if check.family.batch is not None and check.draw is None else None
         for _ in range(number):
@@ -191,7 +191,7 @@ class _Engine:
         if entry.id not in self.values:
             check = CHECKS[entry.check]
             node = check.declaration(check.family.subject(entry.edition, entry.subject, entry.version))
-            with suppress(ValueError):  # it is from another day, or of those that a check begins with
+            with suppress(ValueError):  # its declaration has changed, or it is one of a check's first values
                 self.values[entry.id] = [value_of(node, entry.value)]
         return self.values.setdefault(entry.id, [])
 

@@ -1,4 +1,4 @@
-"""``manifest.json``: what a campaign is made of. Written before its first round, read by whoever goes on with it."""
+"""``manifest.json``: the plan and settings of a campaign, written before its first round and read by ``--resume``."""
 
 import json
 import os
@@ -21,7 +21,7 @@ FORMAT: Final = 1
 
 
 class Unfit(Exception):
-    """There is no manifest, or none that can be gone on with. Says why, and what would do."""
+    """There is no usable manifest or corpus; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +29,23 @@ class Manifest:
     plan: Plan
     kipcheck: str
     python: str
-    """Major and minor version: another one draws the same, and may answer otherwise."""
+    """Major and minor version: another one draws the same values, but may give other results."""
     begun: str
     """UTC, ISO 8601."""
     host: Mapping[str, Any]
     settings: Mapping[str, Any]
-    """Executor, workers, master: what has no say in what is drawn."""
+    """Executor, workers, master: settings that do not influence what is drawn."""
     known: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
-    """Targets that were not there, and why."""
+    """Targets that were not available, and why."""
     complete: bool = False
-    """All that was planned was held, or the time that was given is over."""
+    """Whether the whole plan was run, or the budget used up."""
     stopped_by: str = "it was cut off"
-    """``the plan``, or what else. As long as it goes on, this says what would be so if nothing more were written."""
+    """``the plan``, or the reason of the end. While the campaign runs, the default stays in the file."""
     hash: str = ""
-    """Of the ledger."""
+    """The hash of the ledger's rows."""
     seconds: Mapping[int, float] = field(default_factory=dict)
-    """Round -> how long it took, whoever drove it."""
+    """Round -> its duration, over all drivers."""
 
     @classmethod
     def of(cls, plan: Plan, settings: Mapping[str, Any], known: tuple[str, ...], skipped: Mapping[str, str]) -> Self:
@@ -55,7 +55,7 @@ class Manifest:
         )  # fmt: skip
 
     def write(self, folder: Path) -> None:
-        """Whole or not at all. Errors: ``Full``; OSError; ``output_folder.Unusable``."""
+        """Writes the file atomically. Errors: ``Full``; OSError; ``output_folder.Unusable``."""
         text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
         put(OutputFolder(folder).claim(NAME, durable=True), text.encode())
 
@@ -66,7 +66,7 @@ class Manifest:
         try:
             told = json.loads(path.read_text("utf-8"))
             if told.pop("format") != FORMAT:
-                raise Unfit(f"{path} is of a format that this kipcheck does not read")
+                raise Unfit(f"{path} has a format that this kipcheck does not read")
             plan = told.pop("plan")
             aims = tuple(Aim(**each) for each in plan.pop("aims"))
             made = Plan(aims=aims, checks=tuple(plan.pop("checks")), **plan)
@@ -74,18 +74,18 @@ class Manifest:
             seconds = {int(number): float(each) for number, each in told.pop("seconds").items()}
             return cls(plan=made, known=known, skipped=skipped, seconds=seconds, **told)
         except FileNotFoundError:
-            raise Unfit(f"{folder} holds no {NAME}: a folder is wanted that kipcheck campaign wrote") from None
+            raise Unfit(f"{folder} contains no {NAME}: use the --out of a kipcheck campaign") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
             raise Unfit(f"{path} cannot be read: {wrong}") from None
 
     def fitting(self) -> Self:
-        """Itself, where what is installed here may go on with it. Errors: ``Unfit``."""
+        """Itself, if the installed versions may continue the campaign. Errors: ``Unfit``."""
         here = metadata.version("kipcheck"), ".".join(map(str, sys.version_info[:2]))
         there = self.kipcheck, self.python
         if here != there:
             raise Unfit(
-                f"it was begun by kipcheck {there[0]} on Python {there[1]}, and this is kipcheck {here[0]} on "
-                f"Python {here[1]}: what is drawn may differ, so go on with those, or begin another one"
+                f"it was started by kipcheck {there[0]} on Python {there[1]}, but this is kipcheck {here[0]} on "
+                f"Python {here[1]}, which may draw other values: use those versions, or start a new campaign"
             )
         return self
 
@@ -94,7 +94,7 @@ class Manifest:
 
 
 def named(plan: Plan) -> Plan:
-    """With the name that follows from all the rest: equal plans of equal releases are one campaign."""
+    """The plan with its id, a digest of all other fields: equal plans of equal releases are one campaign."""
     about = {each.name: getattr(plan, each.name) for each in fields(plan) if each.name != "campaign"}
     about["aims"] = [asdict(each) for each in plan.aims]
     return replace(plan, campaign=digest_of([metadata.version("kipcheck"), about]))

@@ -1,4 +1,4 @@
-"""Which shards a campaign has: a function of what is asked for, never of workers, cores or executors."""
+"""The plan of a campaign: its shards as a function of the options, not of workers, cores or executors."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -10,33 +10,33 @@ from kipcheck.conformance.campaign.rows import Found, Key, Row, Stage
 Engine: TypeAlias = Literal["mixed", "hypothesis", "compiled"]
 ENGINES: Final[tuple[Engine, ...]] = ("mixed", "hypothesis", "compiled")
 USUAL_CASES: Final = 20_000
-"""Of a target, where nothing else is asked for."""
+"""The default for each target."""
 USUAL_ROUNDS: Final = 4
 SHARDS_A_ROUND: Final = 8
-"""Of a target, as long as that makes shards of a reasonable size."""
+"""For each target, as long as the shards have a reasonable size."""
 LEAST_SHARD: Final = 250
 MOST_SHARD: Final = 5_000
 REDUCED_TOGETHER: Final = 6
-"""So many failures are reduced by one shard."""
+"""The number of failures that one shard reduces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the child of a shard may take: far more than a shard that is well ever takes."""
+    """The limits of a shard's child: far above what a normal shard takes."""
 
     wall_s: float
     cpu_s: float
-    """Of the child itself; what its testees take they account for."""
+    """Of the child itself; its testees have limits of their own."""
     case_cpu_s: float = 10.0
-    """Of ``cpu_s``, for the cases of one value, from when they are noted: so a hang is not waited for as long as for a
-    whole shard, and is known to be of that case."""
+    """The part of ``cpu_s`` for the cases of one value, from when they are noted: so a hang ends earlier than the
+    whole shard would, and is attributed to its case."""
     memory: int = 4 << 30
     """Bytes of address space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """All that ``run_shard`` is given, besides the snapshot of the corpus: plain data."""
+    """The arguments of ``run_shard``, except the snapshot of the corpus: plain data."""
 
     campaign: str
     round: int
@@ -48,10 +48,10 @@ class Shard:
     checks: tuple[str, ...]
     engine: Engine
     seed: int
-    """Of the campaign."""
+    """The seed of the campaign."""
     cases: int
     corpus: str
-    """Digest of the snapshot; empty: there is none."""
+    """Digest of the snapshot; empty: none."""
     reduces: tuple[Found, ...] = ()
     deterministic: bool = True
 
@@ -61,18 +61,18 @@ class Shard:
 
     @property
     def own_seed(self) -> int:
-        """Of all that is drawn in this shard: 63 bits, the same in every process."""
+        """The seed of all draws in this shard: 63 bits, the same in every process."""
         text = "/".join(map(str, (self.campaign, self.seed, self.round, self.shard, self.target)))
         return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1
 
     @property
     def bounds(self) -> Bounds:
         number = self.cases if self.stage == "hold" else 300 * len(self.reduces)
-        # Testees that hang may take all the time that a session has for it, in each of two sessions.
+        # Hanging testees may use up the time limits of two sessions.
         return Bounds(wall_s=1500 + 2.0 * number, cpu_s=60 + 0.5 * number)
 
     def begun(self) -> Row:
-        """The row of a shard that has held nothing yet."""
+        """The row of a shard that has run nothing yet."""
         planned = self.cases if self.stage == "hold" else len(self.reduces)
         return Row(
             self.campaign, self.round, self.shard, self.stage, self.target, self.target_version, self.engine,
@@ -95,7 +95,7 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """As the manifest has it: all that decides what is drawn."""
+    """Everything that determines what is drawn, as the manifest stores it."""
 
     campaign: str
     aims: tuple[Aim, ...]
@@ -104,17 +104,17 @@ class Plan:
     engine: Engine
     seed: int
     cases: int | None
-    """Of each target over all rounds; None: as many as there is time for."""
+    """For each target over all rounds; None: limited by time only."""
     rounds: int | None
-    """None: as many as there is time for."""
+    """None: limited by time only."""
     shard_cases: int
     round_shards: int = SHARDS_A_ROUND
-    """Of a target, where there is no number of cases to be divided."""
+    """For each target, if there is no number of cases to divide."""
     corpus: str = ""
-    """Digest of what the first round begins with; empty: nothing."""
+    """Digest of the snapshot of the first round; empty: none."""
 
     def shards(self, round_: int, corpus: str) -> Iterator[Shard]:
-        """Those of the first stage. ``corpus``: the digest of the snapshot that the round begins with."""
+        """The shards of the first stage. ``corpus``: the digest of the round's snapshot."""
         number = 0
         for aim in self.aims:
             for cases in self.sizes(round_):
@@ -122,7 +122,7 @@ class Plan:
                 number += 1
 
     def sizes(self, round_: int) -> Iterator[int]:
-        """Cases of each shard of a target in that round."""
+        """The number of cases of each shard of a target in that round."""
         if self.cases is None:
             yield from [self.shard_cases] * self.round_shards
             return
@@ -133,7 +133,7 @@ class Plan:
             left -= min(left, self.shard_cases)
 
     def reductions(self, round_: int, after: int, aim: Aim, found: tuple[Found, ...]) -> Iterator[Shard]:
-        """Those of the second stage, numbered from ``after`` on."""
+        """The shards of the second stage, numbered from ``after``."""
         for at in range(0, len(found), REDUCED_TOGETHER):
             some = found[at : at + REDUCED_TOGETHER]
             yield self._shard(aim, round_, after + at // REDUCED_TOGETHER, "reduce", 0, "", some)
@@ -148,5 +148,5 @@ class Plan:
 
 
 def shard_size(cases: int, rounds: int) -> int:
-    """Of a plan with so many cases for each target."""
+    """For a plan with so many cases for each target."""
     return min(max(-(-cases // (rounds * SHARDS_A_ROUND)), LEAST_SHARD), MOST_SHARD)

@@ -1,4 +1,4 @@
-"""What a campaign says while it goes on, on standard error: a live line on a terminal, else a line now and then."""
+"""Reports the progress of a campaign on standard error: a live line on a terminal, otherwise a line now and then."""
 
 import time
 from dataclasses import dataclass, field
@@ -7,23 +7,23 @@ from kipcheck.conformance.campaign.executors.local import Progress as Shards
 from kipcheck.conformance.engine.progress import Progress
 
 SELDOM = 20.0
-"""Seconds between two lines about one stage, where lines stay."""
+"""Seconds between two lines about one stage, if lines are not live."""
 
 
 @dataclass(slots=True)
 class Watch:
-    """Numbers of all that was held so far, and where the campaign is."""
+    """Totals of the campaign so far, and its current stage."""
 
     progress: Progress = field(default_factory=Progress)
     total: int | None = None
-    """Cases of the whole campaign; None: as many as there is time for."""
+    """Cases of the whole campaign; None: limited by time only."""
     ends: float | None = None
-    """When there is no more time (``time.monotonic``)."""
+    """End of the budget (``time.monotonic``)."""
     cases: int = 0
     keys: int = 0
     failures: int = 0
     held_here: int = 0
-    """Cases that were held since ``begun``."""
+    """Cases run since ``begun``."""
     begun: float = field(default_factory=time.monotonic)
     where: str = ""
     shards: Shards = field(default_factory=lambda: Shards(0, 0, 0))
@@ -62,11 +62,11 @@ class Watch:
         return "  ".join(parts if left is None else [*parts, f"{span(left)} left"])
 
     def rate(self, now: float) -> float:
-        """Cases a second, since this process began."""
+        """Cases per second since this process started."""
         return self.held_here / max(now - self.begun, 0.001)
 
     def left_s(self, now: float) -> float | None:
-        """Whichever comes first, the end of the cases or of the time; None: nobody knows yet."""
+        """Seconds until the cases or the budget are used up, whichever is first; None: not known yet."""
         found = []
         if self.ends is not None:
             found.append(max(0.0, self.ends - now))

@@ -1,7 +1,7 @@
-"""What came of a shard, as plain values: the only thing that travels back, and what the ledger of a campaign holds.
+"""The results of shards as plain values: the rows that shards return and the ledger stores.
 
-A row is keyed by (campaign, round, shard). Two rows with one key and two digests are a defect of ours. Nothing that a
-clock, a host or an executor has a say in enters a digest.
+A row is keyed by (campaign, round, shard). Two rows with one key and two digests are a bug in kipcheck. Nothing that
+depends on a clock, a host or an executor is part of a digest.
 """
 
 import hashlib
@@ -14,16 +14,15 @@ from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 from kipcheck.conformance.core.ledger import check_failure
 
 Status: TypeAlias = Literal["done", "timeout", "memory", "crashed", "garbled", "lost", "infra", "unlike"]
-"""Of a shard.
+"""The status of a shard.
 
-``done``: it came to its end, whatever it found. ``timeout``, ``memory``, ``crashed`` and ``garbled``: its child did
-not, at the case that the row names. ``lost``: what ran it went down again and again; it is run once more, apart.
-``infra``: apart it went down too. ``unlike``: there is another Python or kipcheck there than here.
-"""
+``done``: it ran to its end, whatever it found. ``timeout``, ``memory``, ``crashed`` and ``garbled``: its child
+failed, at the case that the row names. ``lost``: its worker crashed repeatedly; it is run once more, apart.
+``infra``: it crashed apart, too. ``unlike``: Python or kipcheck differ between the worker and the driver."""
 ENDED: Final[frozenset[str]] = frozenset({"done", "timeout", "memory", "crashed", "garbled", "infra"})
-"""Those that count as held: a campaign that is resumed does not run them again."""
+"""Final statuses: a resumed campaign does not run these shards again."""
 Stage: TypeAlias = Literal["hold", "reduce"]
-"""Of a round: conversations are held; then the least case of each new failure is looked for."""
+"""The stages of a round: cases are run; then new failures are reduced."""
 
 
 class Key(NamedTuple):
@@ -34,21 +33,21 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What came of cases in one place."""
+    """A number of cases with the same result."""
 
     check: str
     subject: str
     version: int | None
-    """Of the message; None for what has no versions."""
+    """The version of the message; None for subjects without versions."""
     invariant: str
-    """Empty: of the case as a whole."""
+    """Empty: the result of the case as a whole."""
     result: str
     cases: int
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A value that showed what had not been seen: worth to be replayed and changed."""
+    """A value with new coverage, to be replayed and mutated."""
 
     check: str
     edition: str
@@ -67,39 +66,38 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Failures of one shard that are likely one, by the first of them.
+    """A group of failures in one shard, represented by its first.
 
-    Of the stage ``reduce``: the same again, as the stage ``hold`` had it, with what came of looking for the least case.
+    Stage ``reduce``: the same group as in stage ``hold``, with its reduced case.
     """
 
     check: str
     invariant: str
     edition: str
     subject: str
-    """Of the group: see there."""
+    """As in ``Group``."""
     shape: tuple[str, ...]
     why: str
     case_id: str
     case: str
     """JSON of ``Case.plain``."""
     place: tuple[str, int | None]
-    """Subject and version of the first of them."""
+    """Subject and version of the first failure."""
     value: str
-    """``plain_text`` of the declared value behind it; empty where its conversation is given, and not drawn."""
+    """``plain_text`` of the declared value; empty if the conversation is given, not drawn."""
     seed: int
     number: int
-    """With the seed: what draws the conversations about the value (``Check.cases``)."""
+    """Together with the seed it determines the conversations about the value (``Check.cases``)."""
     kind: str
     cases: int
-    """So many of them in the shard."""
+    """The number of failing cases in the shard."""
     at_case: int
-    """How many cases the shard had held before."""
+    """The number of cases before the first failure."""
     where: tuple[tuple[str, int | None], ...] = ()
-    """Subjects and versions in which it was seen, sorted."""
+    """Subjects and versions of the failures, sorted."""
     line: str = ""
-    """Stage ``reduce``: JSON of what ``failures/ID.json`` holds, with the least case, its shape and the id of them;
-    empty where it did not come again when it was run alone.
-    """
+    """Stage ``reduce``: JSON of ``failures/ID.json`` with the reduced case; empty if the failure did not recur when
+    its case was run alone."""
 
     @property
     def group(self) -> "Group":
@@ -107,12 +105,12 @@ class Found:
 
 
 class Group(NamedTuple):
-    """What failures of one target have in common that are reduced once: a campaign counts by it."""
+    """The key by which failures of a target are grouped: a campaign counts and reduces groups."""
 
     check: str
     invariant: str
     subject: str
-    """Of the first of them; empty where cases of the check are not made smaller, and subjects make no difference."""
+    """The subject of the first failure; empty if the check does not shrink cases, since subjects then do not matter."""
     shape: tuple[str, ...]
 
 
@@ -127,31 +125,31 @@ class Row:
     engine: str
     seed: int
     planned: int
-    """Cases, or failures to reduce."""
+    """Cases, or groups to reduce."""
     corpus: str
-    """Digest of the snapshot that it began with; empty: of none."""
+    """Digest of the snapshot it started with; empty: none."""
     status: Status
     deterministic: bool = True
-    """False: the target has threads of its own. Then the row stays out of the hash of the campaign."""
+    """False: the target has threads of its own. The row is then not part of the campaign's hash."""
     cases: int = 0
     steps: int = 0
     counts: tuple[Count, ...] = ()
     coverage: tuple[int, ...] = ()
-    """Keys that the snapshot does not have, sorted."""
+    """Keys that are not in the snapshot, sorted."""
     kept: tuple[Kept, ...] = ()
     found: tuple[Found, ...] = ()
     troubles: tuple[str, ...] = ()
-    """Deaths of the target that belong to no case."""
+    """Crashes of the target that belong to no case."""
     breaches: tuple[str, ...] = ()
-    """Of the testee protocol."""
+    """Violations of the testee protocol."""
     unreached: str = ""
-    """Why no more could be asked of the target."""
+    """Why the target could not be used any more."""
     at_case: int | None = None
-    """Where the child went down: the number of the case in the shard."""
+    """The number of the case at which the child failed."""
     case: str = ""
     """JSON of ``Case.plain`` of that case."""
     detail: str = ""
-    """In which way it went down; or what is unlike."""
+    """How the child failed; or which versions differ."""
     digest: str = ""
     attempt: int = field(default=0, metadata={"volatile": True})
     host: str = field(default="", metadata={"volatile": True})
@@ -166,7 +164,7 @@ class Row:
         return Key(self.campaign, self.round, self.shard)
 
     def sealed(self) -> Self:
-        """With its digest: over which cases were held and what came of them, not over the words for it."""
+        """With its digest, over the cases and their results, but not over messages."""
         said = {
             "key": list(self.key),
             "stage": self.stage,
@@ -185,16 +183,16 @@ class Row:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """Names to plain values, nested rows too: a line of JSON, or a row of Parquet. ``Row.of`` reads it back."""
+        """Names to plain values, nested rows included: a line of JSON, or a row of Parquet. ``Row.of`` reads it back."""
         found: dict[str, Any] = _plain(self)
         return found
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Errors: KeyError, TypeError or ValueError where ``plain`` is no row."""
+        """Errors: KeyError, TypeError or ValueError if ``plain`` is not a row."""
         names = {each.name for each in fields(cls)}
         if strange := plain.keys() - names:
-            raise ValueError(f"a row has no {', '.join(sorted(strange))}")
+            raise ValueError(f"unknown fields of a row: {', '.join(sorted(strange))}")
         nested: Mapping[str, Any] = {
             "counts": lambda each: _count(**each),
             "kept": lambda each: Kept(**{**each, "keys": tuple(each["keys"])}),
@@ -213,7 +211,7 @@ _NAMES: Final = {kind: tuple(each.name for each in fields(kind)) for kind in (Ro
 
 
 def _plain(value: Any) -> Any:
-    """As ``asdict`` has it, which copies what cannot change and takes many times as long."""
+    """Like ``asdict``, which is many times slower because it copies immutable values."""
     if (names := _NAMES.get(type(value))) is not None:
         return {name: _plain(getattr(value, name)) for name in names}
     return tuple(map(_plain, value)) if type(value) is tuple else value
@@ -221,12 +219,12 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(1 << 16, typed=True)
 def _count(**told: Any) -> Count:
-    """The same object for the same count: shard after shard has hundreds that hundreds of others have too."""
+    """The same object for equal counts: shards share hundreds of them."""
     return Count(**told)
 
 
 def _found_of(plain: Mapping[str, Any]) -> Found:
-    if plain.get("line") and "id" in (told := json.loads(plain["line"])):  # it becomes a file of that name
+    if plain.get("line") and "id" in (told := json.loads(plain["line"])):  # the id becomes a file name
         check_failure(told, "a failure of a row")
     where = tuple((str(subject), version) for subject, version in map(_pair, plain["where"]))
     place = _pair(plain["place"])
@@ -238,16 +236,16 @@ def _pair(each: Any) -> tuple[Any, Any]:
 
 
 def digest_of(said: Any) -> str:
-    """Of anything that is JSON: 16 hex digits, the same in every process."""
+    """A digest of any JSON value: 16 hex digits, the same in every process."""
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def hash_over(rows: Iterable[Row]) -> str:
-    """Of a campaign, over what has a say in it."""
+    """The hash of a campaign, over the rows of deterministic targets with a final status."""
     return hash_of({row.key: row.digest for row in rows if row.deterministic and row.status in ENDED})
 
 
 def hash_of(rows: Mapping[Key, str]) -> str:
-    """Of a campaign: over key -> digest, in the order of the keys, whatever order they came in."""
+    """The hash of a campaign, over key -> digest in the order of the keys."""
     return digest_of([[*key, digest] for key, digest in sorted(rows.items())])

@@ -1,7 +1,7 @@
-"""One shard: values are drawn, held, judged and counted; or failures are made smaller.
+"""Runs one shard: draws values, runs their cases, judges them and counts the results; or reduces failures.
 
-``run_shard`` is a function of what it is given: the same row on any machine, in any process, whatever ran before. So
-its budget is a number of cases and never a time, and all luck comes from the shard's own seed.
+``run_shard`` is a function of its arguments: it returns the same row on any machine, in any process, whatever ran
+before. So its budget is a number of cases and not a time, and all random numbers come from the shard's own seed.
 """
 
 import json
@@ -30,23 +30,23 @@ from kipcheck.conformance.targets.registry import target as target_of
 from kipcheck.conformance.targets.session import Limits
 
 Note: TypeAlias = Callable[[int, Sequence[Case]], None]
-"""Told before cases are held: the number of the first of them in the shard, and the cases."""
+"""Called before cases are run: with the number of the first of them in the shard, and the cases."""
 Find: TypeAlias = Callable[[str, Limits | None], Target]
 
 PATIENT: Final = Limits(batch_s=300.0, cpu_s=20.0, memory_times=10.0)
-"""Ten times what a case may usually take: what goes down under it too is not merely slow, or late."""
+"""Ten times the usual limits of a case: a case that exceeds these, too, is not merely slow."""
 IDLE: Final = 500
-"""So many batches without a case one after the other, and there is nothing to hold: of some subjects there are none."""
+"""After so many consecutive batches without a case the shard ends: some subjects have no cases."""
 ASKED_AGAIN: Final = 3
-"""So many deaths of one sort are held once more, alone and with patience; those after them are taken as the same."""
+"""So many failures of one kind at a limit are rerun alone with higher limits; later ones count as the same."""
 
 
 def silent(number: int, cases: Sequence[Case]) -> None:
-    """To note nothing."""
+    """A ``Note`` that does nothing."""
 
 
 def run_shard(shard: Shard, snapshot: Snapshot, note: Note = silent, find: Find = target_of) -> Row:
-    """Raises nothing that a target does; what is raised is a bug of ours."""
+    """Raises nothing that a target causes; an exception is a bug in kipcheck."""
     row = shard.begun()
     try:
         made = find(shard.target, None)
@@ -70,7 +70,7 @@ def _patient(name: str, find: Find) -> Target | Unavailable:
         return missing
 
 
-# ---- hold
+# ---- cases
 
 
 @dataclass(slots=True)
@@ -118,10 +118,10 @@ class _Held:
         )
 
     def _units(self) -> Mapping[str, Sequence[Any]]:
-        """Check -> what of it the target claims. Errors: ``Unavailable``, ``Broken``."""
+        """Check -> its subjects among the target's claims. Errors: ``Unavailable``, ``Broken``."""
         checks = [CHECKS[id] for id in self.shard.checks]
         info = self.worker.info(self.shard.edition, checks[0].role)
-        roles = {check.role: None for check in checks if check.role in info.roles}  # a session may be a process
+        roles = {check.role: None for check in checks if check.role in info.roles}  # each may start a process
         claims = {role: self.worker.session(self.shard.edition, role).info for role in roles}
         found: dict[str, Sequence[Any]] = {}
         for check in checks:
@@ -143,7 +143,7 @@ class _Held:
             if not (left := self.shard.cases - self.cases):
                 return
             if not (samples := samples[:left]):
-                continue  # there is nothing to say about this value
+                continue  # the value gives no cases
             histories = self._hold(check, unit, samples, session)
             shown = [campaign_coverage.keys(check, subject, each) for each in histories]
             new = self._new(shown)
@@ -151,7 +151,7 @@ class _Held:
                 self._keep(unit, samples[0], shown, new)
 
     def _samples(self, batch: Batch, check: Check[Any]) -> Iterator[list[Sample]]:
-        """Value by value."""
+        """The samples of each value."""
         for steps, kind in batch.given:
             self.values += 1
             yield [Sample(Case(check.id, batch.subject.edition, check.role, steps), {}, self.values, kind)]
@@ -172,9 +172,9 @@ class _Held:
         return histories
 
     def _confirmed(self, history: History) -> History:
-        """What went down for lack of time or memory may have been unlucky: once more, alone, with ten times as much.
+        """Reruns a case that exceeded a limit of time or memory, alone and with ten times the limits.
 
-        Whichever way that goes, it is what counts.
+        The rerun is the result that counts.
         """
         died = next((op for op in history.ops if isinstance(op.observation, Died)), None)
         if died is None:
@@ -202,13 +202,13 @@ class _Held:
                 self.counts[key] = self.counts.get(key, 0) + 1
 
     def _new(self, shown: Sequence[Sequence[Sequence[int]]]) -> set[int]:
-        """Coverage keys that nothing before had, of those that each step of each case showed."""
+        """The coverage keys that are new; ``shown``: the keys of each step of each case."""
         new = {key for steps in shown for keys in steps for key in keys} - self.snapshot.keys - self.coverage
         self.coverage |= new
         return new
 
     def _keep(self, unit: Unit, sample: Sample, shown: Sequence[Sequence[Sequence[int]]], new: set[int]) -> None:
-        """The value that showed it; of a conversation as much as it takes."""
+        """Keeps the value with its new keys; a conversation is cut after the step that shows the last of them."""
         value = sample.value
         if len(shown) == 1 and value == sample.case.data:
             last = max(number for number, keys in enumerate(shown[0]) if new.intersection(keys))
@@ -247,7 +247,7 @@ class _Held:
         )
 
 
-# ---- reduce
+# ---- reductions
 
 
 def _reduced(row: Row, shard: Shard, worker: Worker) -> Row:
@@ -256,12 +256,12 @@ def _reduced(row: Row, shard: Shard, worker: Worker) -> Row:
 
 
 def _least(shard: Shard, found: Found, worker: Worker) -> Found:
-    worker.close()  # a session of its own: what came before has no say in it
+    worker.close()  # a fresh session, so that earlier cases have no influence
     check = CHECKS[found.check]
     name, version = found.place
     case = Case.of(json.loads(found.case))
     unit = Unit(shard.target, found.edition, found.check, name, version, found.seed, None)
-    value = loaded(found.value) if found.value else {}  # what a check begins with may be more than it declares
+    value = loaded(found.value) if found.value else {}  # a check's first values may lie outside of its declaration
     history = History(case, shard.target, ())
     finding = Finding(
         unit, history, value, found.number, found.kind, found.invariant, Violation(found.why, (), shape=found.shape)

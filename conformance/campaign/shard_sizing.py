@@ -1,4 +1,4 @@
-"""How large a shard is where only time is given: measured once, before the first round, and written to the manifest."""
+"""Sizes the shards of a campaign with a budget but no number of cases: measured once, and stored in the manifest."""
 
 import time
 from dataclasses import replace
@@ -9,15 +9,15 @@ from kipcheck.conformance.campaign.plan import LEAST_SHARD, MOST_SHARD, SHARDS_A
 from kipcheck.conformance.campaign.process.shard_pool import Nursery
 
 SHARD_S: Final = 20.0
-"""What a shard shall take, in seconds: long enough that to begin it costs little, short enough to wait for."""
+"""The target duration of a shard in seconds: starting it is then cheap, and waiting for it short."""
 PIECES: Final = 24
-"""Into so many shards for each core a short time is divided at least."""
+"""The least number of shards for each core."""
 PROBE: Final = 150
-"""Cases, of the first target. They count nowhere."""
+"""Cases, with the first target. They are not counted."""
 LEAST_SHARE: Final = 0.25
-"""Of what the probe takes is its cases at least: on a busy machine the beginning may happen to look longer."""
+"""The least share of a probe's time that counts as its cases: on a busy machine the start may seem longer."""
 WAITING: Final = 4
-"""Shards of a round for each slot: while one is slow, the others have something to do."""
+"""Shards of a round for each slot: while one is slow, others keep the slots busy."""
 
 
 def shard_s(budget: float) -> float:
@@ -25,9 +25,9 @@ def shard_s(budget: float) -> float:
 
 
 def sized(plan: Plan, budget: float, slots: int) -> Plan:
-    """The plan with shards that take ``shard_s`` here, and with as many of them as keep all slots busy.
+    """The plan with shards that take ``shard_s`` here, and with enough of them to keep all slots busy.
 
-    What a probe takes says that: the first beginning of a target is not measured.
+    A probe measures the speed; the target's first start is not included.
     """
     probe = replace(next(plan.shards(0, "")), cases=PROBE, corpus="")
     dump = Snapshot.empty().dump()

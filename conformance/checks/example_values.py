@@ -1,4 +1,4 @@
-"""Values of a layout that are tried before any that luck gives: each is the whole message in one manner."""
+"""Systematic values of a layout, which are tried before random ones: each fills the whole message in one way."""
 
 import uuid
 from collections.abc import Callable
@@ -11,26 +11,26 @@ TAGS = "_unknownTaggedFields"
 Value: TypeAlias = dict[str, Any]
 
 LONG = "\u00e9" * 150
-"""More bytes than characters, and more than a varint of one byte can count."""
+"""Its UTF-8 form has more bytes than characters, and more than one varint byte can count."""
 
 
 def defaults(layout: Layout) -> Value:
-    """Every field as it is where nobody sets it."""
+    """Every field at its default."""
     return layout.defaults()
 
 
 def absent(layout: Layout) -> Value:
-    """Null wherever there may be null, else nothing, zero or false."""
+    """Null in every nullable field, otherwise empty, zero or false."""
     return _made(layout, lambda slot: None if slot.nullable else _nothing(slot))
 
 
 def emptied(layout: Layout) -> Value:
-    """Nothing, zero or false, but never null."""
+    """Empty, zero or false, but never null."""
     return _made(layout, _nothing)
 
 
 def inhabited(layout: Layout) -> Value:
-    """One element in every list and every struct present: something in every place there is."""
+    """One element in every list and every struct present, so that every field has a value."""
     return _made(layout, present)
 
 
@@ -40,7 +40,7 @@ def extreme(layout: Layout) -> Value:
 
 
 def lowest(layout: Layout) -> Value:
-    """The lowest numbers, and one in every list."""
+    """The lowest numbers, and one element in every list."""
     return _made(layout, lambda slot: [_lowest(slot)] if slot.array else _lowest(slot))
 
 
@@ -50,7 +50,7 @@ def long(layout: Layout) -> Value:
 
 
 def tagged(layout: Layout) -> Value:
-    """Something in every place there is, and a tagged field that nobody knows in every struct that may have one."""
+    """A value in every field, and an unknown tagged field in every struct that may have one."""
     value = _made(layout, lambda slot: [_tagged(slot)] if slot.array else _tagged(slot))
     if layout.flexible:
         value[TAGS] = [{"tag": max((slot.tag or 0 for slot in layout.tagged), default=0) + 100, "data": b"ab"}]
@@ -58,21 +58,21 @@ def tagged(layout: Layout) -> Value:
 
 
 SYSTEMATIC: tuple[Callable[[Layout], Value], ...] = (extreme, absent, emptied, inhabited, lowest, long, defaults)
-"""What tells most comes first."""
+"""In the order of how much each is likely to find."""
 
 
 def present(slot: Slot) -> Any:
-    """Something in this one field."""
+    """A value for one field that is not empty."""
     return [_one(slot)] if slot.array else _one(slot)
 
 
 def utmost(slot: Slot) -> Any:
-    """The highest number in this one field, or two elements."""
+    """The highest number for one field, or two elements."""
     return [_extreme(slot), _extreme(slot)] if slot.array else _extreme(slot)
 
 
 def bare(value: Any) -> Any:
-    """Without unknown tagged fields."""
+    """The value without unknown tagged fields."""
     if isinstance(value, dict):
         return {key: bare(each) for key, each in value.items() if key != TAGS}
     return [bare(each) for each in value] if isinstance(value, list) else value

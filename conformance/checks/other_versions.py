@@ -1,4 +1,4 @@
-"""Values and bytes that belong to another version than the one they are given as."""
+"""Values and bytes that belong to another version than the one under which they are used."""
 
 from collections.abc import Iterator
 from random import Random
@@ -14,13 +14,13 @@ from kipcheck.conformance.wire.schema import Absent, Slot, spec
 Value = dict[str, Any]
 
 LATER = (1, 2, 1000)
-"""So far above the newest version of Streams metadata."""
+"""How far above the newest version of Streams metadata."""
 UNSUPPORTED_VERSION = 35
 API_VERSIONS = 18
 
 
 def with_foreign_fields(layout: Layout, value: Value) -> Iterator[Value]:
-    """The value as JSON, each time with one field more that only another version has, and not at its default."""
+    """The value as JSON, each time with one additional field that only another version has, not at its default."""
     plain = layout.codec.to_json(value)
     for path, absent in lacking(layout):
         found = _elsewhere(layout, path, absent)
@@ -29,7 +29,7 @@ def with_foreign_fields(layout: Layout, value: Value) -> Iterator[Value]:
 
 
 def lacking(layout: Layout, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Absent]]:
-    """Every field that a version lacks, and the names that lead to its struct."""
+    """Every field that a version lacks, with the names that lead to its struct."""
     for absent in layout.absent:
         yield path, absent
     for slot in layout.slots:
@@ -38,7 +38,7 @@ def lacking(layout: Layout, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 
 def _elsewhere(layout: Layout, path: tuple[str, ...], absent: Absent) -> Any:
-    """A value of the field, as the nearest version that has it writes it in JSON; None where no value will do."""
+    """A value of the field in JSON, in the form of the nearest version that has it; None if no value is suitable."""
     others = sorted(spec(edition(layout.edition), layout.message), key=lambda each: abs(each.version - layout.version))
     for other in others:
         slot = _slot(other, (*path, absent.name))
@@ -67,7 +67,7 @@ def _plain(slot: Slot, value: Any) -> Any:
 
 
 def _inserted(value: Any, path: tuple[str, ...], name: str, more: Any) -> Iterator[Any]:
-    """In the first struct that the path leads to, if there is one in the value."""
+    """The value with the field in the first struct at the path, if the value has one."""
     if not path:
         yield {**value, name: more}
         return
@@ -80,7 +80,7 @@ def _inserted(value: Any, path: tuple[str, ...], name: str, more: Any) -> Iterat
 
 
 def of_the_future(layout: Layout, random: Random) -> Iterator[tuple[int, bytes]]:
-    """Later versions than there are, and bytes that begin as one of them has to: with two versions."""
+    """Versions later than the newest, with bytes that begin with two version numbers, as each version must."""
     for more in LATER:
         used = layout.version + more
         supported = used + random.choice((0, 1, 7))
@@ -89,9 +89,11 @@ def of_the_future(layout: Layout, random: Random) -> Iterator[tuple[int, bytes]]
 
 
 def answer_in_v0(layout: Layout, random: Random) -> bytes:
-    """With which a broker says that it does not know this version of ApiVersions, and which it does know (KIP-511)."""
+    """The response of a broker that does not support this version of ApiVersions, with the versions it supports
+    (KIP-511).
+    """
     highest = random.randrange(layout.version)
     shorter = spec(edition(layout.edition), layout.message).at(0)
     (keys,) = (slot.item for slot in shorter.slots if slot.item is not None)
-    known = dict(zip(keys.names, (API_VERSIONS, 0, highest), strict=True))  # releases call the key of an API otherwise
+    known = dict(zip(keys.names, (API_VERSIONS, 0, highest), strict=True))  # the key's name differs by release
     return shorter.encode({"errorCode": UNSUPPORTED_VERSION, "apiKeys": [known]})

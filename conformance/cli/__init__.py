@@ -1,1 +1,1 @@
-"""The commands, a module for each group: ``add`` declares their options, the rest calls and prints."""
+"""The commands of the command line, one module for each group. ``add`` declares the options of a group."""

@@ -1,4 +1,4 @@
-"""A group for a target's leader: assign."""
+"""The command ``assign``: lets a target's assignor compute the assignment of a group."""
 
 import argparse
 import sys
@@ -21,7 +21,9 @@ Many: TypeAlias = "Callable[[Iterable[str], Target, str], Iterator[Line]]"
 def add(commands: Commands) -> None:
     from kipcheck.conformance.cli.group_assignment import ASSIGNORS
 
-    made = commands.add("assign", _assign, "what a target's leader assigns to the members of a group", _epilog())
+    made = commands.add(
+        "assign", _assign, "print what a target's assignor assigns to the members of a group", _epilog()
+    )
     made.add_argument("--target", default="kafka-python", metavar="T", help="default kafka-python")
     made.add_argument("--assignor", required=True, choices=(*ASSIGNORS, STREAM))
     made.add_argument("--edition", default="apache", metavar="E", help="default apache")
@@ -47,15 +49,15 @@ def _epilog() -> str:
 gives
 {{"c1": {{"partitions": [["t", 0], ["t", 1], ["t", 2]], "userData": null}}}}
 
-A key that a member lacks is [], -1 or null. What it owns, and since which generation, is told to the leader in
-whatever fields it reads, user data included, unless userData (hex) is given. racks: those of the replicas of each
-partition. cooperative-sticky: what the leader sends, without what another member has to give up first.
+A key that a member lacks is [], -1 or null. The owned partitions and their generation reach the assignor in
+the fields that it reads, user data included, unless userData (hex) is given. racks: the racks of the replicas of each
+partition. cooperative-sticky: what the leader sends, without partitions that another member has to revoke first.
 
-stream: the group of a Kafka Streams application, by reference or java:kafka-streams:RELEASE; its file is that of
-`kipcheck subscribe`, which makes the userData that every member needs here. The first member leads.
+stream: the group of a Kafka Streams application, with reference or java:kafka-streams:RELEASE; its file is that of
+`kipcheck subscribe`, which computes the userData that every member needs here. The first member is the leader.
 
-exit codes: 0 assigned, 1 {{"error": {{"class", "message"}}}} in the place of a result, 2 unreadable,
-3 the target did not start; with --batch 1 if any line failed. Classes, of which all others are the target's own:
+exit codes: 0 assigned, 1 {{"error": {{"class", "message"}}}} in place of a result, 2 unreadable,
+3 the target did not start; with --batch 1 if any line failed. Classes (any other is an exception of the target):
 {classes}"""
 
 
@@ -75,7 +77,7 @@ def _assign(options: argparse.Namespace) -> int:
 
 
 def answering(options: argparse.Namespace, one: One, many: Many) -> int:
-    """``one`` for a whole file, ``many`` for its lines with ``--batch``; both by a target, in an edition."""
+    """Prints the result of ``one`` for a whole file, or with ``--batch`` the results of ``many`` for its lines."""
     from kipcheck.conformance.core.edition import edition
     from kipcheck.conformance.targets.protocol import Broken, Unavailable
     from kipcheck.conformance.targets.registry import target

@@ -1,4 +1,4 @@
-"""Long fuzzing: campaign."""
+"""The command ``campaign``: long fuzzing."""
 
 import argparse
 from pathlib import Path
@@ -8,13 +8,13 @@ from kipcheck.conformance.cli.options import EXIT_CODES, UNDECIDED, USAGE, Comma
 
 ENGINES = ("mixed", "hypothesis", "compiled")
 EXECUTORS = ("auto", "inline", "pool", "spark")
-"""As ``campaign.plan`` and ``campaign.executors`` have them; a test holds them together."""
+"""The names in ``campaign.plan`` and ``campaign.executors``; a test compares them."""
 FIXED = ("target", "edition", "check", "cases", "rounds", "seed", "known", "engine", "corpus", "out")
-"""What a campaign that is resumed brings along."""
+"""Options whose values a resumed campaign takes from its manifest."""
 
 
 def add(commands: Commands) -> None:
-    about = "hold conversations for minutes or days, on all processors or on Spark, and say what is new"
+    about = "run checks for minutes or days, on all cores or on Spark, and report only new failures"
     made = commands.add("campaign", _campaign, about, EXIT_CODES)
     made.set_defaults(interrupted=UNDECIDED)
     made.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
@@ -24,50 +24,58 @@ def add(commands: Commands) -> None:
         "--cases",
         type=positive,
         metavar="N",
-        help="of each target, over all rounds (default 20000, unless there is a budget)",
+        help="cases for each target over all rounds (default 20000, unless --budget is given)",
     )
     made.add_argument(
         "--budget",
         type=duration,
         metavar="TIME",
-        help="90s, 5m, 8h: begins no wave later; with --cases, what is left is undecided",
+        help="90s, 5m, 8h: start no wave after this time; with --cases, the remaining cases are undecided",
     )
     made.add_argument(
-        "--rounds", type=positive, metavar="N", help="shards of one round share what those before found (default 4)"
+        "--rounds",
+        type=positive,
+        metavar="N",
+        help="shards of a round start from the corpus of the rounds before (default 4)",
     )
     made.add_argument("--seed", type=int, metavar="N", help="default 0")
     made.add_argument("--known", action="append", metavar="FILE", help="known deviations, as for run; may be repeated")
     made.add_argument(
-        "--engine", choices=ENGINES, help="hypothesis: the public strategies as they are; compiled: none of them"
+        "--engine",
+        choices=ENGINES,
+        help="hypothesis: only the public strategies; compiled: only the compiled draws; mixed: both (default)",
     )
     made.add_argument(
         "--executor",
         choices=EXECUTORS,
         default="auto",
-        help="auto: Spark where the extra and a Java are found, else a pool of processes",
+        help="auto: Spark if the extra and Java are installed, otherwise a pool of processes",
     )
     made.add_argument(
-        "--workers", type=positive, metavar="N", help="processes, or cores of a local Spark; the verdicts stay the same"
+        "--workers",
+        type=positive,
+        metavar="N",
+        help="processes, or cores of a local Spark; the number does not change the verdicts",
     )
     cluster = made.add_mutually_exclusive_group()
-    cluster.add_argument("--master", metavar="URL", help="of Spark: local[4], spark://HOST:7077, yarn, k8s://...")
+    cluster.add_argument("--master", metavar="URL", help="Spark master: local[4], spark://HOST:7077, yarn, k8s://...")
     cluster.add_argument("--remote", metavar="sc://HOST:PORT", help="a Spark Connect server")
     made.add_argument(
         "--corpus",
         type=Path,
         metavar="DIR|FILE",
-        help="begin with what an earlier campaign kept: its newest snapshot, or the one in FILE",
+        help="start with the corpus of an earlier campaign: its newest snapshot, or the one in FILE",
     )
     where = made.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, metavar="DIR", help="default kipcheck-out")
-    where.add_argument("--resume", type=Path, metavar="DIR", help="go on with the campaign there")
+    where.add_argument("--resume", type=Path, metavar="DIR", help="continue the campaign in DIR")
 
 
 def _campaign(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.driver import Asked, campaign
 
     if options.resume is not None and (given := [name for name in FIXED if getattr(options, name) is not None]):
-        return complain(f"--{given[0]} is in the manifest of {options.resume}: leave it out", USAGE)
+        return complain(f"--{given[0]} is fixed by the manifest of {options.resume}: omit it", USAGE)
     asked: dict[str, Any] = {
         "targets": options.target and tuple(options.target),
         "edition": options.edition,

@@ -1,4 +1,4 @@
-"""Inputs for fuzzers: corpus seeds, and what campaigns found worth keeping."""
+"""The command ``corpus``: inspects, merges and exports corpora, and writes seeds for fuzzers."""
 
 import argparse
 from collections.abc import Sequence
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
     from kipcheck.conformance.campaign.corpus.snapshots import Shelf
     from kipcheck.conformance.campaign.rows import Kept
 
-ABOUT = "what campaigns found worth keeping, and inputs for other fuzzers"
-SEEDS = "one file for each input: golden bytes, drawn ones and damaged ones, with a dictionary"
+ABOUT = "manage the corpora of campaigns, and write inputs for other fuzzers"
+SEEDS = "write one file for each input: golden, drawn and damaged bytes, and a dictionary"
 OF_SEEDS = """\
-DIR/MESSAGE/vN/NAME    the bytes of one input; its name is a digest of them, so that the same input has the same name
+DIR/MESSAGE/vN/NAME    the bytes of one input; its name is a digest of them, so equal inputs have equal names
 DIR/kipcheck.dict      words of the protocol, for afl++ (-x) and libFuzzer (-dict=)
-DIR/index.tsv          of each file: where it comes from
+DIR/index.tsv          the origin of each file
 
 exit codes: 0 done, 2 usage"""
-INFO = "how much there is of what, and which files are damaged"
-MERGE = "the corpora of several campaigns as one, less what is then needed no more"
-MINIMISE = "as few and as short entries as show the same, and none that is no longer declared"
+INFO = "show the size of a corpus, by check, and its damaged files"
+MERGE = "merge the corpora of several campaigns, without redundant entries"
+MINIMISE = "reduce a corpus to few and short entries with the same coverage, without undeclared ones"
 OF_MINIMISE = """\
-With --target, each entry is held with that target again, and stays for what it shows today: what was new to an earlier
-kipcheck may be nothing to this one.
+With --target, each entry is run again with that target, and its current coverage counts: what was new to an earlier
+kipcheck may be covered already.
 
 exit codes: 0 done, 2 usage, 3 the target did not start"""
-EXPORT = "one file for each input, as a seed corpus for other fuzzers"
+EXPORT = "write one file for each input, as a seed corpus for other fuzzers"
 OF_EXPORT = """\
-OUT/MESSAGE/vN/NAME      of a codec: the bytes of one input; its name is a digest of them
-OUT/CHECK/NAME.json      of a machine, an assignor or a client: one conversation, as failures/ID.json holds its case
-OUT/index.tsv            of each file: the check and the entry that it comes from
+OUT/MESSAGE/vN/NAME      for codecs: the bytes of one input; its name is a digest of them
+OUT/CHECK/NAME.json      for machines, assignors and clients: one conversation, as in failures/ID.json
+OUT/index.tsv            the check and the corpus entry of each file
 
 exit codes: 0 done, 2 usage"""
-DIR = "a campaign's --out, or a folder that holds its corpus/ alone"
+DIR = "a campaign's --out, or a folder that contains only its corpus/"
 DONE = "exit codes: 0 done, 2 usage"
 
 
@@ -54,10 +54,10 @@ def add(commands: Commands) -> None:
     info = part("info", _info, INFO)
     merge = part("merge", _merge, MERGE)
     merge.add_argument("folders", nargs="+", type=Path, metavar="DIR", help=DIR)
-    merge.add_argument("--out", type=Path, required=True, metavar="DIR", help="a folder for what they are together")
+    merge.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder for the merged corpus")
     minimise = part("minimise", _minimise, MINIMISE, OF_MINIMISE)
-    minimise.add_argument("--target", metavar="T", help="hold every entry with it anew, for example reference")
-    about = "another folder for the result; default DIR itself, unless a ledger there speaks of its corpus"
+    minimise.add_argument("--target", metavar="T", help="run every entry again with this target, for example reference")
+    about = "another folder for the result; default DIR itself, unless DIR has a ledger that refers to its corpus"
     minimise.add_argument("--out", type=Path, metavar="DIR", help=about)
     export = part("export", _export, EXPORT, OF_EXPORT)
     export.add_argument("--out", type=Path, required=True, metavar="OUT")
@@ -65,7 +65,7 @@ def add(commands: Commands) -> None:
         each.add_argument("folder", type=Path, metavar="DIR", help=DIR)
     export.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
     for each in (info, merge, minimise, export):
-        each.add_argument("--json", action="store_true", help="for programs")
+        each.add_argument("--json", action="store_true", help="print JSON")
 
     seeds = part("seeds", _seeds, SEEDS, OF_SEEDS)
     seeds.add_argument("--out", type=Path, required=True, metavar="DIR")
@@ -77,7 +77,7 @@ def add(commands: Commands) -> None:
 
 
 def _told(call: Call) -> Call:
-    """In one line what there is not, cannot be read, or cannot be written."""
+    """Wraps a command so that missing, unreadable and unwritable files become one line on stderr."""
     from kipcheck.conformance.core.output_folder import Unusable
 
     def told(options: argparse.Namespace) -> int:
@@ -88,7 +88,7 @@ def _told(call: Call) -> Call:
         except Unusable as wrong:
             return complain(wrong, USAGE)
         except BrokenPipeError:
-            raise  # the reader of what we say went away
+            raise  # the reader of standard output closed it
         except OSError as denied:
             return complain(f"{denied.filename or options.out} cannot be written: {denied.strerror}", USAGE)
 
@@ -96,7 +96,7 @@ def _told(call: Call) -> Call:
 
 
 def _opened(folder: Path) -> "tuple[Shelf, Snapshot]":
-    """Damaged files are named on stderr. Errors: LookupError."""
+    """Prints the names of damaged files to stderr. Errors: LookupError."""
     from kipcheck.conformance.campaign.corpus import snapshots
 
     try:
@@ -143,7 +143,7 @@ def _info(options: argparse.Namespace) -> int:
         )
     print(f"{latest.digest or 'nothing'}: {_in_words(latest.entries)}, {len(latest.keys):,} coverage keys")
     if stale:
-        print(f"{stale:,} entries are no longer declared: kipcheck corpus minimise leaves them out")
+        print(f"{stale:,} entries are no longer declared: kipcheck corpus minimise removes them")
     head = {name: name for name in ("check", "entries", "steps", "subjects")}
     width = max((len(check) for check in by_check), default=0)
     for row in (head, *checks) if checks else ():
@@ -190,8 +190,8 @@ def _minimise(options: argparse.Namespace) -> int:
 
     out = options.out or options.folder
     if (out / row_files.NAME).is_dir():
-        return complain(f"the ledger of {out} speaks of its corpus as it is: name another folder with --out", USAGE)
-    OutputFolder(out).check(CORPUS)  # before the target is asked, which takes its time
+        return complain(f"the ledger of {out} refers to its corpus: name another folder with --out", USAGE)
+    OutputFolder(out).check(CORPUS)  # before the entries are run, which may take long
     _, latest = _opened(options.folder)
     entries = [each for each in latest.entries if readable(each)]
     least = corpus_entries.Snapshot(tuple(entries), latest.keys)
@@ -229,7 +229,7 @@ def _export(options: argparse.Namespace) -> int:
         return say_json({"out": str(options.out), "inputs": count, "entries": len(entries), "unreadable": stale})
     print(f"{count} inputs in {options.out}, of {len(entries)} entries")
     if stale:
-        print(f"{stale} entries are no longer declared and were left out")
+        print(f"{stale} entries are no longer declared and were omitted")
     return OK
 
 

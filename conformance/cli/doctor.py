@@ -1,4 +1,4 @@
-"""The health of a testee: doctor."""
+"""The command ``doctor``: tests whether a testee follows the testee protocol."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -9,18 +9,20 @@ from kipcheck.conformance.core.foreign import one_line
 if TYPE_CHECKING:
     from kipcheck.conformance.engine.doctor.report import Line
 
-ABOUT = "try whether a testee keeps the protocol: its harness, and not the code behind it"
+ABOUT = "test whether a testee follows the testee protocol: its harness, not the code behind it"
 EPILOG = """\
-exit codes: 0 in good health, 2 usage, 3 something is wrong, or it did not start
+exit codes: 0 all probes passed, 2 usage, 3 a probe failed, or the testee did not start
 
-Each line says what was tried, what was found, and how what is wrong is mended. The protocol is told in
-conformance/docs/testee.md and, for programs, in conformance/targets/testee.schema.json."""
+Each line names a probe and its result, and how to fix a failure. The protocol is described in
+conformance/docs/testee.md and, as JSON schema, in conformance/targets/testee.schema.json."""
 
 
 def add(commands: Commands) -> None:
     made = commands.add("doctor", _doctor, ABOUT, EPILOG)
     made.add_argument("--target", required=True, metavar="T", help='"cmd:node testee.mjs", tcp:127.0.0.1:PORT, ...')
-    made.add_argument("--seconds", type=float, default=20.0, metavar="N", help="for each answer (default 20)")
+    made.add_argument(
+        "--seconds", type=float, default=20.0, metavar="N", help="seconds to wait for each response (default 20)"
+    )
     made.add_argument("--json", action="store_true")
 
 
@@ -44,11 +46,15 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"target": options.target, "healthy": not wrong, "examinations": [each.plain for each in lines]})
     else:
-        print(f"{len(wrong)} of {len(lines)} wrong" if wrong else f"in good health: {len(lines)} tried")
+        print(
+            f"{len(wrong)} of {len(lines)} probes failed"
+            if wrong
+            else f"healthy: {len(lines)} probes passed or were skipped"
+        )
     return NOT_STARTED if wrong else OK
 
 
 def _print(line: "Line") -> None:
     say(one_line(f"{line.state:<8}{line.tried}: {line.found}"))
     if line.fix:
-        say(one_line(f"        how to mend it: {line.fix}"))
+        say(one_line(f"        how to fix it: {line.fix}"))

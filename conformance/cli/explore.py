@@ -1,4 +1,4 @@
-"""A model, in every order of events: explore."""
+"""The command ``explore``: exhaustive search of a model."""
 
 import argparse
 import shutil
@@ -13,24 +13,28 @@ if TYPE_CHECKING:
     from kipcheck.conformance.play.declare import Playable
 
 MOST_STATES = 5_000_000
-"""About 1 GB."""
-ABOUT = "go through every order of a model's events within a scope, in search of a broken law"
+"""So many states take about 1 GB of memory."""
+ABOUT = "explore every order of a model's events within a scope, and search for violated invariants"
 EPILOG = """\
 kipcheck explore features --edition kip-584 --scope brokers=2
 
-Breadth first, so a counter-example is the shortest there is. It is drawn here and as a page under --out, and written
-there as events that kipcheck play reads. --scope list tells the bounds of a model, and what they are by default.
+The search is breadth-first, so a counter-example is a shortest one. It is printed as a diagram, and written under --out
+as a page and as events that kipcheck play reads. --scope list prints the bounds of a model and their defaults.
 
-exit codes: 0 complete, and no law is broken; 1 a counter-example; 2 usage; 6 incomplete (--max-states, --budget)"""
+exit codes: 0 complete, no violation; 1 a counter-example; 2 usage; 6 incomplete (--max-states, --budget)"""
 
 
 def add(commands: Commands) -> None:
     made = commands.add("explore", _explore, ABOUT, EPILOG)
-    made.add_argument("model", metavar="MODEL", help="features, ...: any other name tells which there are")
+    made.add_argument("model", metavar="MODEL", help="features, ...: an unknown name lists the models")
     made.add_argument("--edition", default="apache", metavar="E", help="default apache")
-    made.add_argument("--scope", default="", metavar="S", help="bounds: members=3,crashes=1; or list")
+    made.add_argument("--scope", default="", metavar="S", help="bounds: members=3,crashes=1; list prints them")
     made.add_argument(
-        "--max-states", type=positive, default=MOST_STATES, metavar="N", help=f"stop there (default {MOST_STATES:,})"
+        "--max-states",
+        type=positive,
+        default=MOST_STATES,
+        metavar="N",
+        help=f"stop after so many states (default {MOST_STATES:,})",
     )
     made.add_argument("--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: stop after that")
     made.add_argument("--json", action="store_true")

@@ -1,4 +1,4 @@
-"""Failures taken along: export."""
+"""The command ``export``: writes a stored failure in another form."""
 
 import argparse
 import sys
@@ -6,26 +6,26 @@ from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain
 
-ABOUT = "a stored failure as a program, a test, a packet capture or bytes"
+ABOUT = "export a stored failure as a program, a test, a packet capture or bytes"
 FORMS = ("pytest", "script", "pcap", "hex")
 EPILOG = """\
-pytest  a test file          script  a program that leaves with 1 while it fails
+pytest  a test file          script  a program that exits with 1 while the failure occurs
 pcap    for Wireshark        hex     the bytes of each step
 
-The first two ask a testee: the one with which the failure was found, or the one that the environment's KIPCHECK_TESTEE
-starts. A command that stands in a failure file (cmd:...) is left out without --trust: then KIPCHECK_TESTEE has to be
-given. Where more than one answer is right, as of an assignment, the test needs kipcheck, and there is no script.
+pytest and script start a testee: the one with which the failure was found, or the command in the environment variable
+KIPCHECK_TESTEE. A command in a failure file (cmd:...) is written only with --trust; without it, KIPCHECK_TESTEE must be
+set. Where several answers are correct, as for an assignment, the test needs kipcheck, and script is not available.
 
-exit codes: 0 done, 1 the form has no place for this failure, 2 usage"""
+exit codes: 0 done, 1 this failure cannot be exported in this form, 2 usage"""
 
 
 def add(commands: Commands) -> None:
     taken = commands.add("export", _export, ABOUT, EPILOG)
     taken.add_argument("failure", metavar="ID|FILE", help="failures/ID.json of a run, or the ID in a run's --out")
     taken.add_argument("--as", dest="form", choices=FORMS, default="script", help="default script")
-    taken.add_argument("--to", type=Path, metavar="PATH", help="a file, or a folder; default standard output")
+    taken.add_argument("--to", type=Path, metavar="PATH", help="write to this file or folder; default standard output")
     taken.add_argument(
-        "--trust", action="store_true", help="write the command that the failure file names (cmd:...) into the program"
+        "--trust", action="store_true", help="write the command in the failure file (cmd:...) into the program"
     )
     taken.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
 
@@ -48,11 +48,11 @@ def _export(options: argparse.Namespace) -> int:
     except formats.Impossible as why:
         return complain(f"{stored.id} as {options.form}: {why}", FAILED)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
-        return complain(f"{path} holds no case that can be exported as {options.form}: {wrong!r}", USAGE)
+        return complain(f"{path} contains no case that can be exported as {options.form}: {wrong!r}", USAGE)
     if options.form in ("pytest", "script") and not stored.target:
         complain(
-            f"the program asks the testee that KIPCHECK_TESTEE starts: {path} names the command "
-            f"{str(stored.line['target'])!r}, which is left out without --trust",
+            f"the program starts the testee in KIPCHECK_TESTEE: {path} names the command "
+            f"{str(stored.line['target'])!r}, which is written only with --trust",
             OK,
         )
     if options.to is None:

@@ -1,4 +1,4 @@
-"""The golden vectors."""
+"""The command ``golden``: verifies and regenerates the golden vectors."""
 
 import argparse
 from pathlib import Path
@@ -8,19 +8,19 @@ from kipcheck.conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
-    golden = commands.add("golden", _golden_verify, "the golden vectors")
+    golden = commands.add("golden", _golden_verify, "verify or regenerate the golden vectors")
     vectors = golden.add_subparsers(metavar="verify|make", required=True)
     about = (
-        "hold our codec and the second reading to every vector, and our models to every regression (no Java); with "
-        "--target that target too"
+        "check both decoders against every vector, and the models against every regression (no Java); with "
+        "--target, check that target too"
     )
     verify = vectors.add_parser("verify", help=about, description=about)
     verify.add_argument("--target", action="append", metavar="T")
     verify.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
     verify.set_defaults(call=_golden_verify)
-    about = "make the vectors again from released jars; exit 3 where the jars cannot be had"
+    about = "regenerate the vectors from released jars; exit 3 if the jars are not available"
     make = vectors.add_parser("make", help=about, description=about)
-    make.add_argument("--check", action="store_true", help="write nothing; exit 1 where something would change")
+    make.add_argument("--check", action="store_true", help="write nothing; exit 1 if a vector would change")
     make.set_defaults(call=_golden_make)
 
 

@@ -1,4 +1,4 @@
-"""A group as a person writes it, and what a target's leader makes of it: ``kipcheck assign``."""
+"""``kipcheck assign``: reads a group from JSON and lets a target's assignor compute its assignment."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,23 +27,23 @@ from kipcheck.conformance.wire.workbench import Unreadable, object_of
 
 ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 CLASSES: Final = {
-    "not-json": "a line or file that is no JSON object",
-    "bad-group": "a key too many, or a value that no group can have",
-    "Unsupported": "the target has no such assignor, or cannot be given this group",
-    "crashed": "the target went down",
-    "timeout": "it took more time than it may",
-    "memory": "it took more memory than it may",
-    "garbled": "what it answered is no assignment",
-    "unstable": "it had gone down too often, and was not asked",
+    "not-json": "the line or file is not a JSON object",
+    "bad-group": "an unknown key, or an invalid value",
+    "Unsupported": "the target does not have this assignor, or does not support this group",
+    "crashed": "the target crashed",
+    "timeout": "the target exceeded its time limit",
+    "memory": "the target exceeded its memory limit",
+    "garbled": "the target's answer is not an assignment",
+    "unstable": "the target had crashed too often and was not run",
 }
-"""What our own classes of error mean; any other is the target's, of what it raised."""
+"""The classes of errors that kipcheck itself reports; any other is the class of an exception of the target."""
 
 Group: TypeAlias = dict[str, Any]
-"""``topics`` and ``members``, lists, as a leader is given them."""
+"""``topics`` and ``members``, as lists: the input of an assignor."""
 
 
 def group(text: str) -> Group:
-    """Errors: ``Unreadable``, which says where and what would do."""
+    """Errors: ``Unreadable`` with path and valid values."""
     return _group(object_of(text))
 
 
@@ -56,7 +56,9 @@ def assigned(text: str, target: Target, assignor: str, edition: str) -> tuple[st
 
 
 def assign_lines(lines: Iterable[str], target: Target, assignor: str, edition: str) -> Iterator[tuple[str, bool]]:
-    """Line for line, what cannot be read too; the target is started once. Errors: ``Unavailable``, ``Broken``."""
+    """One result for each line, also for unreadable ones; the target is started once. Errors: ``Unavailable``,
+    ``Broken``.
+    """
     return _lines(map(_readable, lines), target, assignor, edition)
 
 
@@ -76,7 +78,7 @@ def _lines(
             if assignor in known:
                 yield from _answers(session, iter(groups), assignor, edition)
                 return
-            why = f"{target.name} has no assignor {assignor}; it has {', '.join(known)}"
+            why = f"{target.name} does not support the assignor {assignor}; it supports {', '.join(known)}"
     except NotPlayed:
         why = f"{target.name} has no assignors"
     for each in groups:
@@ -115,11 +117,11 @@ def _shown(observation: Observation, members: Sequence[Mapping[str, Any]]) -> tu
         case Lost(reason):
             return failed("unstable", reason)
         case Silent():
-            return failed("timeout", "it never answered")
+            return failed("timeout", "the target never answered")
 
 
 def _shares(answer: Replied, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """By member, sorted; who is left out has nothing, and who is nobody's member is shown too."""
+    """By member, sorted. A member that the answer leaves out gets nothing; ids that are not members are kept."""
     shares = {
         each["id"]: {"partitions": sorted(each["partitions"]), "userData": each.get("userData") or None}
         for each in answer["assignment"]
@@ -142,7 +144,7 @@ def _group(given: Mapping[str, Any]) -> Group:
         if each["instance"] is not None:
             other = static.setdefault(each["instance"], each["id"])
             if other != each["id"]:
-                refuse(("members", each["id"], "instance"), f"{each['instance']!r} is that of {other!r} already")
+                refuse(("members", each["id"], "instance"), f"{each['instance']!r} is the instance of {other!r} too")
     return {"topics": [_topic(("topics", name), name, each) for name, each in topics.items()], "members": found}
 
 
@@ -151,7 +153,7 @@ def _topic(path: Path, name: str, given: Any) -> dict[str, Any]:
     if type(given) is int:
         return {"name": name, "partitions": number_at(path, given, 0), "racks": None}
     if not isinstance(given, dict):
-        refuse(path, f'a number of partitions is wanted, or {{"partitions": 3, "racks": [...]}}, not {shown(given)}')
+        refuse(path, f'must be a number of partitions or {{"partitions": 3, "racks": [...]}}, got {shown(given)}')
     keys_of(path, given, ("partitions", "racks"))
     racks = given.get("racks")
     if racks is not None:
@@ -160,10 +162,10 @@ def _topic(path: Path, name: str, given: Any) -> dict[str, Any]:
             for n, each in enumerate(list_at((*path, "racks"), racks))
         ]
     elif "partitions" not in given:
-        refuse(path, "how many partitions has it? 'partitions' says it")
+        refuse(path, "'partitions' is missing: give the number of partitions")
     count = number_at((*path, "partitions"), given.get("partitions", len(racks or ())), 0)
     if racks is not None and len(racks) != count:
-        refuse((*path, "racks"), f"one list for each of its {count} partitions is wanted, not {len(racks)}")
+        refuse((*path, "racks"), f"must have one list for each of the {count} partitions, got {len(racks)}")
     return {"name": name, "partitions": count, "racks": racks}
 
 

@@ -1,4 +1,4 @@
-"""Lists of known deviations: known update, check, list."""
+"""The command ``known``: updates, checks and lists known deviations."""
 
 import argparse
 from pathlib import Path
@@ -8,14 +8,14 @@ from kipcheck.conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
-    known = commands.add("known", _list, "lists of known deviations: rewrite, check, show")
+    known = commands.add("known", _list, "update, check or list known deviations")
     kinds = known.add_subparsers(metavar="update|check|list", required=True)
     about = (
-        "bring a list up to a run: add what fails (its reason and link are left for you to write), strike off what "
-        "does not fail any more, and leave all else as it is, comments too; exit 1 where something is left to you"
+        "update a list from a run: add entries for its failures (write their reason and link yourself), remove "
+        "entries that no longer fail, and keep everything else, comments included; exit 1 if entries need manual work"
     )
     update = kinds.add_parser("update", help=about.partition(":")[0], description=about)
-    update.add_argument("file", type=Path, metavar="FILE", help="it is made where there is none")
+    update.add_argument("file", type=Path, metavar="FILE", help="created if it does not exist")
     update.add_argument(
         "--from",
         dest="out",
@@ -24,15 +24,21 @@ def add(commands: Commands) -> None:
         metavar="DIR",
         help="the --out of the run; default kipcheck-out",
     )
-    update.add_argument("--target", metavar="T", help="which of the run's targets; not needed for a run of one")
+    update.add_argument("--target", metavar="T", help="one of the run's targets; required if it has several")
     update.set_defaults(call=_update)
-    about = "is a list well formed, complete, and about what there is? exit 1 where it is not"
+    about = "check that lists are well formed, complete, and refer to things that exist; exit 1 if not"
     check = kinds.add_parser("check", help=about, description=about)
-    check.add_argument("file", nargs="+", metavar="FILE", help="or default: all that come with kipcheck")
+    check.add_argument("file", nargs="+", metavar="FILE", help="a file, or default: all lists shipped with kipcheck")
     check.set_defaults(call=_check)
-    about = "what is expected of whom, why, and until when"
+    about = "list the known deviations with reason and expiry"
     listed = kinds.add_parser("list", help=about, description=about)
-    listed.add_argument("file", nargs="*", default=["default"], metavar="FILE", help="default: all that come with it")
+    listed.add_argument(
+        "file",
+        nargs="*",
+        default=["default"],
+        metavar="FILE",
+        help="a file, or default: all lists shipped with kipcheck",
+    )
     listed.add_argument("--json", action="store_true")
     listed.set_defaults(call=_list)
 
@@ -55,14 +61,14 @@ def _update(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         return complain(error, USAGE)
     except (LookupError, TypeError, AttributeError) as wrong:
-        return complain(f"the ledger of {options.out} is not as the schema has it: {wrong!r}", USAGE)
+        return complain(f"the ledger of {options.out} does not match its schema: {wrong!r}", USAGE)
     for word, lines in (("added", made.added), ("removed", made.removed), ("narrowed", made.narrowed)):
         for line in lines:
             say(one_line(f"{word:<9} {line}"))
     for line in made.left:
         say(one_line(f"{'to do':<9} {line}"))
     if made.added:
-        print(f"{'to do':<9} write reason and link of what was added, in place of TODO")
+        print(f"{'to do':<9} replace TODO with reason and link in the added entries")
     return FAILED if made.added or made.left else OK
 
 

@@ -1,4 +1,4 @@
-"""Looking up: checks, requirements, targets, editions."""
+"""Commands that look things up: checks, requirements, targets, editions."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,20 +9,24 @@ from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, compla
 
 
 def add(commands: Commands) -> None:
-    listed = commands.add("checks", _checks, "what is checked, against which requirements")
+    listed = commands.add("checks", _checks, "list the checks, their invariants and requirements")
     listed.add_argument("--json", action="store_true")
     listed.add_argument(
-        "--lint", action="store_true", help="is what checks, invariants and requirements say of each other in order?"
+        "--lint",
+        action="store_true",
+        help="check that checks, invariants and requirements refer to each other correctly",
     )
-    wanted = commands.add("requirements", _requirements, "every normative statement, and the checks that cover it")
-    wanted.add_argument("id", nargs="?", metavar="ID", help="one of them, with its clause and text")
+    wanted = commands.add("requirements", _requirements, "list every normative statement and the checks that cover it")
+    wanted.add_argument("id", nargs="?", metavar="ID", help="show one requirement with its clause and text")
     wanted.add_argument("--json", action="store_true")
-    there = commands.add("targets", _targets, "what can be tested, and what is there of it")
+    there = commands.add("targets", _targets, "list the targets, and whether each is available")
     there.add_argument("--json", action="store_true")
 
-    texts = commands.add("editions", _editions, "the editions, and which versions each release speaks")
+    texts = commands.add(
+        "editions", _editions, "list the editions, and the message versions that each release supports"
+    )
     texts.add_argument("--json", action="store_true")
-    about = "what differs, and who can read what of whom; exit 1 where a reader would misread"
+    about = "show how two editions differ and which can read the other's bytes; exit 1 if one would misread them"
     diff = texts.add_subparsers(metavar="[diff A B]").add_parser("diff", help=about, description=about)
     diff.add_argument("a", metavar="A")
     diff.add_argument("b", metavar="B")
@@ -54,7 +58,7 @@ def _lint() -> int:
         complain(each, FAILED)
     print(f"{len(found.checks)} checks, {len(found.invariants)} invariants, {len(found.requirements)} requirements")
     for role, grade, covered, there in lint.numbers(found):
-        idle = "" if role in lint.played() else "  (no check plays this role)"
+        idle = "" if role in lint.played() else "  (no check tests this role)"
         print(f"{role:<13} {grade:<6} {covered:>3} of {there:>3} covered{idle}")
     return FAILED if troubles else OK
 
@@ -77,8 +81,8 @@ def _requirements(options: argparse.Namespace) -> int:
         if options.id:
             print(f"\n{row['clause']}\n{row['text']}")
             if row["means"]:
-                print(f"\nIn plain words: {row['means']}")
-            print(f"\nHow to mend a breach: {row['fix']}\n\ninvariants: {', '.join(row['invariants']) or 'none'}")
+                print(f"\nMeaning: {row['means']}")
+            print(f"\nHow to fix a violation: {row['fix']}\n\ninvariants: {', '.join(row['invariants']) or 'none'}")
             print(f"releases: {row['releases'] or 'none, a draft'}")
     if not options.id:
         print(f"{sum(bool(row['checks']) for row in rows)} of {len(rows)} covered")
@@ -99,7 +103,7 @@ def _targets(options: argparse.Namespace) -> int:
 
 
 def _folded(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
-    """A line for each target; one for all releases of an artifact of Kafka's, of which there may be hundreds."""
+    """Yields a line for each target, and one line for all releases of a Kafka artifact, which may be hundreds."""
 
     def said(row: Mapping[str, Any]) -> tuple[str, str, str]:
         artifact = row["name"].rpartition(":")[0]

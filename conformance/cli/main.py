@@ -1,4 +1,4 @@
-"""The command line: parse, call. What each command does is imported when it is called."""
+"""The command line. The module of a command is imported, but its heavy imports happen when it runs."""
 
 import argparse
 import sys
@@ -42,10 +42,10 @@ def run(arguments: Sequence[str]) -> int:
             code: int = options.call(options)
             sys.stdout.flush()
             return code
-    except BrokenPipeError:  # the reader went away: ``kipcheck ... | head``
+    except BrokenPipeError:  # the reader closed the pipe: ``kipcheck ... | head``
         sys.stderr.close()
         return OK
-    except KeyboardInterrupt:  # a command with reports handles it itself, once there is something to report
+    except KeyboardInterrupt:  # commands with reports handle it themselves once they run
         if options.interrupted == UNDECIDED:
             complain("interrupted before it began", UNDECIDED)
         return int(options.interrupted)

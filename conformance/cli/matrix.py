@@ -1,4 +1,4 @@
-"""Which release can take another's place in a Streams group that goes on: matrix."""
+"""The command ``matrix``: upgrades of Kafka Streams groups between releases."""
 
 import argparse
 import sys
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from kipcheck.conformance.matrix.release_lines import Version
     from kipcheck.conformance.matrix.run import Tick
 
-ABOUT = "upgrades of Kafka Streams groups from each release to each other one, played with the released jars"
+ABOUT = "test upgrades of Kafka Streams groups between all releases, with the released jars"
 EPILOG = """\
 kipcheck matrix --from 2.0 --to 2.1 --scenario bounce
 
---from and --to take a line (2.8: its newest patch), an exact patch (2.8.0), and --to also future, the next metadata
-version, which our machine plays. By default join is played between all lines, and the other scenarios between one
-release of each behaviour class, and all that KIP-268's own table names. A cell folds all orders and points of failure.
-In downgrade --from is the older release, too: the group has come to --to and goes back.
+--from and --to take a line (2.8: its newest patch) or an exact patch (2.8.0); --to also takes future, the next metadata
+version, which a reference model plays. By default join runs between all lines, and the other scenarios between one
+release of each behaviour class and all pairs in the table of KIP-268. A cell covers all orders and points of failure.
+In downgrade, too, --from is the older release: the group runs --to and is downgraded to --from.
 
-What came of a cell is kept until its jars or kipcheck change. Under --out: matrix.json, a page, and of each cell its
-worst history, which --case plays again, whatever else is said.
+Results of cells are cached until the jars or kipcheck change. Under --out: matrix.json, an HTML page, and the worst
+history of each cell, which --case replays; other options are then ignored.
 
-exit codes: 0 every cell is as predicted, or a known deviation; 1 one is not (with --case: it breaks); 2 usage; 3 there
-is no JDK, or no jar; 5 a known deviation did not come; 6 the budget or Ctrl-C ended it"""
+exit codes: 0 every cell is as predicted or a known deviation; 1 a cell is not (with --case: it breaks); 2 usage; 3 no
+JDK or no jar is available; 5 a known deviation did not occur; 6 ended by the budget or Ctrl-C"""
 
 
 def add(commands: Commands) -> None:
@@ -48,16 +48,18 @@ def add(commands: Commands) -> None:
 
     made = commands.add("matrix", _matrix, ABOUT, EPILOG)
     made.set_defaults(interrupted=UNDECIDED)
-    made.add_argument("--from", dest="old", action="append", default=[], metavar="R", help="again for several")
-    made.add_argument("--to", dest="new", action="append", default=[], metavar="R", help="again for several")
-    made.add_argument("--scenario", action="append", default=[], choices=SCENARIOS, help="again for several")
-    made.add_argument("--full", action="store_true", help="all lines in every scenario")
-    made.add_argument("--json", action="store_true", help="JSON to standard output, text to standard error")
+    made.add_argument("--from", dest="old", action="append", default=[], metavar="R", help="may be repeated")
+    made.add_argument("--to", dest="new", action="append", default=[], metavar="R", help="may be repeated")
+    made.add_argument("--scenario", action="append", default=[], choices=SCENARIOS, help="may be repeated")
+    made.add_argument("--full", action="store_true", help="test all lines in every scenario")
+    made.add_argument("--json", action="store_true", help="print JSON to standard output and text to standard error")
     made.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR", help="default kipcheck-out")
     made.add_argument("--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: stop after that")
-    made.add_argument("--workers", type=positive, default=2, metavar="N", help="processes side by side (default 2)")
-    made.add_argument("--case", type=Path, metavar="FILE", help="a history of an earlier run: play that again")
-    made.add_argument("--predict", type=Path, metavar="FILE", help="write what our machines foretell, without jars")
+    made.add_argument("--workers", type=positive, default=2, metavar="N", help="number of processes (default 2)")
+    made.add_argument("--case", type=Path, metavar="FILE", help="replay a history of an earlier run")
+    made.add_argument(
+        "--predict", type=Path, metavar="FILE", help="write the reference models' predictions, without jars"
+    )
 
 
 def _matrix(options: argparse.Namespace) -> int:
@@ -98,7 +100,7 @@ def _none(options: argparse.Namespace, old: "Sequence[Version]", new: "Sequence[
         for one in old
         for other in new or old
     ]
-    return "; ".join(told) or "no cell is between these releases in these scenarios"
+    return "; ".join(told) or "these scenarios have no cell between these releases"
 
 
 def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
@@ -155,7 +157,7 @@ def _predict(path: Path, asked: "Sequence[Cell]", options: argparse.Namespace) -
     finish()
     progress.close()
     path.write_text(written(renewed(done.found, before)), "utf-8")
-    print(f"{len(done.found)} of {len(asked)} cells are foretold in {path}")
+    print(f"{len(done.found)} of {len(asked)} cells are predicted in {path}")
     return OK if done.complete else UNDECIDED
 
 
@@ -165,7 +167,7 @@ def _again(path: Path) -> int:
     try:
         told, breaks = again(path)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
-        return complain(f"{path} holds no history of a matrix: {wrong}", USAGE)
+        return complain(f"{path} contains no history of a matrix: {wrong}", USAGE)
     say(told.rstrip("\n"))
     return FAILED if breaks else OK
 

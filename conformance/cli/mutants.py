@@ -1,4 +1,4 @@
-"""The planted defects: vices."""
+"""The command ``vices``: runs the mutation test."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -9,16 +9,18 @@ from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, compla
 if TYPE_CHECKING:
     from kipcheck.conformance.engine.mutation_test import Caught
 
-ABOUT = "hold every planted defect with the checks, and say which check caught which; exit 1 where one survives"
+ABOUT = "run the checks against every planted defect and print which check catches it; exit 1 if one survives"
 
 
 def add(commands: Commands) -> None:
-    planted = commands.add("vices", _vices, ABOUT, "exit codes: 0 all are caught, 1 one survives, 2 usage")
+    planted = commands.add(
+        "vices", _vices, ABOUT, "exit codes: 0 every planted defect is caught, 1 one survives, 2 usage"
+    )
     planted.add_argument(
-        "--check", action="append", metavar="GLOB", help="only these checks, and the defects planted for them"
+        "--check", action="append", metavar="GLOB", help="only these checks and the defects planted for them"
     )
     planted.add_argument("--seed", type=int, default=0, metavar="N")
-    planted.add_argument("--workers", type=positive, metavar="N", help="processes (default 2, where there are so many)")
+    planted.add_argument("--workers", type=positive, metavar="N", help="processes (default 2, or 1 on one core)")
     planted.add_argument("--json", action="store_true")
 
 
@@ -46,7 +48,7 @@ def _vices(options: argparse.Namespace) -> int:
 
 
 def _lines(found: Iterable["Caught"]) -> Iterator[tuple["Caught", str]]:
-    """As they come: the widest name is not known yet, so the widest of all is taken."""
+    """Yields each result with its line as it comes; the name column is as wide as the longest name of any defect."""
     from kipcheck.conformance.mutants import VICES
 
     width = max(map(len, VICES))

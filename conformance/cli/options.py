@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, how they are declared, how they complain."""
+"""What all commands share: exit codes, types of options, output, and error messages."""
 
 import argparse
 import json
@@ -16,22 +16,22 @@ exit codes:
   0  conformant, or done       4  unstable target
   1  a failure, or refused     5  stale expectations
   2  usage                     6  undecided within the budget
-  3  a target did not start    70 a bug of ours
-where several hold, the first of 70, 2, 3, 1, 5, 4, 6"""
+  3  a target did not start    70 a bug in kipcheck
+if several apply: the first of 70, 2, 3, 1, 5, 4, 6"""
 
 Call: TypeAlias = Callable[[argparse.Namespace], int]
 
 
 class Parser(argparse.ArgumentParser):
-    """Of a command."""
+    """The argument parser of one command."""
 
     mixed = False
-    """Its arguments may stand on both sides of its options: ``play MODEL --edition E FILE``."""
+    """True: positional arguments may stand before and after options, as in ``play MODEL --edition E FILE``."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if not self.mixed:
             return super().parse_known_args(args, namespace)
-        self.mixed = False  # for that comes back here
+        self.mixed = False  # parse_known_intermixed_args calls this method
         try:
             return self.parse_known_intermixed_args(args, namespace)
         finally:
@@ -39,11 +39,11 @@ class Parser(argparse.ArgumentParser):
 
 
 INTERRUPTED = 130
-"""What shells expect of a command that Ctrl-C ended. Commands with reports end with 6 instead, undecided."""
+"""The exit code that shells expect of a command ended by Ctrl-C. Commands with reports exit with 6 (undecided)."""
 
 
 class Commands:
-    """Where commands are declared."""
+    """Registers commands with the top-level parser."""
 
     def __init__(self, top: argparse.ArgumentParser) -> None:
         self._commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
@@ -61,13 +61,13 @@ def duration(text: str) -> float:
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
     number = text[:-1] if unit else text
     if not number.isascii() or not number.isdigit() or int(number) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 90s, 5m or 8h")
+        raise argparse.ArgumentTypeError(f"invalid duration {text!r}: use 90s, 5m or 8h")
     return float(int(number) * (unit or 1))
 
 
 def positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"must be a positive integer, got {text!r}")
     return int(text)
 
 
@@ -84,9 +84,9 @@ def say_json(found: Mapping[str, Any]) -> int:
 
 
 def say(what: object, file: TextIO | None = None) -> None:
-    """Lines on stdout, or on another stream, with nothing in them that a terminal or a CI service acts on.
+    """Prints lines to stdout, or to another stream, without characters that a terminal or a CI service acts on.
 
-    The exit code of a command counts also where nothing reads its output: ``kipcheck run | head``.
+    A closed pipe (``kipcheck run | head``) is no error: the exit code of the command stays the same.
     """
     text = harmless(str(what))
     try:
@@ -98,6 +98,6 @@ def say(what: object, file: TextIO | None = None) -> None:
 
 
 def complain(what: object, code: int) -> int:
-    """One line on stderr; the code is given back."""
+    """Prints one line to stderr and returns the code."""
     print(harmless_line(f"kipcheck: {what}"), file=sys.stderr)
     return code

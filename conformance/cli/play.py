@@ -1,4 +1,4 @@
-"""A model, played by hand or by a program: play."""
+"""The command ``play``: drives a model with events, interactively or from a program."""
 
 import argparse
 import json
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from kipcheck.conformance.explore.games import Game
     from kipcheck.conformance.play.declare import Playable, Scope, Verb
 
-ABOUT = "tell a model events, line by line, and see what it does and how it is then"
+ABOUT = "send events to a model, line by line, and print its actions and its state"
 EPILOG = """\
 echo "up 0 1-3; update 2" | kipcheck play features --edition kip-584
 
-In: one JSON event a line, {"actor": "operator", "verb": "update", "body": {"level": 2, "allow_downgrade": false}}, or
-any number of events in shorthand, with semicolons between them. Out, for each of them, {"actions": [...], "state":
-{...}}. --events lists what there is. With --scope it is the world that explore goes through which is played, move by
-move; a model that has no conversation of its own is always played so.
+Input: one JSON event a line: {"actor": "operator", "verb": "update", "body": {"level": 2, "allow_downgrade": true}}, or
+any number of events in shorthand, separated by semicolons. Output, for each event: {"actions": [...], "state":
+{...}}. --events lists the events. With --scope the session plays the product machine that explore searches, move by
+move; a model without a conversation of its own is always played this way.
 
-exit codes: 0 all were played, 2 usage, or an event that is none: its line and why go to stderr, what was said before
-it stands"""
+exit codes: 0 all events were played, 2 usage, or an invalid event: its line and the reason go to stderr, and the output
+for earlier events remains"""
 
 
 def add(commands: Commands) -> None:
     made = commands.add("play", _play, ABOUT, EPILOG)
     made.mixed = True
-    made.add_argument("model", metavar="MODEL", help="features, ...: any other name tells which there are")
+    made.add_argument("model", metavar="MODEL", help="features, ...: an unknown name lists the models")
     made.add_argument("--edition", default="apache", metavar="E", help="default apache")
-    made.add_argument("--scope", metavar="S", help="as of explore: members=3,crashes=1; may be empty")
-    made.add_argument("--events", action="store_true", help="list events and their fields, and play nothing")
-    made.add_argument("--json", action="store_true", help="the list of --events as JSON")
+    made.add_argument("--scope", metavar="S", help="bounds, as for explore: members=3,crashes=1; may be empty")
+    made.add_argument("--events", action="store_true", help="list the events and their fields, and play nothing")
+    made.add_argument("--json", action="store_true", help="print the list of --events as JSON")
     made.add_argument("input", nargs="?", default="-", metavar="FILE", help="a file, or - for standard input")
 
 
@@ -53,7 +53,7 @@ def _play(options: argparse.Namespace) -> int:
     if options.events:
         return _list(model, scope, options.json)
     with ExitStack() as held:
-        source: Iterable[str] = iter(sys.stdin.readline, "")  # as soon as a line is there
+        source: Iterable[str] = iter(sys.stdin.readline, "")  # line by line, as soon as each is complete
         if options.input != "-":
             try:
                 source = held.enter_context(open(options.input, encoding="utf-8", errors="surrogateescape"))
@@ -84,7 +84,7 @@ def _list(model: "Playable", scope: "Scope | None", as_json: bool) -> int:
     for verb in verbs:
         print(f"{verb.name}  ({' or '.join(verb.actors)})  {verb.meaning}")
         for each in verb.fields:
-            print(f"    {each.name}: {each.kind.words}{'' if each.needed else ', may be left out'}: {each.meaning}")
+            print(f"    {each.name}: {each.kind.words}{'' if each.needed else ', optional'}: {each.meaning}")
         if verb.shorthand:
             print(f"    in shorthand: {verb.shorthand}")
     return OK

@@ -1,4 +1,4 @@
-"""What a run found, told again: report, merge."""
+"""The commands ``report`` and ``merge``."""
 
 import argparse
 from pathlib import Path
@@ -6,48 +6,49 @@ from pathlib import Path
 from kipcheck.conformance.cli.options import EXIT_CODES, OK, USAGE, Commands, complain, say_json
 
 FORMS = ("text", "html", "junit", "json", "markdown", "sarif")
-"""As ``reports.FORMS``; a test holds them together. A matrix has fewer."""
+"""The same as ``reports.FORMS``; a test compares them. A matrix has fewer."""
 
 UNREAD = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
-"""What comes of a file in which keys are missing, or of other types: it may be anybody's."""
+"""Errors that a file raises whose keys are missing or have other types."""
 
 
 def add(commands: Commands) -> None:
     told = commands.add(
-        "report", _report, "what a run, a campaign or a matrix left, rendered again; exits as that did", EXIT_CODES
+        "report",
+        _report,
+        "render the results of a run, a campaign or a matrix again; the exit code is that of the original",
+        EXIT_CODES,
     )
     told.add_argument(
         "folder", nargs="?", type=Path, default=Path("kipcheck-out"), metavar="DIR",
-        help="the --out of one, or its ledger.jsonl or matrix.json; of both the one that was written last",
+        help="the --out of one, or its ledger.jsonl or matrix.json; if both are there, the newer one",
     )  # fmt: skip
     told.add_argument(
         "--form", choices=(*FORMS, "all"), default="text",
-        help="to standard output; all: every file of it, anew, beside its data (default text). A matrix has text, "
+        help="print this form; all: write every report file again, beside the data (default text). A matrix has text, "
         "html, markdown and json",
     )  # fmt: skip
     told.add_argument(
         "--spark", action="store_true",
-        help="ask a campaign's ledger by Spark SQL: growth of coverage, verdicts, time to find, flakiness, clashes",
+        help="query a campaign's ledger with Spark SQL: coverage growth, verdicts, time to find, flakiness, clashes",
     )  # fmt: skip
     cluster = told.add_mutually_exclusive_group()
     cluster.add_argument("--master", metavar="URL", help="where --spark runs (default this machine)")
     cluster.add_argument("--remote", metavar="sc://HOST:PORT", help="the Spark Connect server where --spark runs")
     about = (
-        "one ledger and one report of several: the parts of a run, runs of different targets or checks, campaigns with "
+        "merge several ledgers and reports: the parts of a run, runs of different targets or checks, campaigns with "
         "other seeds"
     )
     merged = commands.add("merge", _merge, about, EXIT_CODES)
     merged.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="the --out of one of them")
-    merged.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="another folder, for what they are together"
-    )
+    merged.add_argument("--out", type=Path, required=True, metavar="DIR", help="another folder, for the merged results")
 
 
 def _report(options: argparse.Namespace) -> int:
     if options.spark:
         return _asked_by_spark(options)
     if options.master or options.remote:
-        return complain(f"--{'master' if options.master else 'remote'} says where --spark runs: give that too", USAGE)
+        return complain(f"--{'master' if options.master else 'remote'} needs --spark", USAGE)
     from kipcheck import reports
     from kipcheck.conformance.core import exits
     from kipcheck.conformance.core.ledger import NAME, missing, read
@@ -67,12 +68,12 @@ def _report(options: argparse.Namespace) -> int:
     except (OSError, ValueError, Unusable) as wrong:
         return complain(wrong, USAGE)
     except UNREAD as wrong:
-        return complain(f"{path} cannot be rendered, a line of it is not as the schema has it: {wrong!r}", USAGE)
+        return complain(f"{path} cannot be rendered, because a line does not match the schema: {wrong!r}", USAGE)
     return exits.UNDECIDED if footer is None else int(footer["exit"])
 
 
 def _matrix(folder: Path) -> Path | None:
-    """The matrix that is there; None where there is none, or a ledger that was written after it."""
+    """Returns the path of the matrix in a folder; None if it has none, or a ledger that was written later."""
     from kipcheck.conformance.core.ledger import NAME
     from kipcheck.reports import matrix
 
@@ -95,17 +96,17 @@ def _of_matrix(path: Path, form: str) -> int:
     except (LookupError, OSError, ValueError, Unusable) as wrong:
         return complain(wrong, USAGE)
     except UNREAD as wrong:
-        return complain(f"{path} cannot be rendered, it is not as the schema has it: {wrong!r}", USAGE)
+        return complain(f"{path} cannot be rendered, because it does not match the schema: {wrong!r}", USAGE)
 
 
 def _asked_by_spark(options: argparse.Namespace) -> int:
     from kipcheck.conformance.campaign.executors import preflight
 
     if options.form not in ("text", "json"):
-        return complain(f"--spark has no --form {options.form}: text and json it has", USAGE)
+        return complain(f"--spark supports --form text and json, not {options.form}", USAGE)
     try:
         preflight.libraries(remote=options.remote is not None)
-        from kipcheck.conformance.campaign.report.analysis import Unanswered, analyse  # what it needs may be missing
+        from kipcheck.conformance.campaign.report.analysis import Unanswered, analyse  # its libraries may be missing
     except preflight.Unready as why:
         return complain(why, USAGE)
     try:
@@ -129,5 +130,5 @@ def _merge(options: argparse.Namespace) -> int:
     except (Unlike, Unusable, OSError) as wrong:
         return complain(wrong, USAGE)
     except UNREAD as wrong:
-        return complain(f"a ledger is not as the schema has it: {wrong!r}", USAGE)
+        return complain(f"a ledger does not match its schema: {wrong!r}", USAGE)
     return found.exit_code

@@ -1,4 +1,4 @@
-"""Holding conversations: run, replay."""
+"""The commands ``run`` and ``replay``."""
 
 import argparse
 import os
@@ -25,7 +25,7 @@ from kipcheck.conformance.core.foreign import one_line
 
 
 def add(commands: Commands) -> None:
-    gate = commands.add("run", _run, "hold conversations with targets and judge them", EXIT_CODES)
+    gate = commands.add("run", _run, "run checks against targets", EXIT_CODES)
     gate.set_defaults(interrupted=UNDECIDED)
     gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
     gate.add_argument("--edition", default="apache", metavar="E")
@@ -36,58 +36,66 @@ def add(commands: Commands) -> None:
         "--cases",
         type=positive,
         metavar="N",
-        help="values drawn for each check and version of a message, instead of the check's own number",
+        help="values drawn for each check and message version, instead of the check's own number",
     )
     gate.add_argument(
         "--workers",
         type=positive,
         metavar="N",
-        help="processes (default 2, where there are so many processors); the verdicts stay the same",
+        help="processes (default 2, or 1 on one core); the number does not change the verdicts",
     )
     gate.add_argument(
-        "--budget", type=duration, metavar="TIME", help="90s, 5m, 8h: begins nothing later; what is left is undecided"
+        "--budget",
+        type=duration,
+        metavar="TIME",
+        help="90s, 5m, 8h: start no work after this time; the rest is undecided",
     )
     gate.add_argument(
         "--known",
         action="append",
         metavar="FILE",
-        help="known deviations: they are run, and do not fail as long as nothing of them changes; "
-        "default: what comes with kipcheck for each target; may be repeated",
+        help="known deviations: they are run, and do not fail the run as long as they do not change; "
+        "default: the lists shipped with kipcheck for each target; may be repeated",
     )
     gate.add_argument(
-        "--profile", action="append", metavar="FILE", help="what a target must claim; a file, or consumer-client"
+        "--profile",
+        action="append",
+        metavar="FILE",
+        help="what a target must claim: a file, or the name of a shipped profile (consumer-client, feature-tool)",
     )
     gate.add_argument(
         "--part",
         type=part,
         metavar="I/N",
         default=os.environ.get("KIPCHECK_PART") or None,
-        help="the I-th of N shares, to be merged afterwards; default the environment's KIPCHECK_PART",
+        help="run the I-th of N parts, to be merged afterwards; default: the environment variable KIPCHECK_PART",
     )
     gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
     gate.add_argument(
-        "--events", metavar="FILE", help="what goes on, one JSON object a line, as it happens; - for standard output"
+        "--events", metavar="FILE", help="write events as JSON Lines while the run goes on; - for standard output"
     )
-    gate.add_argument("--dry-run", action="store_true", help="say what would run, and run nothing")
+    gate.add_argument("--dry-run", action="store_true", help="print what would run, and run nothing")
     gate.add_argument("--json", action="store_true", help="the plan of --dry-run as JSON")
 
-    about = "hold failed conversations again: 1 one still fails, 0 they are gone"
+    about = "run stored failures again: exit 1 if one still fails, 0 if all are gone"
     again = commands.add("replay", _replay, about, EXIT_CODES)
     again.add_argument(
         "failure",
         nargs="*",
         metavar="ID|FILE|DIR",
-        help="failures/ID.json of a run, the ID in a run's --out, or all of a folder; default all in --out",
+        help="failures/ID.json of a run, an ID in --out, or a folder; default all failures in --out",
     )
     again.add_argument(
-        "--target", metavar="T", help="another one than the failure names: tcp:127.0.0.1:9000, one in a debugger"
+        "--target",
+        metavar="T",
+        help="a target instead of the one in the failure file, for example tcp:127.0.0.1:9000 in a debugger",
     )
     again.add_argument(
         "--trust",
         action="store_true",
-        help="start the command (cmd:...) that a failure file names; without it, --target has to name it",
+        help="start the command (cmd:...) that a failure file names; otherwise it must be given with --target",
     )
-    again.add_argument("--prune", action="store_true", help="delete the files of those that are gone")
+    again.add_argument("--prune", action="store_true", help="delete the files of failures that are gone")
     again.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
 
 
@@ -148,17 +156,19 @@ def _replay(options: argparse.Namespace) -> int:
         say(one_line(f"{several}{found.says}".replace("\n", " ")), stream)
         if options.prune and found.exit_code == OK and options.target is None:
             _prune(path)
-    return first(codes) if codes else complain(f"no failure is stored in {options.out}", USAGE)
+    return first(codes) if codes else complain(f"{options.out} contains no stored failures", USAGE)
 
 
 def _prune(path: Path) -> None:
-    """Deletes a file of a failure: one that has the failure's id as its name, and is no link to another file."""
+    """Deletes a failure file if its name is the id of its failure and it is not a symbolic link."""
     from kipcheck.conformance.engine.failures import is_filed
 
     if is_filed(path):
         path.unlink()
     else:
-        complain(f"{path} stays: only a file that kipcheck wrote, named ID.json for its failure, is deleted", OK)
+        complain(
+            f"{path} is kept: only files written by kipcheck and named ID.json after their failure are deleted", OK
+        )
 
 
 def _failure(named: str, out: Path) -> Path:

@@ -1,8 +1,8 @@
-"""What members of a Streams group say, and what their leader sends them, by a file: ``kipcheck subscribe``, and
-``kipcheck assign --assignor stream``.
+"""User data of Streams groups from a file: what members send (``kipcheck subscribe``) and what their leader sends them
+(``kipcheck assign --assignor stream``).
 
-Errors everywhere: ``Unreadable`` before anything is started, where there is one file; ``Unavailable``, where what is
-needed cannot be had.
+Errors everywhere: ``Unreadable`` for an invalid single file, before the target starts; ``Unavailable`` if a required
+tool or jar is missing.
 """
 
 import json
@@ -23,14 +23,14 @@ from kipcheck.conformance.wire.workbench import Unreadable
 REFERENCE: Final = "reference"
 JAR: Final = "java:kafka-streams:"
 Line: TypeAlias = tuple[str, bool]
-"""Of JSON, and whether it is a result."""
+"""A line of JSON, and whether it is a result."""
 Made: TypeAlias = Callable[[Member, Application], Binary]
-"""The binary of a member. Errors: as those of ``Binary``."""
+"""Returns the binary of a member. Errors: those of ``Binary``."""
 Ask: TypeAlias = Callable[[Application, Made], dict[str, Any]]
 
 
 class Strange(Exception):
-    """The target or the edition has no members of Streams groups: says which have."""
+    """The target or the edition does not support members of Streams groups; the message names those that do."""
 
 
 def subscribed(text: str, target: Target, edition: str) -> Line:
@@ -39,7 +39,7 @@ def subscribed(text: str, target: Target, edition: str) -> Line:
 
 
 def subscribe_lines(lines: Iterable[str], target: Target, edition: str) -> Iterator[Line]:
-    """Line for line, what cannot be read too."""
+    """One result for each line, also for unreadable ones."""
     return _answers((_read(application, each) for each in lines), target, edition, _said)
 
 
@@ -49,13 +49,13 @@ def assigned(text: str, target: Target, edition: str) -> Line:
 
 
 def assign_lines(lines: Iterable[str], target: Target, edition: str) -> Iterator[Line]:
-    """Line for line, what cannot be read too."""
+    """One result for each line, also for unreadable ones."""
     return _answers((_read(_group, each) for each in lines), target, edition, _sent)
 
 
 def _group(text: str) -> Application:
     found = application(text)
-    found.joining()  # has everybody said something?
+    found.joining()  # raises if a member has no user data
     return found
 
 
@@ -90,7 +90,7 @@ def _answer(asked: Application, made: Made, ask: Ask) -> Line:
 
 
 class _Failed(Exception):
-    """A member does, and not the leader for all."""
+    """An exception of one member; the message names the member."""
 
     def __init__(self, member: Member, kind: str, why: str) -> None:
         super().__init__(why)
@@ -114,7 +114,7 @@ def _said(asked: Application, made: Made) -> dict[str, Any]:
 
 
 def _sent(asked: Application, made: Made) -> dict[str, Any]:
-    """The first member leads."""
+    """The first member is the leader."""
     binary, memory = _begun(asked.members[0], asked, made)
     _, shares = binary.lead(memory, asked.topics, asked.joining())
     sent: dict[str, Any] = {each.id: {"partitions": [], "userData": None} for each in asked.members}
@@ -135,10 +135,10 @@ def _begun(member: Member, asked: Application, made: Made) -> tuple[Binary, Memo
 
 @contextmanager
 def binaries(target: str, edition: str) -> Iterator[Made]:
-    """Errors: ``Strange``; LookupError for a release that there is not; ``artifacts.Unavailable``."""
+    """Errors: ``Strange``; LookupError for an unknown release; ``artifacts.Unavailable``."""
     form = edition_named(edition)
     if form != KIP_268 and form.standing is not Standing.RELEASED:
-        raise Strange(f"{edition} says nothing of Streams groups; apache@RELEASE and {KIP_268} do")
+        raise Strange(f"{edition} does not specify Streams groups: use apache@RELEASE or {KIP_268}")
     if target == REFERENCE:
         from kipcheck.conformance.models.streams.binaries import binary
 
@@ -147,8 +147,8 @@ def binaries(target: str, edition: str) -> Iterator[Made]:
     elif target.startswith(JAR):
         release = target.removeprefix(JAR)
         if form.standing is Standing.DRAFT:
-            raise Strange(f"{edition} is a draft, and a jar holds what was released")
+            raise Strange(f"{edition} is a draft, but a jar implements a release: use --edition apache")
         with open_jars([release]) as jars:
             yield lambda member, asked: jars.binary(asked.settings(member, release))
     else:
-        raise Strange(f"{target} has no members of Streams groups; {REFERENCE} and {JAR}RELEASE have")
+        raise Strange(f"{target} does not support Streams groups: use {REFERENCE} or {JAR}RELEASE")

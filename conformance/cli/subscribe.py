@@ -1,4 +1,4 @@
-"""What members of a Streams group say of themselves: subscribe."""
+"""The command ``subscribe``: prints the user data that members of a Streams group send when they join."""
 
 import argparse
 
@@ -14,7 +14,9 @@ GIVEN = """\
 
 
 def add(commands: Commands) -> None:
-    made = commands.add("subscribe", _subscribe, "what members of a Kafka Streams group say when they join", EPILOG)
+    made = commands.add(
+        "subscribe", _subscribe, "print what members of a Kafka Streams group send when they join", EPILOG
+    )
     made.add_argument(
         "--target", default="reference", metavar="T", help="reference (default) or java:kafka-streams:RELEASE"
     )
@@ -28,15 +30,15 @@ EPILOG = f"""\
 gives
 {{"c1": {{"userData": "0000000b0000000b..."}}}}
 
-Only topics (or a topology) and the names of members have to be there: the topology is then one subtopology without
-state over all topics, a member subscribes to all that it reads, and its processId is made of its name. The answer
-merged into the file is what `kipcheck assign --assignor stream` wants:
+Only topics (or a topology) and the names of members are required: the topology is then one subtopology without
+state over all topics, a member subscribes to all topics that it reads, and its processId is derived from its name. The
+result, merged into the file, is the input of `kipcheck assign --assignor stream`:
   kipcheck subscribe group.json | jq -s '.[0] * {{members: .[1]}}' group.json - |
     kipcheck assign --target reference --assignor stream
 
-exit codes: 0 said, 1 {{"error": {{"class", "message"}}}} in the place of a result (upgradeFrom that the release does
-not know, say), 2 unreadable, 3 the target did not start; with --batch 1 if any line failed. Classes: those of the
-exceptions, and those that `kipcheck assign --help` lists."""
+exit codes: 0 done, 1 {{"error": {{"class", "message"}}}} in place of a result (for example an upgradeFrom that the
+release does not support), 2 unreadable, 3 the target did not start; with --batch 1 if any line failed. Classes: those
+of the target's exceptions, and those that `kipcheck assign --help` lists."""
 
 
 def _subscribe(options: argparse.Namespace) -> int:

@@ -1,10 +1,10 @@
-"""One of our own testees for others to talk to: testee."""
+"""The command ``testee``: serves one of kipcheck's own testees."""
 
 import argparse
 
 from kipcheck.conformance.cli.options import NOT_STARTED, OK, USAGE, Commands, complain
 
-ABOUT = "be a testee: on stdin and stdout, or on a port of this machine, to be tested as tcp:127.0.0.1:PORT"
+ABOUT = "run a testee on stdin and stdout, or on a local port, where kipcheck tests it as tcp:127.0.0.1:PORT"
 
 
 def add(commands: Commands) -> None:
@@ -13,11 +13,11 @@ def add(commands: Commands) -> None:
         "name", nargs="?", default="reference", metavar="T",
         help="kafka-python, java:kafka-clients:4.4.0, miniature/forgets-the-sign, ...; default reference",
     )  # fmt: skip
-    made.add_argument("--schema", action="store_true", help="print the schema of the protocol, and be nothing")
+    made.add_argument("--schema", action="store_true", help="print the JSON schema of the testee protocol and exit")
     made.add_argument(
         "--listen", type=int, metavar="PORT",
-        help="answer on 127.0.0.1, one connection after another, and run Python clients in this very process, so that "
-        "a debugger can be attached to it; 0 takes any port that is free",
+        help="listen on 127.0.0.1, serve one connection after another, and run Python clients in this process, so that "
+        "a debugger can attach to it; 0 takes any free port",
     )  # fmt: skip
 
 

@@ -1,26 +1,26 @@
-"""What is new in a run or a campaign: triage."""
+"""The command ``triage``: classifies the failures of a run or a campaign."""
 
 import argparse
 from pathlib import Path
 
 from kipcheck.conformance.cli.options import FAILED, OK, USAGE, Commands, complain, say_json
 
-ABOUT = "the distinct failures of a campaign or a run: new, known, fixed or flaky"
+ABOUT = "classify the distinct failures of a campaign or a run: new, known, fixed or flaky"
 EPILOG = """\
-new     nothing tells of it
-flaky   it did not come again when it was run alone, or it comes and goes
-known   it is on the list of known deviations that the campaign was given, or also in --against
-fixed   it was there in --against, and its places were held now and passed
+new     it is in no list of known deviations and not in --against
+flaky   it did not recur when its case was run alone, or it is listed as flaky
+known   it is in the campaign's list of known deviations, or also in --against
+fixed   it is in --against, and its subjects and versions were run again and passed
 
-exit codes: 0 done, 2 usage; with --against: 0 nothing is new that breaks a MUST or a SHOULD, 1 something is, 6 nothing
-is, as far as it came"""
+exit codes: 0 done, 2 usage; with --against: 0 no new failure breaks a MUST or a SHOULD, 1 one does, 6 none does, but
+the run is incomplete"""
 UNDECIDED = 6
 
 
 def add(commands: Commands) -> None:
     judged = commands.add("triage", _triage, ABOUT, EPILOG)
     judged.add_argument("folder", type=Path, metavar="DIR", help="the --out of kipcheck campaign or kipcheck run")
-    judged.add_argument("--against", type=Path, metavar="DIR2", help="an earlier one, to tell what is new since")
+    judged.add_argument("--against", type=Path, metavar="DIR2", help="an earlier run or campaign to compare with")
     judged.add_argument("--json", action="store_true", help="one JSON value on standard output")
 
 
@@ -32,7 +32,7 @@ def _triage(options: argparse.Namespace) -> int:
     except Unread as wrong:
         return complain(wrong, USAGE)
     except (LookupError, TypeError, AttributeError, ValueError) as wrong:
-        return complain(f"a ledger is not as the schema has it: {wrong!r}", USAGE)
+        return complain(f"a ledger does not match its schema: {wrong!r}", USAGE)
     if options.json:
         say_json(found.plain)
     else:

@@ -1,4 +1,4 @@
-"""Bytes and values: encode, decode, explain."""
+"""Encodes, decodes and explains messages."""
 
 import argparse
 import sys
@@ -117,7 +117,7 @@ def _layout(options: argparse.Namespace) -> "Layout":
     from kipcheck.conformance.wire.workbench import Unreadable, named
 
     if options.message is None or options.version is None:
-        raise Unreadable("bad-line", "--message and --version say what the bytes are")
+        raise Unreadable("bad-line", "--message and --version are required: they name the layout of the bytes")
     return named(options.edition, options.message, options.version)
 
 

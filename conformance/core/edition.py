@@ -1,4 +1,4 @@
-"""Which text is the truth: a KIP draft, Apache Kafka as one exact release has it, or the definitions in a jar."""
+"""Editions: which text applies, a KIP draft, one exact release of Apache Kafka, or the definitions in a jar."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,14 +15,14 @@ class Standing(Enum):
 @dataclass(frozen=True, slots=True)
 class Edition:
     name: str
-    """``apache``, ``kip-584``; with its path or version ``jar:/a/b.jar``, ``maven:4.1.0``."""
+    """``apache``, ``kip-584``; with path or version ``jar:/a/b.jar``, ``maven:4.1.0``."""
     standing: Standing
     release: str
-    """The exact release whose form layouts take; of a draft, the one that it was written against; of a jar, none."""
+    """The exact release whose layouts apply; for a draft, the release it was written against; for a jar, empty."""
     exact: bool = True
-    """False for ``apache`` alone: every version that a release ever spoke, not those of one release."""
+    """False for ``apache`` alone: every version that any release supported, not those of one release."""
     choices: tuple[str, ...] = ()
-    """How we read the text where it leaves room."""
+    """How kipcheck reads the text where it is ambiguous."""
 
     def __str__(self) -> str:
         return f"{self.name}@{self.release}" if self.standing is Standing.RELEASED and self.exact else self.name
@@ -65,22 +65,22 @@ EDITIONS = {each.name: each for each in (APACHE, KIP_258, KIP_268, KIP_384, KIP_
 def edition(text: str) -> Edition:
     """``apache``, ``apache@3.9.2``, ``kip-584``, ``jar:PATH``, ``maven:4.1.0``.
 
-    Errors: LookupError with what there is.
+    Errors: LookupError with the known editions.
     """
     kind, colon, rest = text.partition(":")
     if colon and kind in ("jar", "maven"):
         if not rest:
-            raise LookupError(f"{text!r} names no {'file' if kind == 'jar' else 'version'}")
+            raise LookupError(f"{text!r} needs a {'path' if kind == 'jar' else 'version'} after the colon")
         return Edition(text, Standing.DEFINITIONS, rest if kind == "maven" else "")
     name, at, release = text.partition("@")
     if name not in EDITIONS:
         known = ", ".join([*EDITIONS, "apache@RELEASE", "jar:PATH", "maven:VERSION"])
-        raise LookupError(f"no edition {text!r}; there are {known}")
+        raise LookupError(f"unknown edition {text!r}; known editions: {known}")
     found = EDITIONS[name]
     if not at:
         return found
     if found.standing is Standing.DRAFT:
-        raise LookupError(f"{name} is a draft over {found.release}: it takes no release of its own")
+        raise LookupError(f"{name} is a draft written against {found.release}: omit @{release}")
     try:
         return replace(found, release=str(Release.parse(release)), exact=True)
     except ValueError as wrong:

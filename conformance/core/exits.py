@@ -1,10 +1,10 @@
-"""What a run's exit code says."""
+"""The exit codes of a run."""
 
 from collections.abc import Iterable, Mapping
 
 CONFORMANT, FAILED, USAGE, BROKEN, UNSTABLE, STALE, UNDECIDED, OURS = 0, 1, 2, 3, 4, 5, 6, 70
 PRECEDENCE = (OURS, USAGE, BROKEN, FAILED, STALE, UNSTABLE, UNDECIDED, CONFORMANT)
-"""Where several hold, the first."""
+"""If several codes apply, the first of these is used."""
 MEANINGS: Mapping[int, str] = {
     CONFORMANT: "conformant",
     FAILED: "an unexpected failure",
@@ -13,11 +13,11 @@ MEANINGS: Mapping[int, str] = {
     UNSTABLE: "an unstable target",
     STALE: "stale expectations",
     UNDECIDED: "undecided within the budget",
-    OURS: "a bug of kipcheck's own",
+    OURS: "a bug in kipcheck",
 }
 
 
 def first(codes: Iterable[int]) -> int:
-    """The one that counts; conformant where there is none."""
+    """The code with the highest precedence; conformant if there is none."""
     held = set(codes)
     return next(each for each in PRECEDENCE if each in held or each == CONFORMANT)

@@ -1,7 +1,7 @@
-"""Text from outside: names, versions and messages of testees, and whatever stands in a file.
+"""Text from outside: names, versions and messages of testees, and the contents of files.
 
-It may steer a terminal, turn the direction of reading, end a line and begin a forged one, or be a command to a CI
-service, which reads standard output and standard error. Each function here takes one of these powers from it.
+Such text may control a terminal, change the direction of writing, end a line and begin a forged one, or be a command to
+a CI service, which reads standard output and standard error. Each function here removes one of these risks.
 """
 
 import re
@@ -11,29 +11,30 @@ UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufdd0-\ufdef\ud800-\udfff\ufffe\uffff]"
     "|[" + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0x110000, 0x10000)) + "]"
 )
-"""What XML and HTML refuse, what steers a terminal, what turns the direction of reading, halves of surrogate pairs."""
+"""Characters that XML and HTML refuse, that control a terminal or the direction of writing, and lone surrogates."""
 COMMAND: Final = re.compile(r"(?m)(?:^[^\S\n]*:(?=:)|##(?=[A-Za-z]*\[))")
 """Where a CI service sees a command: ``::error::`` at the beginning of a line, ``##[error]`` and ``##vso[...]``
-anywhere. A match ends where one more character takes the power from it.
-"""
+anywhere. A blank after the match disables the command."""
 TARGETS: Final = ("java", "tcp")
-"""Prefixes of targets that a file may name: a released jar of Kafka's own, and what listens on this machine."""
+"""Prefixes of targets that a file may name: released jars of Kafka, and testees that listen on this machine."""
 LINE_ENDS: Final = re.compile("[\t\n]")
 _NOT_IN_JSON: Final = re.compile(f"{UNSEEN.pattern}|##(?=[A-Za-z]*\\[)")
 
 
 def clean(text: str) -> str:
-    """What cannot be shown, or does harm where it is shown, as ``\\x1b`` or ``\\ud800``. Keeps tab and line feed."""
+    """Escapes characters that are invisible or harmful in output, as ``\\x1b`` or ``\\ud800``. Keeps tab and line
+    feed.
+    """
     return UNSEEN.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
-    """``clean``, and tab and line feed as ``\\x09`` and ``\\x0a``: text that stays within its line."""
+    """``clean``, with tab and line feed escaped as ``\\x09`` and ``\\x0a``, so that the text stays within its line."""
     return LINE_ENDS.sub(_escape, clean(text))
 
 
 def harmless(text: str) -> str:
-    """For a terminal or the log of a CI service: ``clean``, and a blank breaks what would be a command to the service.
+    """For a terminal or the log of a CI service: ``clean``, with a blank inserted into commands to the service.
 
     Lines stay lines: pass each text from outside through ``one_line`` before it becomes part of one.
     """
@@ -41,20 +42,20 @@ def harmless(text: str) -> str:
 
 
 def harmless_line(what: object) -> str:
-    """A message of one line for a terminal or a log; the lines of a longer one are joined by blanks."""
+    """A message of one line for a terminal or a log; several lines are joined by blanks."""
     return harmless(one_line(str(what).replace("\n", " ")))
 
 
 def harmless_json(text: str) -> str:
-    """JSON that says the same and that ``clean`` and a CI service leave as it is. ``text`` is what json.dumps gave."""
+    """Equivalent JSON that ``clean`` and a CI service leave unchanged. ``text``: output of json.dumps."""
     return _NOT_IN_JSON.sub(lambda found: "".join(map(_in_json, found[0])), text)
 
 
 def is_data(target: str) -> bool:
-    """May a target be opened whose name comes from a file, and not from the user?
+    """Whether a target may be opened whose name comes from a file, and not from the user.
 
-    A client that is listed may, in a release too: names and releases are checked, and what is fetched is that client.
-    ``cmd:`` may not, for it starts any program; nor may ``drill:``, which writes a file.
+    A listed client may, in a release too: names and releases are checked, and only that client is fetched. ``cmd:`` may
+    not, since it starts any program; nor may ``drill:``, which writes a file.
     """
     prefix, colon, _ = target.partition(":")
     return not colon or prefix in TARGETS

@@ -1,4 +1,4 @@
-"""What to install, as errors advise it: from the metadata of this very kipcheck, which no package index has."""
+"""Installation advice for error messages, from kipcheck's own metadata, since no package index has kipcheck."""
 
 import re
 import shlex
@@ -10,16 +10,18 @@ NAME: Final = re.compile(r"[\w.-]+")
 
 
 def advice(extra: str, name: str | None = None) -> str:
-    """``pip install ...`` with the requirements of an extra, or the one for the package ``name`` among them.
+    """``pip install ...`` with the requirements of an extra, or with the one for the package ``name`` only.
 
-    Where kipcheck is not installed, and so has no metadata, it names the extra of a clone.
+    Where kipcheck is not installed, and so has no metadata, the advice names the extra of a clone.
     """
     found = requirements(extra, name)
     return f"pip install {shlex.join(found)}" if found else f"pip install '.[{extra}]' in a clone of kipcheck"
 
 
 def requirements(extra: str, name: str | None = None) -> list[str]:
-    """The requirements of an extra, without markers; with ``name`` the one for that package, which is never absent."""
+    """The requirements of an extra, without markers; with ``name`` only the one for that package, even if it is not
+    optional.
+    """
     try:
         lines = metadata.requires("kipcheck") or []
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""A reading of a history that several invariants look into, made once for all of them."""
+"""Caches a value derived from a history, so that several invariants share it."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -10,7 +10,7 @@ Read = TypeVar("Read")
 
 
 def once(read: Callable[[History], Read]) -> Callable[[History], Read]:
-    """Keeps what was made of the last history: invariants are asked about one after the other."""
+    """Caches the result for the last history, since all invariants search one history after the other."""
     last: list[tuple[History, Read]] = []
 
     @wraps(read)

@@ -1,11 +1,11 @@
 """The folder that ``--out`` names. kipcheck removes and replaces only those files in it that kipcheck wrote.
 
 ``.kipcheck`` in the folder lists them, as JSON Lines: a header, then one path below the folder a line. A path is listed
-before its file is written, so that a kill at any time leaves no file of kipcheck's that is not listed. What is written
-on the way (``.NAME.part``) and what is set aside (``NAME.damaged``) belongs to the file of that name.
+before its file is written, so that a kill at any time leaves no unlisted file of kipcheck's. Temporary files
+(``.NAME.part``) and damaged files set aside (``NAME.damaged``) belong to the file of that name.
 
-The list is data that anybody may have written: an entry counts only where it has the form of a file that kipcheck
-writes there, and no file behind a symbolic link is ever removed or replaced.
+The list is untrusted data: an entry counts only if it has the form of a file that kipcheck writes there, and no file
+behind a symbolic link is ever removed or replaced.
 """
 
 import json
@@ -31,11 +31,11 @@ LINK: Final = "it is a symbolic link"
 
 
 class Unusable(Exception):
-    """kipcheck may not write into a folder. Says which file is in the way, why, and what to do."""
+    """kipcheck may not write into a folder. The message names the file in the way, the reason, and what to do."""
 
     @classmethod
     def by(cls, path: Path, why: str, others: bool = False) -> "Unusable":
-        """``others``: more files are in the way, too."""
+        """``others``: more files are in the way."""
         more = " (and so are other files there)" if others else ""
         return cls(f"{path} is in the way{more}: {why}. Move it elsewhere, or name another folder with --out")
 
@@ -45,9 +45,9 @@ class Kind:
     """Files of one kind that kipcheck writes below an output folder."""
 
     tops: tuple[str, ...]
-    """Their names, or the folder that contains them."""
+    """Their names, or the name of the folder that contains them."""
     pattern: re.Pattern[str]
-    """Of their paths below the output folder, with slashes."""
+    """Matches their paths below the output folder, with slashes."""
 
 
 def _files(*names: str) -> Kind:
@@ -78,17 +78,17 @@ _FOLDERS: Final = ("failures", "ledger", "corpus", "histories")
 
 
 def of_a_search(model: str) -> Kind:
-    """The counter-example that ``explore`` writes."""
+    """The files of a counter-example that ``explore`` writes."""
     return _files(f"explore-{model}.jsonl", f"explore-{model}.html")
 
 
 def _is_ours(entry: str) -> bool:
-    """Is it the path of a file that kipcheck writes? Absolute paths and those with ``..`` are none."""
+    """Whether it is the path of a file that kipcheck writes. Absolute paths and those with ``..`` are not."""
     return any(pattern.fullmatch(entry) for pattern in _PATTERNS)
 
 
 def _base(entry: str) -> str:
-    """The file to which a file belongs, which is mostly itself."""
+    """The file to which a file belongs: itself, unless it is a temporary or damaged copy."""
     folder, slash, name = entry.rpartition("/")
     found = _BESIDE.fullmatch(name)
     return entry if found is None else f"{folder}{slash}{found['base'] or found['whole']}"
@@ -96,9 +96,9 @@ def _base(entry: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OutputFolder:
-    """Reads the list anew for each call, since several parts of kipcheck write into one folder.
+    """Reads the list again for each call, since several parts of kipcheck write into one folder.
 
-    Every method raises ``Unusable`` where the list is damaged, and OSError where something cannot be read or written.
+    Every method raises ``Unusable`` if the list is damaged, and OSError if a file cannot be read or written.
     """
 
     path: Path
@@ -106,7 +106,7 @@ class OutputFolder:
     # ---- before anything is written
 
     def check(self, *kinds: Kind) -> None:
-        """Errors: ``Unusable`` where a file that kipcheck did not write is in the place of one of these kinds."""
+        """Errors: ``Unusable`` if a file that kipcheck did not write has the name of a file of these kinds."""
         listed = self._listed()
         tops = dict.fromkeys(top for kind in kinds for top in kind.tops)
         temporary = [f".{top}.part" for top in tops if _is_ours(top)]
@@ -117,10 +117,10 @@ class OutputFolder:
 
     @contextmanager
     def tried(self, *names: str) -> Iterator[None]:
-        """Makes the folder and tries whether it, and the files of these names, can be written.
+        """Creates the folder and tests whether it, and the files of these names, can be written.
 
-        Changes nothing that is there. In the end the folder is removed again, where it was made and is empty.
-        Errors: OSError.
+        Changes no existing file. At the end it removes the folder again, if it created it and it is empty. Errors:
+        OSError.
         """
         made: list[Path] = []
         try:
@@ -130,7 +130,7 @@ class OutputFolder:
                         each.mkdir()
                         made.append(each)
                 except FileExistsError:
-                    if not each.is_dir():  # else another process made it just now
+                    if not each.is_dir():  # otherwise another process created it just now
                         raise
             self._write(b"", lasting=False)
             for name in names:
@@ -145,10 +145,10 @@ class OutputFolder:
     # ---- writing and removing
 
     def claim(self, *entries: str, durable: bool = False) -> Path:
-        """Lists files that are about to be written, and makes their folders; gives the path of the first.
+        """Lists files before they are written and creates their folders; returns the path of the first.
 
-        ``durable``: the list is on the disk afterwards, also when the power fails.
-        Errors: as ``check``, and then nothing is listed.
+        ``durable``: the list reaches the disk before this returns, so it survives a power failure. Errors: as
+        ``check``; then no file is listed.
         """
         listed = self._listed()
         for entry in entries:
@@ -165,7 +165,7 @@ class OutputFolder:
         return self.path / entries[0]
 
     def remove(self, *kinds: Kind, but: Collection[str] = ()) -> None:
-        """Removes the listed files of these kinds, and folders that are empty then; ``but``: not these files."""
+        """Removes the listed files of these kinds, except ``but``, and the folders that are then empty."""
         listed = self._listed()
         if listed and not self._is_marked:
             self._replace_list(listed)
@@ -187,7 +187,9 @@ class OutputFolder:
                 (self.path / folder).rmdir()
 
     def remove_all(self) -> None:
-        """Removes every listed file, the list, and the folder. Errors: ``Unusable`` where anything else is there."""
+        """Removes every listed file, the list, and the folder. Errors: ``Unusable`` if the folder contains other
+        files.
+        """
         listed = self._listed()
         for name in sorted(os.listdir(self.path)):
             for entry, why in self._in_the_way(name, listed) if name not in (LIST, f"{LIST}.part") else ():
@@ -206,7 +208,7 @@ class OutputFolder:
     # ---- what is there
 
     def _walk(self, entry: str) -> Iterator[tuple[str, int]]:
-        """All files at and below a path, and what the system says of each; links are not followed."""
+        """Yields all files at and below a path with their modes; does not follow links."""
         try:
             mode = (self.path / entry).lstat().st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -223,7 +225,7 @@ class OutputFolder:
                 yield entry, why
 
     def _require_free(self, entry: str, listed: Collection[str]) -> None:
-        """Errors: ``Unusable`` where the file, or a folder of it, is not kipcheck's to write."""
+        """Errors: ``Unusable`` if kipcheck may not write the file or a folder of it."""
         *folders, _ = Path(entry).parents
         for each in folders:
             if (self.path / each).is_symlink():
@@ -238,7 +240,9 @@ class OutputFolder:
         return os.path.lexists(self.path / LIST)
 
     def _listed(self) -> list[str]:
-        """What kipcheck wrote. Without a list, in a folder that shows to be kipcheck's, what has the form of it."""
+        """The files that kipcheck wrote. Without a list: those with the form of such files, if another file identifies
+        the folder as kipcheck's.
+        """
         if self._is_marked:
             return list(dict.fromkeys(filter(_is_ours, self._entries())))
         if not any(_is_sign(self.path / name, holds) for name, holds in _SIGNS.items()):
@@ -250,23 +254,23 @@ class OutputFolder:
     def _entries(self) -> Iterator[str]:
         path = self.path / LIST
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise Unusable.by(path, "it is no regular file")
-        *lines, _ = path.read_bytes().split(b"\n")  # the last one may be cut off, and then its file was never written
+            raise Unusable.by(path, "it is not a regular file")
+        *lines, _ = path.read_bytes().split(b"\n")  # a cut-off last line means that its file was never written
         header = _plain(lines[0]) if lines else None
         if not isinstance(header, dict) or "kipcheck" not in header:
-            raise self._damaged("it does not begin with a header of kipcheck's")
+            raise self._damaged("it does not begin with kipcheck's header")
         if header.get("format") != FORMAT:
-            raise self._damaged(f"it has the format {header.get('format')!r}, and {FORMAT} is what this kipcheck reads")
+            raise self._damaged(f"its format is {header.get('format')!r}, and this kipcheck reads format {FORMAT}")
         for number, line in enumerate(lines[1:], 2):
             entry = _plain(line)
             if not isinstance(entry, str):
-                raise self._damaged(f"line {number} is no path")
+                raise self._damaged(f"line {number} is not a path")
             yield entry
 
     def _damaged(self, why: str) -> Unusable:
         return Unusable(
-            f"{self.path / LIST} is damaged: {why}. So it is not known which files in {self.path} kipcheck wrote: move "
-            f"what you want to keep elsewhere and remove the folder, or name another folder with --out"
+            f"{self.path / LIST} is damaged: {why}. kipcheck cannot know which files in {self.path} it wrote: move "
+            f"the files to keep elsewhere and remove the folder, or name another folder with --out"
         )
 
     def _append(self, entries: Collection[str], durable: bool) -> None:
@@ -285,7 +289,7 @@ class OutputFolder:
         self._write(header + b"".join(map(_line, entries)))
 
     def _write(self, data: bytes, lasting: bool = True) -> None:
-        """The list, whole or not at all; not ``lasting``: tries it, and leaves the list as it is."""
+        """Writes the list atomically; not ``lasting``: only tests that it can be written, and keeps the list."""
         aside = self.path / f"{LIST}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
         with open(aside, "wb", opener=lambda name, _: os.open(name, flags, 0o666)) as file:
@@ -300,13 +304,13 @@ class OutputFolder:
 
 
 def _objection(mode: int, listed: bool) -> str:
-    """Why a file is not kipcheck's; empty where it is."""
+    """The reason why a file is not kipcheck's; empty if it is."""
     if stat.S_ISLNK(mode):
         return LINK
     if stat.S_ISDIR(mode):
         return "it is a folder"
     if not stat.S_ISREG(mode):
-        return "it is no regular file"
+        return "it is not a regular file"
     return "" if listed else UNLISTED
 
 
@@ -315,7 +319,7 @@ def _line(plain: Any) -> bytes:
 
 
 def _plain(line: bytes) -> Any:
-    """None where it is no JSON."""
+    """The JSON value; None if the line is not JSON."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -328,9 +332,9 @@ _SIGNS: Final = {
     "matrix.json": ("cells", "kipcheck"),
     "index.tsv": (),
 }
-"""Files that show that kipcheck wrote a folder without a list, and the keys that their first value has.
+"""Files that identify a folder without a list as kipcheck's, and the keys of their first value.
 
-Older versions wrote no list, and services that store artifacts of CI leave out hidden files."""
+Older versions wrote no list, and services that store CI artifacts leave out hidden files."""
 _INDEX_ROW: Final = re.compile(rb"[\w./+-]+/[0-9a-f]{20}(?:\.json)?\t.*\n")
 
 

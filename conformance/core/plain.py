@@ -1,4 +1,4 @@
-"""Any frozen value of ours as plain data for JSON: what a machine holds and does, for people and other programs."""
+"""Frozen values as plain data for JSON: the states and actions of machines, for people and other programs."""
 
 import re
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any, get_args, get_type_hints
 
 KIND = "is"
-"""The key that tells the kind of a value, where its place could hold several."""
+"""The key for the kind of a value, where values of several kinds may stand."""
 
 
 def plain(value: object, kind: str | None = None) -> Any:
-    """Fields by name, tuples and sets as lists, names of enumerations.
+    """Fields by name, tuples and sets as lists, enum members by name.
 
-    ``kind``: the key under which a value tells its kind; None: it does not. Errors: TypeError for no value of ours.
+    ``kind``: the key for the value's kind; None: its kind is left out. Errors: TypeError for any other type of value.
     """
     if isinstance(value, Enum):
         return value.name
@@ -36,20 +36,20 @@ def plain(value: object, kind: str | None = None) -> Any:
 
 
 def kind_of(value: object) -> str:
-    """``BrokerUp(...)`` is a ``broker-up``."""
+    """The class name in kebab case: ``BrokerUp(...)`` is a ``broker-up``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", type(value).__name__).lower()
 
 
 @cache
 def _kinds(form: Any) -> Mapping[str, str | None]:
-    """Of each field, the key under which values there tell their kind: None where there is but one."""
+    """For each field, the key for the kind of its values; None if only one kind may stand there."""
     hints = get_type_hints(form)
     names = [each.name for each in fields(form)] if is_dataclass(form) else list(form._fields)
     return {name: KIND if _several(hints.get(name)) else None for name in names}
 
 
 def _several(hint: Any) -> bool:
-    """Whether values of several kinds may stand there, or of any."""
+    """Whether values of several kinds, or of any kind, may stand there."""
     named = set(_named(hint))
     return len(named) > 1 or hint is None
 
@@ -58,7 +58,7 @@ def _named(hint: Any) -> Any:
     if isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields")):
         yield hint
     elif not get_args(hint) and not isinstance(hint, type):
-        yield from (hint, None)  # a type variable: anything
+        yield from (hint, None)  # a type variable stands for any kind
     for each in get_args(hint):
         if each is not Ellipsis and each is not type(None):
             yield from _named(each)

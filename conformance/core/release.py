@@ -1,4 +1,4 @@
-"""Exact releases of Apache Kafka, in the order of their numbers."""
+"""Exact releases of Apache Kafka, ordered by their numbers."""
 
 from dataclasses import dataclass
 from functools import cache, total_ordering
@@ -13,10 +13,10 @@ class Release:
 
     @classmethod
     def parse(cls, text: str) -> "Release":
-        """Errors: ValueError for anything but three or four numbers with dots between them."""
+        """Errors: ValueError for anything but three or four numbers separated by dots."""
         parts = text.split(".")
         if not 3 <= len(parts) <= 4 or not all(part.isascii() and part.isdigit() for part in parts):
-            raise ValueError(f"{text!r} is no release: an exact patch such as 3.9.2 or 0.10.2.2 is wanted")
+            raise ValueError(f"invalid release {text!r}: use an exact patch, for example 3.9.2 or 0.10.2.2")
         return cls(tuple(map(int, parts)))
 
     def __lt__(self, other: "Release") -> bool:
@@ -42,7 +42,7 @@ class Releases:
 
 @cache
 def releases(text: str) -> Releases:
-    """Read the grammar of requirements.toml: A, A-B (both included), A+, joined by commas, or ``all``."""
+    """Parses the grammar of requirements.toml: A, A-B (both included), A+, joined by commas, or ``all``."""
     return Releases(tuple(map(_span, ("0.0.0+" if text == "all" else text).split(","))))
 
 

@@ -1,4 +1,4 @@
-"""How somebody who breaks a statement mends that, as ``remedies.toml`` has it."""
+"""How to fix the violation of a requirement, from ``remedies.toml``."""
 
 import tomllib
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from importlib.resources import files
 @dataclass(frozen=True, slots=True)
 class Remedy:
     fix: str
-    """For the one whom the statement binds."""
+    """Addressed to the role that the requirement binds."""
     means: str = ""
-    """The statement in plain words; empty where its own are plain."""
+    """The requirement in other words; empty where its text is simple enough."""
 
 
 @cache
 def remedies() -> Mapping[str, Remedy]:
-    """By the id of the requirement, in the order of the file."""
+    """By id of the requirement, in the order of the file."""
     listed = tomllib.loads((files("kipcheck.conformance") / "remedies.toml").read_text("utf-8"))
     return {id: Remedy(**each) for id, each in listed.items()}

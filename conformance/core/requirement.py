@@ -1,4 +1,4 @@
-"""The normative statements that checks name, as ``requirements.toml`` lists them."""
+"""The normative statements in ``requirements.toml``."""
 
 import tomllib
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ class Requirement:
     id: str
     kip: str
     clause: str
-    """Where it stands."""
+    """The section of the KIP."""
     edition: str
     """draft, shipped or both."""
     releases: str

@@ -1,4 +1,4 @@
-"""What kind of mistake breaks an invariant and what comes of it, as ``tags.toml`` has it."""
+"""The tags of invariants in ``tags.toml``: which kind of mistake breaks one, and its effects."""
 
 import tomllib
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ class Tags:
 
     @property
     def words(self) -> list[str]:
-        """All of them, as a report shows them."""
+        """All tags, as a report shows them."""
         return [self.bug, *self.effects, *self.links]
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Every word with what it means, and the words of each invariant."""
+    """Every tag with its meaning, and the tags of each invariant."""
 
     classes: Mapping[str, str]
     effects: Mapping[str, str]
@@ -42,6 +42,6 @@ def vocabulary() -> Vocabulary:
 
 
 def tags_of(invariant: str) -> list[str]:
-    """Empty for what has none: a project's own invariant."""
+    """Empty for an invariant without tags, which a project may add."""
     found = vocabulary().invariants.get(invariant)
     return found.words if found is not None else []

@@ -1,4 +1,4 @@
-"""What there is to look up: checks, and requirements with what covers them, computed from the code that judges."""
+"""Tables of checks and requirements with their coverage, computed from the checks and invariants."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -12,7 +12,7 @@ from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 
 
 def checks_table() -> list[dict[str, Any]]:
-    """Every check: its sentence, the role it is about, and the invariants that its cases are there to break."""
+    """Every check with its sentence, its role, and its invariants."""
     return [
         {
             "id": check.id,
@@ -35,21 +35,21 @@ def checks_table() -> list[dict[str, Any]]:
 
 def _tags(tags: Tags | None) -> dict[str, Any] | None:
     if tags is None:
-        return None  # the lint complains of it
+        return None  # lint reports it
     return {"class": tags.bug, "effects": list(tags.effects), "links": list(tags.links)}
 
 
 def requirements_table() -> list[dict[str, Any]]:
-    """Every normative statement, with the checks and invariants that cover it: none is said plainly."""
+    """Every normative statement with the checks and invariants that cover it, if any."""
     coverage = _coverage()
     return [_row(each, coverage) for each in requirements().values()]
 
 
 def requirement(id: str) -> dict[str, Any]:
-    """Errors: LookupError with some that there are."""
+    """Errors: LookupError with similar ids."""
     if id not in requirements():
         near = get_close_matches(id, requirements(), n=5) or [f"{family}-..." for family in _families()]
-        raise LookupError(f"no requirement {id!r}; there are {', '.join(near)}")
+        raise LookupError(f"unknown requirement {id!r}; similar ids: {', '.join(near)}")
     return _row(requirements()[id], _coverage())
 
 
@@ -75,7 +75,7 @@ def _row(found: Requirement, coverage: list[tuple[str, str, str]]) -> dict[str, 
 
 
 def _coverage() -> list[tuple[str, str, str]]:
-    """Requirement, check, invariant."""
+    """Triples of requirement, check and invariant."""
     return [(id, check.id, each.id) for check in CHECKS.values() for each in _shown(check) for id in _covered(each)]
 
 

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: both end a command, and neither costs it a report.
+"""Ctrl-C and SIGTERM: both end a command, and its reports are written all the same.
 
-The first signal raises ``KeyboardInterrupt``. A command that has reports to write calls ``finish`` then, or when its
-work is done; every later signal is answered with one line on standard error, and the reports become complete.
+The first signal raises ``KeyboardInterrupt``. A command with reports then calls ``finish``, also when its work is done;
+every later signal is answered with one line on standard error while the reports are completed.
 """
 
 import os
@@ -16,21 +16,21 @@ from typing import Final
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 ONE_REQUEST_S: Final = 2.0
-"""Signals that follow each other faster are one request: ``timeout`` sends its signal to the process and to its group,
-and people press Ctrl-C twice."""
-PATIENCE: Final = b"kipcheck: the reports are being written; wait some seconds, or end it without reports: kill -9\n"
+"""Signals within this time are one request: ``timeout`` sends its signal to the process and to its group, and people
+press Ctrl-C twice."""
+PATIENCE: Final = b"kipcheck: writing the reports, please wait; kill -9 ends it without reports\n"
 
 
 @dataclass(slots=True)
 class _Handler:
-    """Of both signals, while a command runs."""
+    """Handles both signals while a command runs."""
 
     deferring: bool = False
     finishing: bool = False
     came: bool = False
-    """While deferring."""
+    """Whether a signal came while deferring."""
     last: float = -ONE_REQUEST_S
-    """``time.monotonic()`` when an interrupt was raised."""
+    """``time.monotonic()`` of the last interrupt."""
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.finishing:
@@ -49,12 +49,12 @@ def _handler() -> _Handler | None:
 
 @contextmanager
 def handled() -> Iterator[None]:
-    """Within, SIGINT and SIGTERM raise ``KeyboardInterrupt``, also where this process inherited them as ignored.
+    """Within, SIGINT and SIGTERM raise ``KeyboardInterrupt``, also if this process inherited them as ignored.
 
-    A shell that is not interactive starts a background job (``kipcheck run &`` in a script) with SIGINT ignored, so
-    that Ctrl-C ends only what is in the foreground. Here ``kill -INT``, and a CI service that cancels a job that way,
-    end such a job with reports all the same; in exchange Ctrl-C in the script's terminal ends it too. Start it with
-    ``setsid`` where it shall go on. SIGHUP stays as it is, so ``nohup`` works.
+    A non-interactive shell starts a background job (``kipcheck run &`` in a script) with SIGINT ignored, so that Ctrl-C
+    ends only the foreground job. Here ``kill -INT``, and a CI service that cancels a job that way, end such a job with
+    its reports; as a consequence Ctrl-C in the script's terminal ends it too. Start it with ``setsid`` to avoid that.
+    SIGHUP is not changed, so ``nohup`` works.
 
     Outside of the main thread, which alone may handle signals, this does nothing.
     """
@@ -71,14 +71,14 @@ def handled() -> Iterator[None]:
 
 
 def finish() -> None:
-    """From now on nothing interrupts the command: it only writes what it knows. Without ``handled``: does nothing."""
+    """From now on no signal interrupts the command, which only writes its results. Without ``handled``: does nothing."""
     if (handler := _handler()) is not None:
         handler.finishing = True
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """A signal that comes within interrupts at the end of the block: for files that belong together."""
+    """A signal within the block interrupts at its end: for files that belong together."""
     handler = _handler()
     if handler is None or handler.deferring or handler.finishing:
         yield

@@ -1,4 +1,4 @@
-"""Is what checks, invariants and requirements say of each other well formed and complete?"""
+"""Lints the declarations: checks, invariants, requirements, remedies and tags must be well formed and consistent."""
 
 import re
 import tomllib
@@ -25,7 +25,7 @@ LINK = re.compile(r"(KAFKA|KIP)-[1-9][0-9]*|CVE-[0-9]{4}-[0-9]{4,}|CWE-[1-9][0-9
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """What is linted; a test brings its own."""
+    """The declarations to lint; a test passes its own."""
 
     checks: Sequence[Check[Any]]
     invariants: Sequence[Invariant]
@@ -40,7 +40,7 @@ def here() -> Subjects:
 
 
 def troubles(of: Subjects) -> Iterator[str]:
-    """Each with the id of what is wrong."""
+    """Error messages, each with the id of the declaration."""
     yield from _twice("as a check", (each.id for each in of.checks))
     yield from _twice("as an invariant", (each.id for each in of.invariants))
     yield from _twice("as a requirement", _ids())
@@ -51,60 +51,60 @@ def troubles(of: Subjects) -> Iterator[str]:
     for invariant in of.invariants:
         yield from _invariant(invariant, of)
         if invariant.role is not None and invariant.id not in held:
-            yield f"{invariant.id}: no check holds its cases to it"
+            yield f"{invariant.id}: no check uses it"
     for id in of.requirements:
         if not REQUIREMENT.fullmatch(id):
-            yield f"{id}: no id of a requirement: grp-05 would be one"
+            yield f"{id}: invalid id of a requirement, unlike grp-05"
         if of.requirements[id].role not in {each.value for each in Role}:
-            yield f"{id}: there is no role {of.requirements[id].role!r}"
+            yield f"{id}: unknown role {of.requirements[id].role!r}"
         if id not in of.remedies:
-            yield f"{id}: nobody says how it is mended"
-    yield from (f"{id}: a remedy for no requirement" for id in of.remedies if id not in of.requirements)
+            yield f"{id}: it has no remedy"
+    yield from (f"{id}: remedy for an unknown requirement" for id in of.remedies if id not in of.requirements)
     yield from _tags(of)
 
 
 def _twice(what: str, ids: Iterable[str]) -> Iterator[str]:
     for id, times in Counter(ids).items():
         if times > 1:
-            yield f"{id}: {times} times named, {what}"
+            yield f"{id}: named {times} times {what}"
 
 
 def _ids() -> Iterator[str]:
-    """As the file has them, before a mapping makes one of two."""
+    """In the order of the file, duplicates included."""
     text = (files("kipcheck.conformance") / "requirements.toml").read_text("utf-8")
     return (each["id"] for each in tomllib.loads(text)["requirement"])
 
 
 def _check(check: Check[Any], known: Mapping[str, Invariant]) -> Iterator[str]:
     if not CHECK.fullmatch(check.id):
-        yield f"{check.id}: no id of a check: wire/round-trip would be one"
+        yield f"{check.id}: invalid id of a check, unlike wire/round-trip"
     if not check.sentence or check.sentence.endswith(".") or check.sentence != check.sentence.strip():
-        yield f"{check.id}: its sentence is one without a full stop, and is there"
+        yield f"{check.id}: its sentence must not be empty or end with a full stop"
     if not check.invariants:
-        yield f"{check.id}: its cases are held to nothing"
+        yield f"{check.id}: it has no invariants"
     yield from _twice(f"by {check.id}", check.invariants)
     for id in check.invariants:
         if id not in known:
-            yield f"{check.id}: there is no invariant {id!r}"
+            yield f"{check.id}: unknown invariant {id!r}"
         elif known[id].role not in (check.role, None):
-            yield f"{check.id}: {id} binds another role than {check.role.value}"
+            yield f"{check.id}: {id} is for another role than {check.role.value}"
 
 
 def _invariant(invariant: Invariant, of: Subjects) -> Iterator[str]:
     if not INVARIANT.fullmatch(invariant.id):
-        yield f"{invariant.id}: no id of an invariant: wire/encodes would be one"
+        yield f"{invariant.id}: invalid id of an invariant, unlike wire/encodes"
     if not invariant.statement.endswith("."):
-        yield f"{invariant.id}: its statement is a sentence"
+        yield f"{invariant.id}: its statement must end with a full stop"
     if not (invariant.requirements or invariant.besides):
         yield f"{invariant.id}: it covers no requirement"
     for id in (*invariant.requirements, *(id for ids in invariant.besides.values() for id in ids)):
         if id not in of.requirements:
-            yield f"{invariant.id}: there is no requirement {id!r}"
+            yield f"{invariant.id}: unknown requirement {id!r}"
     for name, _ in invariant.besides:
         try:
             edition(name)
         except LookupError:
-            yield f"{invariant.id}: there is no edition {name!r}"
+            yield f"{invariant.id}: unknown edition {name!r}"
 
 
 def _tags(of: Subjects) -> Iterator[str]:
@@ -112,19 +112,19 @@ def _tags(of: Subjects) -> Iterator[str]:
     yield from (f"{id}: it has no tags" for id in sorted(listed - of.tags.invariants.keys()))
     for id, tags in of.tags.invariants.items():
         if id not in listed:
-            yield f"{id}: tags for an invariant that there is not"
+            yield f"{id}: tags for an unknown invariant"
         if tags.bug not in of.tags.classes:
-            yield f"{id}: {tags.bug!r} is no class of mistakes"
+            yield f"{id}: unknown class of mistakes {tags.bug!r}"
         if not tags.effects:
-            yield f"{id}: nobody says what comes of it"
-        yield from (f"{id}: {each!r} is no effect" for each in tags.effects if each not in of.tags.effects)
-        yield from (f"{id}: {each!r} is no link" for each in tags.links if not LINK.fullmatch(each))
+            yield f"{id}: it has no effects"
+        yield from (f"{id}: unknown effect {each!r}" for each in tags.effects if each not in of.tags.effects)
+        yield from (f"{id}: invalid link {each!r}" for each in tags.links if not LINK.fullmatch(each))
     used = {word for each in of.tags.invariants.values() for word in (each.bug, *each.effects)}
-    yield from (f"{word}: a tag that nothing has" for word in (*of.tags.classes, *of.tags.effects) if word not in used)
+    yield from (f"{word}: unused tag" for word in (*of.tags.classes, *of.tags.effects) if word not in used)
 
 
 def numbers(of: Subjects) -> Iterator[tuple[str, str, int, int]]:
-    """Role, grade, how many requirements of it the checks cover, and how many there are."""
+    """Role, grade, the number of its requirements that checks cover, and the number of its requirements."""
     known = {each.id: each for each in of.invariants}
     covered = {
         id
@@ -140,5 +140,5 @@ def numbers(of: Subjects) -> Iterator[tuple[str, str, int, int]]:
 
 
 def played() -> set[str]:
-    """The roles that checks are about."""
+    """The roles that checks test."""
     return {each.role.value for each in CHECKS.values()}

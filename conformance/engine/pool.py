@@ -1,6 +1,6 @@
-"""Worker processes for one function: forked, in sessions of their own, and dead as soon as their parent is.
+"""A pool of forked worker processes for one function; they end when their parent ends.
 
-No thread serves the pool, so workers are forked from the thread that uses it, and an interrupt leaves nothing behind.
+The pool has no thread, so workers are forked from the thread that uses it, and an interrupt leaves no process behind.
 """
 
 import multiprocessing
@@ -19,31 +19,31 @@ from typing import Any, Final, Generic, TypeVar
 from kipcheck.conformance.targets.transport import process_tree
 
 AHEAD: Final = 4
-"""Items that are handed out beyond one for each worker, so that no worker waits while results are looked at."""
+"""Items queued beyond one for each worker, so that no worker waits while results are processed."""
 BACKLOG: Final = 4
-"""Results for each worker that wait until those before them are there."""
+"""Results for each worker that may wait for earlier ones."""
 LEAVES_S: Final = 20.0
-"""What a worker may take at the end of its work: a JVM of its own has to end."""
+"""The time for a worker to exit after its work: it may have to end a JVM."""
 STOPS_S: Final = 3.0
-"""The same when it is interrupted."""
+"""The same after an interrupt."""
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
 class WorkerLost(RuntimeError):
-    """A worker ended in the middle of its work."""
+    """A worker process ended during its work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[B]):
-    """Of one item."""
+    """The result of one item."""
 
     value: B | None = None
     raised: Exception | None = None
 
     def get(self) -> B:
-        """Errors: what the function raised."""
+        """Errors: the exception that the function raised."""
         if self.raised is not None:
             raise self.raised
         return self.value  # type: ignore[return-value]
@@ -51,32 +51,32 @@ class Result(Generic[B]):
 
 @dataclass(slots=True)
 class Pool(Generic[A, B]):
-    """``pool`` makes one."""
+    """Created by ``pool``."""
 
     workers: dict[Connection, ForkProcess]
-    """By where their results come from."""
+    """By the connection on which their results arrive."""
     tasks: Any
-    """A ``SimpleQueue`` of numbers and items, from which every worker takes."""
+    """A ``SimpleQueue`` of numbered items for all workers."""
     outstanding: int = 0
     """Items whose results have not been taken yet."""
     numbers: Iterator[int] = field(default_factory=lambda: iter(range(1 << 62)))
 
     @property
     def takes_more(self) -> bool:
-        """May another item be given?"""
+        """Whether another item may be given."""
         return self.outstanding < len(self.workers) + AHEAD
 
     def give(self, item: A) -> int:
-        """The number under which its result will come."""
+        """Returns the number of the item's result."""
         number = next(self.numbers)
         self.tasks.put((number, item))
         self.outstanding += 1
         return number
 
     def take(self, seconds: float | None = None) -> dict[int, Result[B]]:
-        """What is done by now, by number; waits for something for so long at most, None for as long as it takes.
+        """Finished results by number; waits up to ``seconds`` for one, or without limit if None.
 
-        Errors: ``WorkerLost``; what a worker raised before it could begin.
+        Errors: ``WorkerLost``; the exception that a worker raised before its first item.
         """
         found: dict[int, Result[B]] = {}
         for each in wait([*self.workers], seconds) if self.outstanding else ():
@@ -92,7 +92,7 @@ class Pool(Generic[A, B]):
         return found
 
     def map(self, items: Iterable[A], wanted: Callable[[], bool] = lambda: True) -> Iterator[tuple[A, B | None]]:
-        """Each item with its result, in their order. None for those at whose turn ``wanted`` said no."""
+        """Each item with its result, in order. None for items that ``wanted`` rejected."""
         source, waiting, found = iter(items), deque[tuple[A, int | None]](), dict[int, Result[B]]()
         more = True
         while more or waiting:
@@ -116,10 +116,10 @@ class Pool(Generic[A, B]):
         worker.join(STOPS_S)
         code = worker.exitcode
         how = f"exit code {code}" if code is None or code >= 0 else f"signal {-code}"
-        return WorkerLost(f"a worker process ended in the middle of its work ({how})")
+        return WorkerLost(f"a worker process ended during its work ({how})")
 
     def end(self) -> None:
-        """When all is done workers end as they like, else at once. Nothing is left of them."""
+        """Lets idle workers exit; terminates them if results are outstanding."""
         if self.outstanding:
             for worker in self.workers.values():
                 worker.terminate()
@@ -142,9 +142,9 @@ class Pool(Generic[A, B]):
 def pool(
     workers: int, does: Callable[[A], B], within: Callable[[], AbstractContextManager[object]] = nullcontext
 ) -> Iterator[Pool[A, B]]:
-    """So many processes that call ``does`` with what is given to them, each within a context of its own.
+    """So many processes that call ``does`` with each item, within one context for each process.
 
-    They are forked, so that a script that calls kipcheck needs no guard around its main module.
+    They are forked, so a script that calls kipcheck needs no guard around its main module.
     """
     context = multiprocessing.get_context("fork")
     made: Pool[A, B] = Pool({}, context.SimpleQueue())
@@ -154,7 +154,7 @@ def pool(
             worker = context.Process(target=_work, args=(os.getpid(), made.tasks, gives, does, within), daemon=True)
             worker.start()
             made.workers[results] = worker
-            gives.close()  # so that the end of the worker is the end of its results
+            gives.close()  # so that its results end with the worker
         yield made
     finally:
         try:
@@ -167,10 +167,10 @@ def _work(
     parent: int, tasks: Any, gives: Connection, does: Callable[[A], B],
     within: Callable[[], AbstractContextManager[object]],
 ) -> None:  # fmt: skip
-    """A worker, from its fork to its end."""
-    os.setsid()  # what a terminal sends at Ctrl-C is for the parent alone
+    """The main function of a worker."""
+    os.setsid()  # Ctrl-C in the terminal interrupts the parent only
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # unwinds, so that nothing is left half written
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # unwinds, so that files are complete
     if process_tree.LINUX:
         process_tree.die_with(parent)
     elif (process := multiprocessing.parent_process()) is not None:
@@ -194,7 +194,7 @@ def _done(does: Callable[[A], B], item: A) -> Result[B]:
 
 
 def _packed(number: int | None, result: Result[Any]) -> bytes:
-    """Errors that cannot travel are told by their text."""
+    """Exceptions that cannot be pickled are replaced by their text."""
     try:
         data = pickle.dumps((number, result))
         if result.raised is not None:

@@ -1,4 +1,4 @@
-"""Profiles: what a target must claim, beyond doing well what it claims."""
+"""Profiles: what a target must claim, in addition to doing correctly what it claims."""
 
 import hashlib
 import json
@@ -19,15 +19,15 @@ from kipcheck.conformance.engine.known.rules import Place, numbers, places_in
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 CHECK = "profile"
-"""What stands in the place of a check, in the ledger and in lists of known deviations."""
+"""Stands for a check in the ledger and in lists of known deviations."""
 KEYS: Mapping[str, type] = {
     "sentence": str, "roles": list, "assignors": list, "machines": list, "messages": dict, "must": list,
 }  # fmt: skip
-NAMES: Mapping[type, str] = {str: "a text", list: "a list of texts", dict: "a table of texts"}
+NAMES: Mapping[type, str] = {str: "a string", list: "a list of strings", dict: "a table of strings"}
 
 
 class Wrong(ValueError):
-    """A profile that cannot be used: says which file and what would do."""
+    """An invalid profile; the message names the file and the valid values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Profile:
     assignors: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
     must: tuple[str, ...] = ()
-    """Requirements of grade SHOULD whose breach is a failure here."""
+    """Requirements of grade SHOULD whose violation is a failure in this profile."""
     given: str = ""
-    """As it was named."""
+    """The name or path as given."""
 
     @property
     def invariant(self) -> str:
@@ -50,7 +50,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One thing that a profile wants claimed."""
+    """One claim that a profile requires."""
 
     sort: str
     """role, message, assignor or machine"""
@@ -58,10 +58,10 @@ class Ask:
     asked: str
     claimed: str
     missing: tuple[int | None, ...]
-    """Versions of a message, or None alone; empty where nothing is missing."""
+    """Versions of a message, or (None,); empty if the claim is made."""
 
     versions: tuple[int | None, ...] = (None,)
-    """All that are asked for."""
+    """All required versions."""
 
     @property
     def places(self) -> list[Place]:
@@ -73,43 +73,43 @@ class Ask:
 
 
 def shipped() -> list[str]:
-    """The names of those that come with kipcheck."""
+    """The names of the profiles shipped with kipcheck."""
     folder = files("kipcheck.conformance.engine") / "profiles"
     return sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
 
 
 def load(named: str) -> Profile:
-    """A file, or the name of one that comes with kipcheck. Errors: ``Wrong``."""
+    """A file, or the name of a shipped profile. Errors: ``Wrong``."""
     try:
         if named in shipped():
             text = (files("kipcheck.conformance.engine") / "profiles" / f"{named}.toml").read_text("utf-8")
         else:
             text = Path(named).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Wrong(f"profile {named}: cannot be read ({error}); there are {', '.join(shipped())}, or a file") from None
+        raise Wrong(f"profile {named}: cannot be read ({error}): use {', '.join(shipped())}, or a file") from None
     try:
         listed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Wrong(f"profile {named}: no TOML: {error}") from None
+        raise Wrong(f"profile {named}: not valid TOML: {error}") from None
     return _profile(named, listed)
 
 
 def _profile(named: str, listed: Mapping[str, Any]) -> Profile:
     for key, value in listed.items():
         if key not in KEYS:
-            raise Wrong(f"profile {named}: {key!r} is no key of a profile: there are {', '.join(KEYS)}")
+            raise Wrong(f"profile {named}: unknown key {key!r}: use {', '.join(KEYS)}")
         texts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         if type(value) is not KEYS[key] or not all(isinstance(each, str) for each in texts):
-            raise Wrong(f"profile {named}: {key} is {NAMES[KEYS[key]]}, not {value!r}")
+            raise Wrong(f"profile {named}: {key} must be {NAMES[KEYS[key]]}, got {value!r}")
     if not listed.get("sentence"):
-        raise Wrong(f"profile {named}: it needs a sentence that says for whom it is")
+        raise Wrong(f"profile {named}: it needs a sentence that describes its targets")
     known = {role.value: role for role in Role}
     for role in listed.get("roles", ()):
         if role not in known:
-            raise Wrong(f"profile {named}: {role!r} is no role: there are {', '.join(known)}")
+            raise Wrong(f"profile {named}: unknown role {role!r}: use {', '.join(known)}")
     for id in listed.get("must", ()):
         if id not in requirements() or requirements()[id].grade is not Grade.SHOULD:
-            raise Wrong(f"profile {named}: {id!r} is no requirement of grade SHOULD")
+            raise Wrong(f"profile {named}: {id!r} is not a requirement of grade SHOULD")
     messages: dict[str, tuple[int, ...]] = {}
     for message, text in listed.get("messages", {}).items():
         try:
@@ -117,7 +117,7 @@ def _profile(named: str, listed: Mapping[str, Any]) -> Profile:
         except ValueError as error:
             raise Wrong(f"profile {named}: messages.{message}: {error}") from None
         if not spoken or any(high is None for _, high in spoken):
-            raise Wrong(f"profile {named}: messages.{message}: versions are named to the last, such as 0-9")
+            raise Wrong(f"profile {named}: messages.{message}: versions need an upper end, for example 0-9")
         messages[message] = tuple(each for each in numbers(spoken) if each is not None)
     asks = Profile(
         re.sub(r"\.toml$", "", Path(named).name), listed["sentence"],
@@ -125,12 +125,12 @@ def _profile(named: str, listed: Mapping[str, Any]) -> Profile:
         tuple(listed.get("machines", ())), tuple(listed.get("must", ())), named,
     )  # fmt: skip
     if not (asks.roles or messages or asks.assignors or asks.machines or asks.must):
-        raise Wrong(f"profile {named}: it asks for nothing")
+        raise Wrong(f"profile {named}: it requires nothing")
     return asks
 
 
 def asked(profile: Profile, info: TargetInfo) -> Iterator[Ask]:
-    """All that the profile wants, and what of it the target does not claim."""
+    """All claims that the profile requires, and which of them the target does not make."""
     claims = info.claims
     listed = (
         ("role", [each.value for each in profile.roles], sorted(each.value for each in info.roles)),
@@ -148,7 +148,7 @@ def asked(profile: Profile, info: TargetInfo) -> Iterator[Ask]:
 
 
 def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[Line]:
-    """A line of the ledger for each thing that is wanted and not claimed."""
+    """A line of the ledger for each required claim that is missing."""
     for ask in asks:
         if not ask.missing:
             continue
@@ -171,7 +171,7 @@ def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[L
             "edition": "",
             "subject": ask.name,
             "subject_version": versions[0] if versions else None,
-            "why": f"{info.name} {info.version} does not claim {what}, which the profile {profile.name} asks for",
+            "why": f"{info.name} {info.version} does not claim {what}, which the profile {profile.name} requires",
             "expected": f"{ask.sort} {ask.name} {ask.asked}" if versions else f"{ask.sort} {ask.name}",
             "observed": f"claimed: {ask.claimed}",
             "path": "",
@@ -184,7 +184,7 @@ def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[L
             "exhibits": [
                 {
                     "kind": "table",
-                    "columns": ["sort", "name", "the profile asks for", "claimed"],
+                    "columns": ["sort", "name", "required by the profile", "claimed"],
                     "rows": [{"cells": row, "guilty": True}],
                 }
             ],
@@ -194,7 +194,7 @@ def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[L
 
 
 def raised(profile: Profile, line: Line) -> None:
-    """A breach of what is a SHOULD elsewhere is a failure for this profile."""
+    """Raises the grade of a line from SHOULD to MUST if the profile requires it."""
     broken = {each["id"] for each in line["requirements"]}
     if line["grade"] == Grade.SHOULD.value and broken & set(profile.must):
         line["grade"] = Grade.MUST.value

@@ -1,4 +1,4 @@
-"""A stored failure, held again."""
+"""``kipcheck replay``: runs stored failures again."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from kipcheck.conformance.targets.registry import target as target_of
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of a failure when it was run again."""
+    """The result of running a stored failure again."""
 
     exit_code: int
     """1 it fails again, 0 it is gone, 6 it cannot be judged any more; 2, 3 and 70 as for a run."""
@@ -28,7 +28,7 @@ class Replayed:
 
 
 def stored(places: Iterable[Path]) -> Iterator[Path]:
-    """The files of failures: those named, and all in the folders named, which may be of runs or of campaigns."""
+    """The files of failures: those given, and all in the given folders, which may be of runs or of campaigns."""
     for place in places:
         of_run = (place / FOLDER).is_dir() or (place / NAME).is_file()
         within = place / FOLDER if of_run else place
@@ -39,9 +39,9 @@ def stored(places: Iterable[Path]) -> Iterator[Path]:
 
 
 def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Replayed:
-    """Run the case of ``failures/ID.json`` again, with the target that it names, or ``instead``. Raises nothing.
+    """Runs the case of ``failures/ID.json`` again, with its own target or with ``instead``. Raises nothing.
 
-    ``trusted``: a command that stands in the file may be started.
+    ``trusted``: a command in the file may be started.
     """
     try:
         filed, case = load(path)
@@ -54,7 +54,7 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
         return Replayed(USAGE, untrusted(path, target))
     invariant = next((each for each in all_invariants(case.role) if each.id == wanted), None)
     if invariant is None:
-        return Replayed(UNDECIDED, f"no invariant is called {wanted!r} any more")
+        return Replayed(UNDECIDED, f"the invariant {wanted!r} does not exist any more")
     try:
         with target_of(instead or target).open(case.edition, case.role) as session:
             return _replayed(session, case, invariant)
@@ -65,15 +65,15 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
     except Disagreement as ours:
         return Replayed(OURS, str(ours))
     except (ValueError, TypeError, AttributeError, RecursionError) as wrong:
-        return Replayed(USAGE, f"{path} holds no case that can be judged: {wrong!r}")
+        return Replayed(USAGE, f"{path} contains no case that can be judged: {wrong!r}")
 
 
 def untrusted(path: Path, target: str) -> str:
-    """What is said of a file that names a command."""
+    """The message for a file that names a command."""
     quoted = one_line(shlex.quote(target))
     return (
-        f"{path} names the target {one_line(target)!r}, and kipcheck starts no command because a file names it: "
-        f"if you want that command to run, say so with --target {quoted}, or with --trust"
+        f"{path} names the target {one_line(target)!r}, but kipcheck does not start commands from files: "
+        f"to run that command, use --target {quoted} or --trust"
     )
 
 

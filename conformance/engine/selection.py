@@ -1,4 +1,4 @@
-"""What a run is asked for, and which units of work that makes."""
+"""The options of a run, and the units of work that they select."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,15 +17,15 @@ from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 WORKERS = min(2, os.cpu_count() or 1)
-"""Processes, where none are asked for: the verdicts are the same whatever their number."""
+"""The default number of processes; the verdicts do not depend on it."""
 
 
-NOTHING = "nothing is selected: no check with anything in it that a target claims is left"
+NOTHING = "nothing is selected: the target does not claim any subject of the selected checks"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to run."""
+    """The options of a run."""
 
     targets: tuple[str, ...] = ("kafka-python",)
     edition: str = "apache"
@@ -35,33 +35,33 @@ class Options:
     """Globs over the names of subjects: messages, assignors, machines."""
     seed: int = 0
     cases: int | None = None
-    """Values drawn for every check and subject; None for each check's own number."""
+    """Values drawn for every check and subject; None: each check's own number."""
     workers: int = WORKERS
     out: Path = Path("kipcheck-out")
     dry_run: bool = False
     known: tuple[str, ...] = ()
-    """Files of known deviations; ``default`` for those that come with kipcheck."""
+    """Files of known deviations; ``default`` for those shipped with kipcheck."""
     profiles: tuple[str, ...] = ()
-    """What targets must claim: files, or names of those that come with kipcheck."""
+    """Profiles that targets must meet: files, or names of shipped profiles."""
     budget: float | None = None
-    """Seconds after which no further work is begun; what was not reached is undecided."""
+    """Seconds after which no further work starts; the rest is undecided."""
     part: Part | None = None
-    """The share of a whole run that is this one's; None: all of it."""
+    """The part of the run that is executed; None: all of it."""
     events: str | None = None
-    """Where the ledger's lines but its verdicts go as well, at once: a file, or - for standard output."""
+    """Where the lines of the ledger, except verdicts, also go at once: a file, or - for standard output."""
 
     def takes(self, subject: str) -> bool:
-        """Does the subject fall to this run?"""
+        """Whether the subject belongs to this part of the run."""
         return self.part is None or self.part.holds(subject)
 
 
 class Misused(Exception):
-    """The options ask for what there is not. Says what there is."""
+    """The options select something unknown; the message names the valid values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The options, understood."""
+    """The options, resolved."""
 
     options: Options
     edition: Edition
@@ -78,7 +78,7 @@ class Selection:
             raise Misused(str(unknown)) from None
         for glob in options.checks:
             if not any(fnmatchcase(id, glob) for id in CHECKS):
-                raise Misused(f"no check is called {glob!r}; there are {', '.join(CHECKS)}")
+                raise Misused(f"no check matches {glob!r}; checks: {', '.join(CHECKS)}")
         checks = tuple(each for id, each in CHECKS.items() if any(fnmatchcase(id, glob) for glob in options.checks))
         if not checks:
             raise Misused("no check is selected")
@@ -87,7 +87,7 @@ class Selection:
         return cls(options, found, checks)
 
     def units(self, name: str, info: TargetInfo, check: Check[Any]) -> Iterator[Unit]:
-        """One for each subject that the edition has and the target claims."""
+        """One unit for each subject that the edition has and the target claims."""
         for subject in subjects(check, str(self.edition), info):
             if self._wanted(subject):
                 yield Unit(
@@ -99,7 +99,7 @@ class Selection:
         return any(fnmatchcase(subject.name, glob) for glob in self.options.messages)
 
     def plan(self, name: str, info: TargetInfo) -> Iterator[Mapping[str, Any]]:
-        """What a run would hold with the target, one row for each check and message, assignor or machine."""
+        """What a run would execute with the target: a row for each check and message, assignor or machine."""
         for check in self.checks:
             by_name: dict[str, list[Unit]] = {}
             for unit in self.units(name, info, check) if check.role in info.roles else ():
@@ -128,7 +128,7 @@ class Selection:
 
 
 def subjects(check: Check[Any], edition: str, info: TargetInfo) -> Iterator[Any]:
-    """Those that the check is about and the target claims."""
+    """The subjects of the check that the target claims."""
     for subject in check.family.subjects(edition):
         if check.family.claimed(subject, info.claims) and check.about(subject):
             yield subject

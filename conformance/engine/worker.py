@@ -1,4 +1,4 @@
-"""The share of a run that one process does: one check on one subject, and the shrinking of a failure."""
+"""A unit of a run: one check on one subject with one target; and the shrinking of failures."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,14 +22,14 @@ from kipcheck.strategies.parse import belongs
 from kipcheck.strategies.reduce import reduce
 
 TRIES = 300
-"""At most so many smaller values are tried for one failure."""
+"""The most smaller values that are tried for one failure."""
 DEADLY_TRIES = 24
-"""Where each try that fails costs a process, and perhaps all the time that a case may take."""
+"""The same where each failing try costs a process, and perhaps the whole time limit of a case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One check on one subject, with one target: what is handed to a worker."""
+    """One check on one subject, with one target: the unit that a worker runs."""
 
     target: str
     edition: str
@@ -37,11 +37,11 @@ class Unit:
     subject: str
     """A message, an assignor or a machine."""
     version: int | None
-    """Of a message."""
+    """The version of a message."""
     seed: int
     values: int | None
     compared: bool = False
-    """Is what it answers held against what other targets answer?"""
+    """Whether its answers are compared with those of other targets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Finding:
     invariant: str
     violation: Violation
     shape: tuple[str, ...] = ()
-    """Of the violation, and of what is left in the value once it is shrunk."""
+    """The violation's shape, followed by the remains of the value once it is shrunk."""
 
     @property
     def case(self) -> Case:
@@ -67,25 +67,25 @@ class Finding:
 class UnitResult:
     unit: Unit
     cases: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
-    """Case id, what came of it, and the result by invariant."""
+    """Case id, the result of the case, and the results by invariant."""
     findings: list[Finding] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
-    """Of each case, where targets are compared: the gist of what was answered."""
+    """If targets are compared: a digest of the answers of each case."""
     troubles: list[str] = field(default_factory=list)
-    """Deaths that belong to no case."""
+    """Crashes that belong to no case."""
     breaches: list[str] = field(default_factory=list)
-    """Of the testee protocol."""
+    """Violations of the testee protocol."""
     unreached: str = ""
-    """Why it was not held at all."""
+    """Why it was not run."""
     gave_up: bool = False
-    """Was that because no more can be asked of the target?"""
+    """Whether the target cannot be used any more."""
 
 
 LATE: Final = "not reached within the budget"
 
 
 class Worker:
-    """Keeps sessions with one target, one for each role and edition.
+    """Keeps open sessions with one target, one for each role and edition.
 
     Errors of its methods: ``Unavailable``, ``Broken``, ``Unstable``.
     """
@@ -106,12 +106,12 @@ class Worker:
             try:
                 self._open[edition, role] = manager, manager.__enter__()
             except Broken as why:
-                self._broken = why  # to find that out may have taken a deadline
+                self._broken = why  # opening it again may take a whole deadline
                 raise
         return self._open[edition, role][1]
 
     def info(self, edition: str, role: Role) -> TargetInfo:
-        """By a session in that role, or in another one if it does not play that."""
+        """Opens a session in that role; if the target does not support the role, the information comes without one."""
         try:
             return self.session(edition, role).info
         except NotPlayed as other:
@@ -130,7 +130,7 @@ class Worker:
         self._broken = None
 
     def hold(self, unit: Unit) -> UnitResult:
-        """Where no more can be asked of the target, that is the result, and nothing is raised but ``Unavailable``."""
+        """Runs a unit. If the target cannot be used any more, the result says so; only ``Unavailable`` is raised."""
         told = self._broken
         try:
             session = self.session(unit.edition, CHECKS[unit.check].role)
@@ -139,7 +139,7 @@ class Worker:
         try:
             return self._held(unit, session)
         except (Broken, Unstable) as why:
-            return UnitResult(unit, unreached=str(why), gave_up=True)  # the session has told it
+            return UnitResult(unit, unreached=str(why), gave_up=True)  # the session has recorded it
 
     def _held(self, unit: Unit, session: Session) -> UnitResult:
         samples = drawn(unit.check, unit.edition, unit.subject, unit.version, unit.seed, unit.values)
@@ -150,7 +150,7 @@ class Worker:
         return result
 
     def first(self, unit: Unit, invariant: Invariant) -> Finding | None:
-        """The first of its cases that breaks the invariant; none after it is drawn."""
+        """The first case of the unit that breaks the invariant; no case after it is drawn."""
         check = CHECKS[unit.check]
         subject = check.family.subject(unit.edition, unit.subject, unit.version)
         for sample in check.samples(subject, unit.seed, unit.values):
@@ -161,11 +161,11 @@ class Worker:
         return None
 
     def violation(self, case: Case, invariant: Invariant) -> tuple[History, Violation] | None:
-        """Held on its own, how does the case break the invariant?"""
+        """How the case, run alone, breaks the invariant; None if it does not."""
         return next(self.violations([case], invariant), None)
 
     def violations(self, cases: list[Case], invariant: Invariant) -> Iterator[tuple[History, Violation]]:
-        """Those of the cases, of one edition and role, that break the invariant."""
+        """The cases, of one edition and role, that break the invariant."""
         for history in converse(cases, self.session(cases[0].edition, cases[0].role)) if cases else ():
             for verdict in judge(history, (invariant,)):
                 if verdict.violations:
@@ -173,7 +173,7 @@ class Worker:
 
 
 def judged(unit: Unit, samples: Iterable[Sample], histories: Iterable[History]) -> UnitResult:
-    """What came of the cases of a unit, and what they break."""
+    """The results of a unit's cases, and the violations in them."""
     result, check = UnitResult(unit), CHECKS[unit.check]
     for sample, history in zip(samples, histories, strict=True):
         verdicts = list(judge(history, invariants_of(check)))
@@ -192,19 +192,19 @@ def judged(unit: Unit, samples: Iterable[Sample], histories: Iterable[History]) 
 def drawn(
     check: str, edition: str, subject: str, version: int | None, seed: int, values: int | None
 ) -> tuple[Sample, ...]:
-    """Of a unit. Targets that are held one after the other are held with the same ones: they are kept for a while."""
+    """The cases of a unit. Targets that run one after the other get the same cases, so they are cached for a while."""
     found = CHECKS[check]
     return tuple(found.samples(found.family.subject(edition, subject, version), seed, values))
 
 
 @cache
 def invariants_of(check: Check[Any]) -> tuple[Invariant, ...]:
-    """Those that a check names, and those that bind every target."""
+    """The invariants that a check names, and those for every target."""
     return tuple(each for each in all_invariants(check.role) if each.role is None or each.id in check.invariants)
 
 
 def _word(verdicts: list[Verdict], role: Role) -> str:
-    """For the case as a whole: WARN and NOTE where nothing worse is broken than a SHOULD or an INFO."""
+    """The result of a case as a whole: WARN or NOTE if only a SHOULD or an INFO is broken."""
     grades = {each.id: each.grade for each in all_invariants(role)}
     broken = {grades[each.invariant] for each in verdicts if each.result is Result.FAIL}
     if broken:
@@ -213,19 +213,19 @@ def _word(verdicts: list[Verdict], role: Role) -> str:
 
 
 def unshrunk(finding: Finding) -> Finding:
-    """As it was found, where there is no time to look for less."""
+    """The finding as it is, if there is no time to shrink it."""
     return replace(finding, shape=finding.violation.shape)
 
 
 def shrunk(worker: Worker, finding: Finding) -> Finding | None:
-    """With the least case found that fails in the same way; None where the case alone does not fail at all."""
+    """The finding with the smallest case found that fails in the same way; None if the case alone does not fail."""
     check, unit = CHECKS[finding.unit.check], finding.unit
     subject = check.family.subject(unit.edition, unit.subject, unit.version)
     invariant = next(each for each in all_invariants(check.role) if each.id == finding.invariant)
     again = worker.violation(finding.case, invariant)
     remembers = again is None
     if again is None:
-        worker.close()  # what the target remembers may hide it: once more, with a fresh session
+        worker.close()  # state in the target may hide it: try again with a fresh session
         again = worker.violation(finding.case, invariant)
     if again is None:
         return None
@@ -250,15 +250,15 @@ def shrunk(worker: Worker, finding: Finding) -> Finding | None:
         return False
 
     if check.again is not None:
-        fails(finding.value)  # the least place in the value itself
-    if belongs(node := check.declaration(subject), finding.value):  # what a check begins with may be more than that
+        fails(finding.value)  # minimises the place within the value itself
+    if belongs(node := check.declaration(subject), finding.value):  # a check's first values may not
         reduce(node, finding.value, fails)
     best = _with_fewest_steps(worker, best, invariant)
     return replace(best, shape=(*wanted, *check.family.remains(subject, best.value, wanted)))
 
 
 def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> Finding:
-    """Without what comes after the failure, and then, again and again, without any step that is not needed for it."""
+    """Removes the steps after the failure, then repeatedly every step that the failure does not need."""
     found_with = best
     best = _without(worker, best, invariant, range(max(best.violation.at) + 1, len(best.case.steps)))
     while True:
@@ -268,14 +268,14 @@ def _with_fewest_steps(worker: Worker, best: Finding, invariant: Invariant) -> F
         if best is before:
             break
     if best is not found_with:
-        worker.close()  # what the target remembers of longer cases may be all that makes it fail
+        worker.close()  # it may fail only because of state that longer cases left in the target
         if worker.violation(best.case, invariant) is None:
             return found_with
     return best
 
 
 def _without(worker: Worker, best: Finding, invariant: Invariant, left_out: Collection[int]) -> Finding:
-    """The same failure without these steps, where it is one."""
+    """The finding without these steps, if it then still fails in the same way."""
     steps = tuple(step for number, step in enumerate(best.case.steps) if number not in left_out)
     if not 0 < len(steps) < len(best.case.steps):
         return best
@@ -289,7 +289,8 @@ def _without(worker: Worker, best: Finding, invariant: Invariant, left_out: Coll
 Results: TypeAlias = Callable[[Iterable[Unit], Callable[[], bool]], Iterator[UnitResult]]
 
 _WORKERS: dict[str, Worker] = {}
-"""Of this process, one for each target: they live as long as it does, and a child of theirs ends with its stdin."""
+"""One worker for each target in this process; they live as long as the process, and their testees end with their
+stdin."""
 
 
 def _hold(unit: Unit) -> UnitResult:
@@ -300,9 +301,9 @@ def _hold(unit: Unit) -> UnitResult:
 
 @contextmanager
 def shared(workers: int) -> Iterator[Results]:
-    """A function that holds units in several processes and gives their results in the order of the units.
+    """A function that runs units in several processes and yields their results in the order of the units.
 
-    It asks, before it hands out a unit, whether there is time left.
+    Before each unit it asks ``left`` whether there is time.
     """
     with pool(workers, _hold) as processes:
 

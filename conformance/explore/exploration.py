@@ -1,4 +1,4 @@
-"""A model explored: every order of its events within a scope, and what is told of what was found."""
+"""``kipcheck explore``: searches a model within a scope, and writes the result and a counter-example."""
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ from kipcheck.reports import exploration
 from kipcheck.reports.ladder import ladder
 
 AT_ONCE = 20_000
-"""States that are left between two looks at the clock."""
+"""States that are explored between two checks of the time."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Explored:
     world: World
     search: Search[Any, Any, Any]
     seconds: float
-    """Of this process."""
+    """CPU time of this process."""
 
     @property
     def exit_code(self) -> int:
@@ -38,7 +38,7 @@ class Explored:
         return CONFORMANT if self.search.complete else UNDECIDED
 
     def found(self, width: int) -> dict[str, Any]:
-        """As ``--json`` tells it; the diagram in so many columns, if it can be drawn in them."""
+        """The value for ``--json``; the diagram has at most ``width`` columns, if it fits."""
         search = self.search
         return {
             "states": search.states,
@@ -65,7 +65,7 @@ class Explored:
         return exploration.text(self._about, found, list(self._clauses()), self._again(out))
 
     def write(self, found: Mapping[str, Any], out: Path) -> None:
-        """The counter-example, as events and as a page; where there is none, what an earlier search left goes.
+        """Writes the counter-example, as events and as a page; if there is none, removes that of an earlier search.
 
         Errors: ``output_folder.Unusable``; OSError.
         """
@@ -110,7 +110,7 @@ def explored(
     budget: float | None,
     progress: Callable[[int, int], None] = lambda states, depth: None,
 ) -> Explored:
-    """Until it is over, or either bound is met: the second in seconds, by the clock on the wall."""
+    """Runs until the search is complete or a bound is reached; ``budget``: seconds of wall time."""
     begun, until = process_time(), None if budget is None else monotonic() + budget
     search = Search(world)
     while not search.go(min(AT_ONCE, most_states)):

@@ -1,1 +1,1 @@
-"""The matrix of upgrades: which release of Kafka Streams can take another's place in a group that goes on, and how."""
+"""The upgrade matrix: which releases of Kafka Streams can replace each other in a running group, and how."""

@@ -1,4 +1,4 @@
-"""On which requirement a history breaks, and why, for a table with one line of room."""
+"""Finds the requirement that a history of the matrix breaks, with a reason that fits into one line."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -14,33 +14,33 @@ from kipcheck.conformance.models.streams.rules import EAGER_LINES, FIXED
 WHOLE: Final = {
     JOIN: "268-22", BOUNCE: "268-22", TWO_BOUNCE: "268-13", OFFLINE: "268-23", DOWNGRADE: "268-26", FAILURE: "268-26",
 }  # fmt: skip
-"""What a scenario is there for: of what breaks and has no clause of its own."""
+"""The requirement of each scenario, for failures without a clause of their own."""
 DURING: Final = {
     "subscribe": "when it subscribes", "lead": "when it has to assign", "assigned": "of its assignment",
     "error": "when it is told so",
 }  # fmt: skip
 EAGER: Final = releases("0.0.0-2.3.1")
 LAZY: Final = Release.parse("4.0.0")
-"""From then on only the cooperative protocol is offered."""
+"""Since this release only the cooperative protocol is offered."""
 HANDED_OVER: Final = "streams/handed-over"
-"""What comes of old leaders who do not look at what members own still."""
+"""The invariant broken by old leaders that ignore the partitions that members still own."""
 
 
 class Blame(NamedTuple):
     step: int
     rank: int
-    """What a thread dies of comes before what else is wrong in the same step."""
+    """In one step, the death of a thread comes before other violations."""
     requirement: str
     reason: str
 
 
 def blame(judged: Judged, scenario: str) -> Blame | None:
-    """The first thing that is wrong; None where nothing is."""
+    """The first failure; None if there is none."""
     return min((*_deaths(judged, scenario), *_violations(judged, scenario)), default=None)
 
 
 def refusal(judged: Judged) -> Blame:
-    """What a configuration is refused by, of a history in which one is."""
+    """The cause of a refused configuration, for a history with one."""
     refused = judged.refused
     assert refused is not None
     for index, step in enumerate(judged.history.case.steps):
@@ -87,7 +87,7 @@ def _of_death(round: Round, fell: Fell, scenario: str) -> str:
 
 
 def _old_leader(round: Round, life: Life, scenario: str) -> str:
-    """The one that could not be told of the fix has no other way."""
+    """268-41 in two-bounce if a newer member is of line 0.10.1 and has upgrade.from set; otherwise 268-14."""
     if scenario == TWO_BOUNCE and any(
         each.life is not None and each.life.upgrade_from is not None and line_of(each.life.release) == "0.10.1"
         for each in round.futures

@@ -1,4 +1,4 @@
-"""A matrix from what is wanted to what was found."""
+"""Runs a matrix: fetches jars, predicts, runs the cells, and collects the results."""
 
 import time
 from collections.abc import Sequence
@@ -25,18 +25,18 @@ class Wanted:
 
 
 def made(wanted: Wanted, tick: Tick) -> Found:
-    """Errors: ``Unavailable`` without a JDK, or where there is no jar at all."""
+    """Errors: ``Unavailable`` without a JDK, or if no jar is available."""
     begun, started = datetime.now(UTC), time.monotonic()
     try:
         there = jars(wanted.cells)
-    except KeyboardInterrupt:  # while they were fetched: nothing is known yet
+    except KeyboardInterrupt:  # during the download, so there are no results
         return Found({}, {}, {}, False, wanted.known, full=wanted.full, out=wanted.out, begun=begun,
                      seconds=time.monotonic() - started)  # fmt: skip
     skipped = {cell: why for cell in wanted.cells if (why := there.why_not(cell)) is not None}
     playable = [cell for cell in wanted.cells if cell not in skipped]
     predictions, foretold = _predictions(playable, wanted, tick)
     left = None if wanted.budget is None else max(0.0, wanted.budget - (time.monotonic() - started))
-    # Where that was ended nothing else begins.
+    # If the predictions were interrupted, no cell is run.
     done, cached = play(playable, Kept(there.digests), tick, left if foretold else 0.0, wanted.workers)
     return Found(
         outcomes={cell: done.found[cell] for cell in wanted.cells if cell in done.found},
@@ -53,7 +53,9 @@ def made(wanted: Wanted, tick: Tick) -> Found:
 
 
 def _predictions(cells: Sequence[Cell], wanted: Wanted, tick: Tick) -> tuple[dict[Cell, Prediction], bool]:
-    """The committed ones; what is not among them our machines are asked before the jars are. And: was there time?"""
+    """The committed predictions, and new ones by reference models for the other cells, before the jars run. Also:
+    whether all predictions were made in time.
+    """
     known = committed()
     found = {cell: told for cell in cells if (told := known.of(cell)) is not None}
     done = predict([cell for cell in cells if cell not in found], tick, wanted.budget, wanted.workers)

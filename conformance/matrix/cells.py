@@ -1,4 +1,4 @@
-"""Cells of the matrix: played, and folded into a verdict."""
+"""Runs the scripts of matrix cells, and combines their results into a verdict."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ WORST: Final = {OK: 0, REFUSED: 1, BREAKS: 2}
 @final
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Where one release is to take another's place, and how."""
+    """A scenario with the two releases of an upgrade."""
 
     scenario: str
     pair: Pair
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Whatever the two releases are called."""
+        """Scenario and exact patches, whatever the names of the releases."""
         return self.scenario, self.pair.old.patch, self.pair.new.patch
 
     @property
     def edition(self) -> str:
-        """Over which members of the future are played: so that one bounce can do."""
+        """The edition whose rebalance protocols members of the future offer: so that one bounce can suffice."""
         return f"apache@{self.pair.old.patch}"
 
     @property
@@ -42,7 +42,7 @@ class Cell:
 
 
 class Told(NamedTuple):
-    """What is to be said of one script."""
+    """The result of one script."""
 
     verdict: str
     judged: Judged
@@ -50,7 +50,7 @@ class Told(NamedTuple):
 
 
 def cells(scenarios: Iterable[str], old: Iterable[Version], new: Iterable[Version], full: bool = False) -> list[Cell]:
-    """Those that there are. ``old``, ``new``: empty for the usual ones, which are all with ``full``."""
+    """The cells that exist. ``old``, ``new``: empty for the default releases, which are all with ``full``."""
     froms, tos = tuple(old), tuple(new)
     return [
         Cell(scenario, pair)
@@ -65,13 +65,13 @@ def _pairs(scenario: str, froms: Sequence[Version], tos: Sequence[Version], full
     for one in froms or usual:
         yield from (Pair(one, other) for other in tos or (*usual, THE_FUTURE))
     if not froms and not tos and scenario not in (JOIN, FAILURE):
-        # The whole of the KIP's table, too: who looks for a cell of it finds it.
+        # The complete table of the KIP, too, so that each of its cells can be looked up.
         there = starmap(Pair, product(lines(), (*lines(), THE_FUTURE)))
         yield from (pair for pair in there if in_table(*pair))
 
 
 def verdict_of(judged: Judged, scenario: str) -> Told:
-    """refused, where a configuration was: what is missing because of that is not held against anybody."""
+    """REFUSED if a configuration was refused; effects of the refusal do not count as failures."""
     if judged.refused is not None:
         return Told(REFUSED, judged, refusal(judged))
     found = blame(judged, scenario)
@@ -79,7 +79,7 @@ def verdict_of(judged: Judged, scenario: str) -> Told:
 
 
 def worst(found: Iterable[Told]) -> Told:
-    """Of the worst ones the shortest; where all is well, of those with the most rebalances."""
+    """The shortest of the worst results; if all are OK, one with the most rebalances."""
 
     def rank(each: Told) -> tuple[int, int, int]:
         length = len(each.judged.history.case.steps)
@@ -89,7 +89,7 @@ def worst(found: Iterable[Told]) -> Told:
 
 
 def _how_bad(told: Told) -> int:
-    """Where a thread dies it is worse than where a promise is broken, and that than what is only to be noted."""
+    """Rank: the death of a thread, then a broken MUST, then other violations; for OK the number of rebalances."""
     if told.verdict == OK:
         return told.judged.rounds
     grades = {each.invariant.grade for each in told.judged.broken}
@@ -97,8 +97,8 @@ def _how_bad(told: Told) -> int:
 
 
 Outcome = dict[str, Any]
-"""Of a cell, as plain data: ``cell`` and ``history`` as ``reports/matrix.schema.json`` has them, but for what depends
-on predictions and names."""
+"""The result of a cell as plain data: ``cell`` and ``history`` as in ``reports/matrix.schema.json``, without the
+parts that depend on predictions and names."""
 
 
 def outcome(cell: Cell, made: Made) -> Outcome:
@@ -120,7 +120,7 @@ def outcome(cell: Cell, made: Made) -> Outcome:
 
 
 def verdict(cell: Cell, made: Made, outcomes: bool = False) -> str:
-    """Only that, as soon as it is known. ``outcomes``: see ``judged``."""
+    """Only the verdict, as soon as it is known. ``outcomes``: see ``judged``."""
     bad = OK
     for each in _told(cell, made, outcomes):
         bad = max(bad, each.verdict, key=WORST.__getitem__)

@@ -1,4 +1,4 @@
-"""Fleets as the matrix plays them: of reference machines, and of released jars with machines for the future."""
+"""Streams groups in the matrix: members run as reference models or as released jars; future members always as models."""
 
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache
@@ -14,14 +14,14 @@ from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
 from kipcheck.conformance.models.streams.operations import Deploy
 
 Made: TypeAlias = Callable[[Settings], Binary]
-"""What stands behind a member."""
+"""Returns the binary of a member."""
 OWN: Final = "3.9.2"
-"""No script of the matrix speaks of its own release."""
+"""The default release, which no script of the matrix uses."""
 LIVES: Final = 1 << 15
 
 
 class _Remembering(Cluster):
-    """Scripts of a cell have much in common: so many moves of members are kept as are in one of them."""
+    """Caches moves of members, because the scripts of a cell have much in common."""
 
     def lived(self, index: int, node: Node, move: Move) -> Life:
         return self._remembered(index, node, move)
@@ -32,7 +32,7 @@ class _Remembering(Cluster):
 
 
 class Mixed(Fleet):
-    """Members of any releases."""
+    """A group with members of any releases."""
 
     def __init__(self, made: Made) -> None:
         super().__init__(cache(made), OWN)
@@ -43,7 +43,7 @@ class Mixed(Fleet):
 
 
 def foretold(fitted: bool, over: str = APACHE.name) -> Made:
-    """Reference machines, in the bytes of their releases. ``fitted``: as ``Rules.of``.
+    """Reference models that read and write the bytes of their releases. ``fitted``: as for ``Rules.of``.
 
     ``over``: the edition whose rebalance protocols a member of the future offers.
     """
@@ -52,6 +52,6 @@ def foretold(fitted: bool, over: str = APACHE.name) -> Made:
 
 
 def released(jars: Made, over: str = APACHE.name) -> Made:
-    """``jars``, and for members of the future our machine."""
+    """``jars``, and a reference model for members of the future."""
     ours = foretold(True, over)
     return lambda settings: ours(settings) if settings.release == FUTURE else jars(settings)

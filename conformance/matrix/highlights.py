@@ -1,4 +1,4 @@
-"""Where in a history it shows that something is broken, and which bytes are to be looked at."""
+"""Highlights the event in a history that completes the evidence of a violation, and the bytes that show it."""
 
 import json
 import re
@@ -40,20 +40,20 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "old-data-moves-nobody": USED,
     "refuses-newer": (*USED, *SECOND[1:]),
 }
-"""Of an invariant of fleets, without ``streams/``: the fields of user data that it is about."""
+"""The user data fields of an invariant of Streams groups (without ``streams/``)."""
 NAMED: Final = re.compile(r"[a-z](?= \()")
-"""Whom a sentence is about: its first ``a (2.0.1)``."""
+"""The member that a sentence is about: the first ``a (2.0.1)``."""
 
 
 class Place(NamedTuple):
     step: int
     seen: int
-    """The happening in it."""
+    """The index of the event in the step."""
 
 
 def marked(told: Plain, judged: Judged) -> Plain:
-    """``told``: as ``telling.told`` tells of it. The same with what is guilty in it."""
-    told = json.loads(json.dumps(told))  # what happens often is told once, and shared
+    """``told``: the result of ``telling.told``. Returns a copy with guilty events and fields highlighted."""
+    told = json.loads(json.dumps(told))  # equal events are one shared object
     steps = told["steps"]
     for broken in judged.broken[:1]:
         if (place := culprit(judged, broken)) is not None:
@@ -69,7 +69,7 @@ def marked(told: Plain, judged: Judged) -> Plain:
 
 
 def culprit(judged: Judged, broken: Broken) -> Place | None:
-    """The happening with which the evidence is complete. None where that is more than one step's."""
+    """The event that completes the evidence. None if one step alone does not show it."""
     if not broken.violation.at:
         return None
     step = max(broken.violation.at)
@@ -87,13 +87,13 @@ def culprit(judged: Judged, broken: Broken) -> Place | None:
 
 
 def _places(steps: list[Plain]) -> Iterator[Place]:
-    """Of all that was seen, in order."""
+    """The positions of all events, in order."""
     for number, step in enumerate(steps):
         yield from (Place(number, index) for index in range(len(step["seen"])))
 
 
 def _behind(steps: list[Plain], place: Place, named: re.Match[str] | None) -> list[Plain]:
-    """The user data that a happening is about: its own, or what its member was sent last."""
+    """The user data that an event is about: its own, or the last that its member was sent."""
     seen = steps[place.step]["seen"][place.seen]
     if seen["blobs"]:
         about = [each for each in seen["blobs"] if named is not None and each["member"] == named[0]]
@@ -102,7 +102,9 @@ def _behind(steps: list[Plain], place: Place, named: re.Match[str] | None) -> li
 
 
 def _read_last(steps: list[Plain], place: Place) -> list[Plain]:
-    """What a member read before it died: what it was sent; as a leader, what speaks the newest version."""
+    """What a member read before it died: the last data sent to it; for a leader, the subscriptions with the newest
+    version.
+    """
     seen = steps[place.step]["seen"][place.seen]
     if "(leading)" not in seen["text"]:
         return _last(steps, place, "sent", seen["member"])

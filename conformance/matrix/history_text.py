@@ -1,4 +1,4 @@
-"""A history of the matrix in words, and every byte of user data in it with what it is."""
+"""A history of the matrix as JSON for reports, with every field of the user data in it explained."""
 
 import struct
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ KINDS: Final = {SUBSCRIPTION: "subscription", ASSIGNMENT: "assignment"}
 
 
 def told(judged: Judged) -> Plain:
-    """What ``matrix.schema.json`` says of a history, but for what is its cell's."""
+    """A history as in ``matrix.schema.json``, without the fields that belong to its cell."""
     case = judged.history.case
     return {
         "case": case.id,
@@ -63,7 +63,7 @@ def told(judged: Judged) -> Plain:
 
 
 def members(judged: Judged) -> list[Plain]:
-    """Who was started, whose threads they are, and as what one after the other."""
+    """The started members, with their instances and their releases in order."""
     found: dict[str, Plain] = {}
     for each in map(event_of, judged.history.case.steps):
         if isinstance(each, Start):
@@ -122,12 +122,12 @@ def _blob(member: str, message: str, data: Blob) -> Plain:
 
 @lru_cache(maxsize=1 << 16)
 def rows(message: str, data: bytes) -> list[Plain]:
-    """None where nobody can say what they are."""
+    """Empty for data of an unknown version."""
     newest = latest(None)
     version = struct.unpack_from(">i", data)[0] if len(data) >= 4 else 0
     if not 1 <= version <= newest + 1:
         return []
-    # The future's version is led by the same fields as the newest one.
+    # The future version begins with the same fields as the newest one.
     layout = spec(APACHE, message).at(min(version, newest))
     explained = explain(layout, struct.pack(">i", layout.version) + data[4:], lenient=True)
     return [_row(each, data, version) for each in explained.rows]

@@ -1,6 +1,6 @@
-"""Scripts, played in a fleet and judged.
+"""Runs scripts with a model of a Streams group, and judges the histories.
 
-What scripts have in common is played once: a fleet is a pure machine.
+Common prefixes of scripts run once, since the model is a pure machine.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -21,16 +21,16 @@ from kipcheck.conformance.models.streams.observed_events import Died, Formed, Ha
 from kipcheck.conformance.models.streams.operations import Deploy, Event
 
 EDITION: Final = "apache"
-"""Scripts name exact releases: it matters to members of the future only."""
+"""Scripts name exact releases, so the edition matters to members of the future only."""
 Seen: TypeAlias = tuple[tuple[Happening, ...], ...]
-"""Step by step."""
+"""The observed events of each step."""
 S = TypeVar("S", bound=Hashable)
 
 
 @final
 @dataclass(slots=True)
 class _Node(Generic[S]):
-    """What is so far."""
+    """The state after a prefix of scripts."""
 
     state: S
     seen: tuple[Happening, ...] = ()
@@ -38,7 +38,7 @@ class _Node(Generic[S]):
 
 
 def played(fleet: Driven[S, Event, Happening], scripts: Iterable[Script]) -> Iterator[tuple[Script, Seen]]:
-    """Each script with what was seen."""
+    """Each script with its observed events."""
     root: _Node[S] = _Node(fleet.initial())
     known: dict[tuple[S, Event], Transition[S, Happening]] = {}
     for script in scripts:
@@ -55,11 +55,11 @@ def played(fleet: Driven[S, Event, Happening], scripts: Iterable[Script]) -> Ite
         yield script, tuple(seen)
 
 
-# What it comes to
+# Judging
 
 
 class Broken(NamedTuple):
-    """A violation, and of what."""
+    """A violation with its invariant."""
 
     invariant: Invariant
     violation: Violation
@@ -68,7 +68,7 @@ class Broken(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A script, what was seen, and what is to be said of it."""
+    """A script with its observed events and the violations in them."""
 
     history: History
     seen: Seen
@@ -77,12 +77,12 @@ class Judged:
 
     @property
     def refused(self) -> Refused | None:
-        """What refused to start, where something did: then nothing is said of what did not run."""
+        """The first refusal to start, if any; the history then says nothing about what did not start."""
         return next((each for step in self.seen for each in step if isinstance(each, Refused)), None)
 
     @property
     def deaths(self) -> Iterator[tuple[int, Died]]:
-        """Threads that ended with an exception, and in which step."""
+        """Threads that ended with an exception, with their steps."""
         for number, step in enumerate(self.seen):
             yield from ((number, each) for each in step if isinstance(each, Died))
 
@@ -98,9 +98,9 @@ class Judged:
 def judged(
     script: Script, seen: Seen, check: str, target: str, edition: str = EDITION, outcomes: bool = False
 ) -> Judged:
-    """With all invariants of an operator's fleet; ``outcomes``: only with those of ``OUTCOMES``.
+    """Checks all invariants of Streams groups; ``outcomes``: only those in ``OUTCOMES``.
 
-    ``edition``: over whose release members of the future are played.
+    ``edition``: the one whose rebalance protocols members of the future offer.
     """
     case = Case(check, edition, Role.OPERATOR_TOOL, tuple(map(_step, script)))
     ops = tuple(
@@ -121,12 +121,12 @@ OUTCOMES: Final = frozenset(
         "assigns", "lives",
     )
 )  # fmt: skip
-"""Invariants of what becomes of a group, whatever the rules are by which it comes to that."""
+"""Invariants about the state that a group reaches, whatever the rules that led to it."""
 
 
 @lru_cache(maxsize=1)
 def invariants() -> tuple[Invariant, ...]:
-    """Those of fleets."""
+    """The invariants of Streams groups."""
     return tuple(each for each in all_invariants(Role.OPERATOR_TOOL) if each.id.startswith("streams/"))
 
 
@@ -144,7 +144,7 @@ VERBS_THAT_WAIT: Final = frozenset(_step(each).verb for each in (Deploy(), Move(
 
 
 def rounds(verbs: Sequence[str], seen: Seen) -> int:
-    """The largest number of rebalances until the group rests, after any one thing that befell it."""
+    """The largest number of rebalances until the group is stable, after any one event."""
     most = since = 0
     for verb, happenings in zip(verbs, seen, strict=True):
         if verb not in VERBS_THAT_WAIT:

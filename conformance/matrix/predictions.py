@@ -1,7 +1,7 @@
-"""What the matrix is foretold to show: committed before the jars were played, and marked by whose word it is.
+"""The predictions for the matrix, committed before the jars were run, each with its basis.
 
-``foreseen`` by the KIP's text and the releases' numbers alone (``Rules.of(..., fitted=False)``); ``fitted`` with all
-that is known of releases; ``observed`` where the rules were mended after a cell had been played.
+``foreseen``: predicted by the KIP's text and release numbers alone (``Rules.of(..., fitted=False)``); ``fitted``: by
+all known facts about releases; ``observed``: the rules were corrected after the cell had been run.
 """
 
 import json
@@ -18,7 +18,8 @@ from kipcheck.conformance.matrix.scenarios import SCENARIOS
 NAME: Final = "predictions.json"
 FORESEEN, FITTED, OBSERVED = "foreseen", "fitted", "observed"
 Told: TypeAlias = str | list[str]
-"""One verdict, or what the text foretells and what the rules do, and at last what they did after they were mended."""
+"""One verdict, or a list: the verdict predicted by the KIP, the one by known releases, and the one after a
+correction."""
 Table: TypeAlias = dict[str, dict[str, dict[str, Told]]]
 """Scenario, from, to (exact patches)."""
 
@@ -27,7 +28,7 @@ class Prediction(NamedTuple):
     verdict: str
     foreseen: str
     rule: str
-    """On whose word."""
+    """The basis of the verdict."""
 
     @classmethod
     def of(cls, told: Told) -> "Prediction":
@@ -36,7 +37,7 @@ class Prediction(NamedTuple):
 
 
 class Predictions:
-    """``table``: as in the file."""
+    """``table``: the form in the file."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -52,7 +53,7 @@ def committed() -> Predictions:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The file as it is; an empty one where there is none. Errors: OSError, ValueError."""
+    """The contents of the file; an empty table if it does not exist. Errors: OSError, ValueError."""
     if not path.is_file():
         return {"played": None, "cells": {}}
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
@@ -60,17 +61,17 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def predicted(cell: Cell) -> Told:
-    """By our machines. Takes as long as it takes to play the cell twice."""
-    # Whose rules are not those of any release is held only to what becomes of the group.
+    """By reference models. Takes as long as running the cell twice."""
+    # Rules that are not those of a release are checked only for the state that the group reaches.
     foreseen = verdict(cell, foretold(False, cell.edition), outcomes=True)
     fitted = verdict(cell, foretold(True, cell.edition))
     return foreseen if foreseen == fitted else [foreseen, fitted]
 
 
 def renewed(told: Mapping[Cell, Told], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The file with what the machines say now; what they were not asked stays. ``before``: it as it was.
+    """The file with new predictions for these cells; other cells are kept. ``before``: its current contents.
 
-    Once its ``played`` tells since when jars have been played, what differs from before was observed.
+    Once ``played`` has the date since when jars have been run, changed predictions count as observed.
     """
     table: Table = {scenario: {old: {**row} for old, row in rows.items()} for scenario, rows in before["cells"].items()}
     for cell, now in told.items():
@@ -89,7 +90,7 @@ def _mended(was: Told, now: Told) -> Told:
 
 
 def _sorted(table: Table) -> Table:
-    """Scenarios as they are listed, releases from the oldest to the newest."""
+    """In the order of SCENARIOS, releases from the oldest to the newest."""
     return {
         scenario: {old: dict(sorted(row.items(), key=_at)) for old, row in sorted(table[scenario].items(), key=_at)}
         for scenario in SCENARIOS
@@ -102,7 +103,7 @@ def _at(item: tuple[str, object]) -> Version:
 
 
 def written(table: Mapping[str, Any]) -> str:
-    """The text of the file: a line for each release from which one goes."""
+    """The text of the file: a line for each release in ``from``."""
     return "\n".join(_lines(table)) + "\n"
 
 

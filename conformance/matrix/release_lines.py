@@ -1,4 +1,4 @@
-"""The releases of Kafka Streams between which upgrades are tried: all lines, and one release of each behaviour."""
+"""The releases of Kafka Streams in the matrix: all lines, and one release of each behaviour class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,50 +13,50 @@ NEWEST: Final = (
     "3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2",
     "4.0.2", "4.1.2", "4.2.1", "4.3.1",
 )  # fmt: skip
-"""Of each line of ``kafka-streams`` on Maven Central the newest patch, oldest first. (There is no 4.4 of it, and of 4.2
-no later patch, although there is of ``kafka-clients``.)"""
+"""The newest patch of each line of ``kafka-streams`` on Maven Central, oldest line first. (It has no 4.4, and no
+patch of 4.2 after 4.2.1, unlike ``kafka-clients``.)"""
 
 BEHAVIOURS: Final = {
-    "0.10.0.1": "speaks metadata 1 and knows no other",
-    "0.10.1.1": "speaks metadata 2 to whomever, without upgrade.from; as the lines up to 1.1 before their last patch",
+    "0.10.0.1": "supports metadata 1 only",
+    "0.10.1.1": "always sends metadata 2, without upgrade.from; as the lines up to 1.1 before their last patch",
     "0.10.2.2": "has the fix of KAFKA-6054, with upgrade.from=0.10.0; as 0.11.0.3, 1.0.2 and 1.1.1",
-    "2.0.1": "speaks metadata 3 and probes; takes over whatever version its leader supports",
-    "2.1.1": "speaks metadata 4: errors have codes, and are told in the leader's own version",
-    "2.3.1": "tells the lowest supported version of all, and rejoins when it rises; as 2.2.2",
+    "2.0.1": "metadata 3 with version probing; adopts any version that its leader supports",
+    "2.1.1": "metadata 4: assignments have error codes, and are sent in the leader's own version",
+    "2.3.1": "sends the lowest version that all support, and rejoins when it rises; as 2.2.2",
     "2.4.1": "rebalances cooperatively, and gives members from its future a share of the tasks; as 2.5",
-    "2.6.0": "speaks metadata 7: two of its subscriptions may be the same bytes",
-    "2.6.3": "speaks metadata 8: no two subscriptions are the same; rejoins without leaving; as 2.7",
-    "2.8.2": "speaks metadata 9: a member can ask all to shut down",
-    "3.1.2": "speaks metadata 10: topologies have names; as 3.0",
-    "3.6.2": "speaks metadata 11, the last: instances have tags; upgrade.from of 2.4 and later; as 3.2 to 3.7",
-    "3.9.2": "has task assignors of users; the last to rebalance eagerly; as 3.8",
+    "2.6.0": "metadata 7: two of its subscriptions may be the same bytes",
+    "2.6.3": "metadata 8: successive subscriptions differ; rejoins without leaving; as 2.7",
+    "2.8.2": "metadata 9: a member can request the shutdown of all",
+    "3.1.2": "metadata 10: topologies have names; as 3.0",
+    "3.6.2": "metadata 11, the last: instances have tags; upgrade.from of 2.4 and later; as 3.2 to 3.7",
+    "3.9.2": "supports custom task assignors; the last with eager rebalances; as 3.8",
     "4.3.1": "rebalances cooperatively only, and refuses upgrade.from of 2.3 and before; as all of 4.x",
 }
-"""One patch of each behaviour class, and what sets it apart from those before it."""
+"""One patch of each behaviour class, and how it differs from those before it."""
 
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
-    """One end of a cell."""
+    """A release in a cell."""
 
     rank: tuple[int, ...]
-    """The numbers of the patch; above all others of the future."""
+    """The numbers of the patch; for the future above all others."""
     name: str
-    """As people name it: a line, an exact patch, or ``future``."""
+    """The name that the user gave: a line, an exact patch, or ``future``."""
     patch: str
-    """The exact patch; ``FUTURE`` of the simulated next version."""
+    """The exact patch; ``FUTURE`` for the simulated next version."""
 
     @property
     def line(self) -> str:
-        """What ``upgrade.from`` calls it. Errors: ValueError of the future, from which nobody comes."""
+        """The value of ``upgrade.from`` for it. Errors: ValueError for the future."""
         if self.patch == FUTURE:
-            raise ValueError("nobody upgrades from the future")
+            raise ValueError("upgrade.from has no value for the future version")
         return line_of(self.patch)
 
     @property
     def kind(self) -> str | None:
-        """Why it is played in the place of others, where it is."""
+        """Its behaviour class, if it represents one."""
         return BEHAVIOURS.get(self.patch)
 
 
@@ -66,7 +66,7 @@ def line_of(patch: str) -> str:
 
 
 def named(text: str) -> Version:
-    """``3.9`` or ``3.9.2``, or ``future``. Errors: LookupError with what there is."""
+    """Parses ``3.9``, ``3.9.2`` or ``future``. Errors: LookupError with the valid names."""
     if text == FUTURE:
         return Version((1 << 31,), FUTURE, FUTURE)
     patch = {line_of(each): each for each in NEWEST}.get(text, text)
@@ -78,19 +78,19 @@ def named(text: str) -> Version:
     if release is None or newest is None or release > newest:
         lines = ", ".join(map(line_of, NEWEST))
         raise LookupError(
-            f"there is no Kafka Streams {text!r}: a line ({lines}), an exact patch of one up to its newest, or "
-            f"{FUTURE} is wanted"
+            f"unknown release of Kafka Streams {text!r}: use a line ({lines}), an exact patch up to its newest, or "
+            f"{FUTURE}"
         )
     return Version(release.numbers, text, patch)
 
 
 def lines() -> tuple[Version, ...]:
-    """All of them, each as its newest patch."""
+    """All lines, each as its newest patch."""
     return tuple(named(line_of(each)) for each in NEWEST)
 
 
 def behaviours() -> tuple[Version, ...]:
-    """One of each class, named by its line where it is the newest patch of it."""
+    """One release of each class, named by its line if it is the newest patch of that line."""
     return tuple(named(line_of(each) if each in NEWEST else each) for each in BEHAVIOURS)
 
 
@@ -100,17 +100,17 @@ TABLE: Final[Sequence[str]] = ("0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1
 
 
 def in_table(old: Version, new: Version) -> bool:
-    """Is there a cell for it in the KIP's table?"""
+    """Whether the KIP's table has a cell for it."""
     if old.patch == FUTURE or old.line not in TABLE:
         return False
     return new.patch == FUTURE or (old < new and new.line in TABLE)
 
 
 def starred(old: Version, new: Version) -> bool:
-    """Does it have a star there? All have that end before 1.2."""
+    """Whether its cell has a star there: all cells that end before 1.2."""
     return in_table(old, new) and new.patch != FUTURE and new.line != TABLE[-1]
 
 
 def needs_fix(old: Version, new: Version) -> bool:
-    """Is that star about the back-ported fix? Where metadata changes: in the row of 0.10.0 (268-53)."""
+    """Whether its star refers to the back-ported fix: where metadata changes, in the row of 0.10.0 (268-53)."""
     return starred(old, new) and old.line == TABLE[0]

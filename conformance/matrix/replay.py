@@ -1,4 +1,4 @@
-"""A history of the matrix, played once more."""
+"""Replays a history of the matrix."""
 
 import json
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from kipcheck.conformance.models.streams.operations import Start
 
 
 def again(path: Path) -> tuple[str, bool]:
-    """What is seen now, in words; does it break?
+    """Replays the history in a file. Returns its events as text, and whether it breaks.
 
-    Errors: OSError; ValueError, LookupError, TypeError for no history; ``Unavailable`` without JDK or jars.
+    Errors: OSError; ValueError, LookupError, TypeError for an invalid file; ``Unavailable`` without JDK or jars.
     """
     filed = json.loads(path.read_text("utf-8"))
     case = Case.of(filed["plain"])
@@ -41,4 +41,4 @@ def _lines(told: Told) -> Iterator[str]:
     if told.blame is not None:
         yield f"{told.verdict} {told.blame.requirement}: {told.blame.reason}"
     else:
-        yield f"{told.verdict}, {told.judged.rounds} rebalances at most"
+        yield f"{told.verdict}, at most {told.judged.rounds} rebalances"

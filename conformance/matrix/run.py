@@ -1,4 +1,4 @@
-"""Many cells, played by two processes side by side, with what was played before taken from a cache."""
+"""Runs cells in two processes, and caches their results."""
 
 import hashlib
 import json
@@ -25,25 +25,25 @@ from kipcheck.conformance.targets.toolchains.maven import Unavailable
 
 WORKERS: Final = 2
 WAIT_SECONDS: Final = 0.5
-"""Between two looks at the clock and at what is done."""
+"""Between two checks of the time and of finished cells."""
 KEPT: Final = 3
-"""So many versions of kipcheck have results in the cache."""
+"""The number of kipcheck versions whose results stay in the cache."""
 T = TypeVar("T")
 Tick: TypeAlias = Callable[[str, int, int, str], None]
-"""What is done to cells, to how many by now, of how many, and to which one last."""
+"""Called with the kind of work, the number of finished cells, the number of all cells, and the last one."""
 
 
 @dataclass(slots=True)
 class Jars:
-    """Which releases can be had."""
+    """The available releases."""
 
     digests: dict[str, str] = field(default_factory=dict)
-    """Of the contents of the jars, by patch."""
+    """Digests of the contents of the jars, by patch."""
     missing: dict[str, str] = field(default_factory=dict)
-    """Why not, by patch."""
+    """Why a jar is not available, by patch."""
 
     def why_not(self, cell: Cell) -> str | None:
-        """What keeps a cell from being played."""
+        """Why a cell cannot be run; None if it can."""
         return next((self.missing[each] for each in _patches(cell) if each in self.missing), None)
 
 
@@ -52,7 +52,7 @@ def _patches(cell: Cell) -> list[str]:
 
 
 def jars(cells: Sequence[Cell]) -> Jars:
-    """Fetched where they are not here yet. Errors: ``Unavailable`` without a JDK, or where there is no jar at all."""
+    """Fetches missing jars. Errors: ``Unavailable`` without a JDK, or if no jar is available."""
     programs.program()
     found = Jars()
     wanted = {
@@ -76,15 +76,15 @@ def _hashed(parts: Iterator[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-# What was played before
+# Cached results
 
 
 def ours() -> str:
-    """Of all that decides what comes of a cell besides the jars: our own sources, and the Java program's."""
+    """A digest of everything that determines a result besides the jars: kipcheck's sources and the Java program's."""
     told = hashlib.sha256()
     for package in ("core", "wire", "machines", "models", "targets", "apis", "invariants", "clients", "matrix"):
         root = Path(str(files("kipcheck.conformance") / package))
-        if not (root / "__init__.py").is_file():  # as empty, it would leave cells of other sources in their place
+        if not (root / "__init__.py").is_file():  # an empty folder would let stale results match
             raise FileNotFoundError(f"{root} is not a package of kipcheck, so results of its code cannot be cached")
         for path in sorted(root.rglob("*.*")):
             if path.suffix in (".py", ".java", ".json", ".toml") and path.is_file():
@@ -93,7 +93,7 @@ def ours() -> str:
 
 
 class Kept:
-    """Outcomes of earlier runs, in a folder for each state of our sources."""
+    """The results of earlier runs, in a folder for each version of the sources."""
 
     def __init__(self, digests: Mapping[str, str], folder: Path | None = None) -> None:
         self._folder = folder or maven.cache() / "matrix" / ours()
@@ -111,12 +111,12 @@ class Kept:
         return found if isinstance(found, dict) else None
 
     def put(self, cell: Cell, found: Outcome) -> None:
-        """Nothing is lost but time where it cannot be kept."""
+        """A result that cannot be written is only computed again later."""
         with suppress(OSError), maven.placing(self._path(cell)) as staged:
             staged.write_text(json.dumps(found), "utf-8")
 
     def tidy(self) -> None:
-        """What older versions of kipcheck have left goes."""
+        """Removes the results of older versions of kipcheck."""
         with suppress(OSError):
             folders = sorted(self._folder.parent.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
             for old in [each for each in folders if each != self._folder][KEPT - 1 :]:
@@ -125,23 +125,23 @@ class Kept:
                 old.rmdir()
 
 
-# Side by side
+# Worker processes
 
 
 @dataclass(slots=True)
 class Done(Generic[T]):
-    """As far as it came."""
+    """Results so far."""
 
     found: dict[Cell, T] = field(default_factory=dict)
     failed: dict[Cell, str] = field(default_factory=dict)
-    """What could not be asked of a release, and why."""
+    """Cells that a release could not run, and why."""
     complete: bool = True
 
 
 def play(
     cells: Sequence[Cell], kept: Kept, tick: Tick, budget: float | None = None, workers: int = WORKERS
 ) -> tuple[Done[Outcome], set[Cell]]:
-    """And which of them were in the cache."""
+    """The results, and the cells that were in the cache."""
     done: Done[Outcome] = Done()
     for cell in cells:
         if (known := kept.get(cell)) is not None:
@@ -156,28 +156,28 @@ def play(
 
 
 def predict(cells: Sequence[Cell], tick: Tick, budget: float | None = None, workers: int = WORKERS) -> Done[Told]:
-    """By our machines."""
+    """The predictions of reference models."""
     done: Done[Told] = Done()
-    spread(cells, Work("foretold", _prediction), done, tick, budget, workers)
+    spread(cells, Work("predicted", _prediction), done, tick, budget, workers)
     return done
 
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[T]):
-    """What is done to each cell."""
+    """The work to do for each cell."""
 
     name: str
-    """``played``."""
+    """``played`` or ``predicted``."""
     does: Callable[[Cell], T]
-    """In another process: a function of this module."""
+    """A function of this module, which runs in another process."""
     releases: tuple[str, ...] = ()
-    """Whose jars it asks."""
+    """Releases whose jars it needs."""
     ended: Callable[[Cell, T], None] = lambda cell, found: None
-    """Called here with what came of it."""
+    """Called in this process with the result."""
 
 
 def spread(todo: Sequence[Cell], work: Work[T], done: Done[T], tick: Tick, budget: float | None, workers: int) -> None:
-    """Ctrl-C, and a budget (seconds) that is used up, leave what is done till then."""
+    """Runs the work in several processes. Ctrl-C and the end of the budget (seconds) keep the results so far."""
     done.complete = done.complete and not (todo and budget == 0)
     if not todo or budget == 0:
         return
@@ -208,7 +208,7 @@ def _take(result: Result[T], cell: Cell, done: Done[T], work: Work[T]) -> None:
 
 
 _given: dict[str, Any] = {}
-"""Of a process that plays: its JVM."""
+"""The JVM of this worker process."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""What is done in each scenario of the matrix, as scripts of an operator.
+"""The scenarios of the matrix, as scripts of an operator.
 
-In a cell (from, to) a group that runs ``from`` is brought to ``to``: but in ``downgrade``, where it has come to ``to``
-and is taken back. Members start one by one in the order of their names, and the first of them leads.
+In a cell (from, to) a group that runs ``from`` is upgraded to ``to``; in ``downgrade`` a group that runs ``to`` is
+downgraded to ``from``. Members start one by one in the order of their names, and the first is the leader.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,30 +18,30 @@ JOIN, BOUNCE, TWO_BOUNCE, OFFLINE, DOWNGRADE, FAILURE = SCENARIOS = (
     "join", "bounce", "two-bounce", "offline", "downgrade", "failure"
 )  # fmt: skip
 ABOUT: Final[Mapping[str, str]] = {
-    JOIN: "one new member of `to` joins a group of `from`, which leads it",
-    BOUNCE: "the members of a group of `from` start anew as `to`, one after the other, in every order",
-    TWO_BOUNCE: "they start anew as `to` with upgrade.from set to the line of `from`, and once more without it",
-    OFFLINE: "all members of a group of `from` end, and then all start as `to`",
-    DOWNGRADE: "the members of a group that has come to `to` start anew as `from`, one after the other, in every order",
-    FAILURE: "a bounce during which a member or the leader ends at any point, and comes back as `from` or as `to`",
+    JOIN: "one new member of `to` joins a group of `from`, whose leader stays",
+    BOUNCE: "the members of a group of `from` are restarted as `to`, one after the other, in every order",
+    TWO_BOUNCE: "they are restarted as `to` with upgrade.from set to the line of `from`, then once more without it",
+    OFFLINE: "all members of a group of `from` stop, then all start as `to`",
+    DOWNGRADE: "the members of a group that runs `to` are restarted as `from`, one after the other, in every order",
+    FAILURE: "a bounce during which a member or the leader stops at any point, and restarts as `from` or as `to`",
 }
 Script: TypeAlias = tuple[Event, ...]
 NAMES: Final = ("a", "b", "c")
 NEWEST_LEADS: Final = Deploy(newest_leads=True)
-"""Who leads once the leader has ended is anybody's guess: the scripts try the member that has been there longest, and
-the one that came last."""
+"""The next leader after the leader has ended is not specified: the scripts try the member that has been in the group
+longest, and the one that joined last."""
 LEADS: Final[tuple[Script, ...]] = ((), (NEWEST_LEADS,))
 STATEFUL: Final = Deploy(Topology((Subtopology(0, ("t",), stores=(Store("s"),)),), standbys=1), end_points=True)
-"""So that standbys, and where they and the tasks are to be found, have to survive."""
+"""Standbys and end points have to survive, so that tasks and standbys can be found."""
 SETTLE: Final = Settle()
 THERE_AND_BACK: Final = (NAMES, NAMES[::-1])
-"""Orders in which the first leader is bounced first, and last."""
+"""Orders in which the first leader is restarted first, and last."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """As what a member starts."""
+    """The release and configuration with which a member starts."""
 
     release: str
     upgrade_from: str | None = None
@@ -51,7 +51,7 @@ class Kind:
 
 
 class Pair(NamedTuple):
-    """The two ends of a cell."""
+    """The two releases of a cell."""
 
     old: Version
     new: Version
@@ -66,31 +66,31 @@ class Pair(NamedTuple):
 
 
 def scripts(scenario: str, pair: Pair) -> Iterator[Script]:
-    """All that is played for a cell."""
+    """All scripts of a cell."""
     yield from dict.fromkeys(_SCRIPTS[scenario](pair))
 
 
 def possible(scenario: str, pair: Pair) -> str:
-    """Why there is no such cell; empty where there is one."""
+    """The reason why a cell does not exist; empty if it does."""
     if pair.old.patch == FUTURE:
-        return "nobody comes from the future"
+        return "the future version is only an upgrade target"
     if scenario == JOIN or pair.old < pair.new:
         return ""
     if scenario == DOWNGRADE:
-        return "a downgrade goes back from --to to --from, which is the older one"
-    return f"{scenario} goes to a later release; --scenario downgrade goes back"
+        return "a downgrade goes from --to to --from, so --from must be the older release"
+    return f"{scenario} needs a later release as --to; use --scenario downgrade for the other direction"
 
 
-# Pieces
+# Parts of scripts
 
 
 def running(kind: Kind, names: tuple[str, ...] = NAMES) -> Script:
-    """A group of such members, at rest."""
+    """A group of such members in a stable state."""
     return (*map(kind.start, names), SETTLE)
 
 
 def rolled(order: tuple[str, ...], kind: Kind) -> Script:
-    """One after the other."""
+    """Restarts the members one after the other."""
     return tuple(event for each in order for event in (kind.start(each), SETTLE))
 
 
@@ -100,7 +100,7 @@ def of_threads(kind: Kind) -> Script:
 
 
 def rolled_threads(order: str, kind: Kind) -> Script:
-    """An instance ends with all its threads."""
+    """Restarts the instances; an instance stops with all its threads."""
     both = (kind.start("a"), kind.start("d", "a"), SETTLE)
     alone = (kind.start("b"), SETTLE)
     return both + alone if order == "ab" else alone + both
@@ -112,7 +112,7 @@ def rolled_threads(order: str, kind: Kind) -> Script:
 def _join(pair: Pair) -> Iterator[Script]:
     old, new = pair.before, pair.after
     yield (*running(old, ("a",)), new.start("b"), SETTLE)
-    # What the new one made of its assignment shows when it subscribes again.
+    # The next subscription shows how the new member handled its assignment.
     yield (*running(old, ("a", "b")), new.start("c"), SETTLE, Stop("b"), SETTLE)
     yield (*of_threads(old)[:2], SETTLE, new.start("b"), SETTLE)
     yield (STATEFUL, *running(old, ("a", "b")), new.start("c"), SETTLE)
@@ -166,24 +166,26 @@ def _failure(pair: Pair) -> Iterator[Script]:
 
 
 def _until(bounced: str, new: Kind) -> Iterator[Script]:
-    """A member starts anew, and the group comes to some point of what follows."""
+    """Restarts a member, and lets the group proceed to some point."""
     start, others = new.start(bounced), [each for each in NAMES if each != bounced]
     joined = Move(bounced, 4)
     yield start, SETTLE
-    # The group has noticed its end before, and all are there again: the leader is about to assign.
+    # The group noticed the stop first, and all members have rejoined: the leader is about to assign.
     assigning: Script = (Stop(bounced), SETTLE, start, joined, *(Move(each, 4) for each in others))
     yield assigning
-    # It has its assignment, and is about to do what that asks for.
+    # The member has its assignment, and is about to apply it.
     yield (*assigning, *(Move(each, 3) for _ in range(2) for each in others), Move(bounced, 3))
 
 
 def _dies(member: str, back: Kind) -> Script:
-    """The others notice before it is back."""
+    """The other members notice the stop before the restart."""
     return (Stop(member), SETTLE, back.start(member), SETTLE)
 
 
 def _left(order: tuple[str, ...], done: int, ended: str, back: Kind, new: Kind) -> tuple[str, ...]:
-    """Who has still to be bounced after one died and came back: it as well, where it came back as what it was."""
+    """The members still to be restarted after one stopped and came back; that one, too, if it came back as the old
+    release.
+    """
     left = tuple(each for each in order[done + 1 :] if back != new or each != ended)
     return left if back == new or ended in left else (*left, ended)
 

@@ -1,6 +1,6 @@
-"""The gate as pytest sees it: ``pytest --pyargs kipcheck.conformance.suite --kipcheck-target kafka-python``.
+"""The gate as a pytest suite: ``pytest --pyargs kipcheck.conformance.suite --kipcheck-target kafka-python``.
 
-Or in a test suite of one's own, with the targets in the ini file (``kipcheck_target = cmd:./my-testee``)::
+Or in a project's own tests, with the targets in the ini file (``kipcheck_target = cmd:./my-testee``)::
 
     def test_conformance(kipcheck_item):
         kipcheck_item.hold()

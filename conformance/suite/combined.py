@@ -1,4 +1,4 @@
-"""All items together: one ledger and one set of reports, as a run of the gate leaves them."""
+"""Merges the items of a pytest session into one ledger and one set of reports, like those of a run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ITEMS = "items"
-"""The folder below ``--kipcheck-out`` with a run for each item."""
+"""The folder below ``--kipcheck-out`` that contains a run for each item."""
 
 
 def out_of(config: pytest.Config) -> Path:
@@ -15,7 +15,7 @@ def out_of(config: pytest.Config) -> Path:
 
 
 def forget(config: pytest.Config) -> None:
-    """The items of an earlier session. Errors: ``pytest.UsageError`` where files are that kipcheck did not write."""
+    """Removes the items of an earlier session. Errors: ``pytest.UsageError`` if kipcheck did not write a file there."""
     from kipcheck.conformance.core.output_folder import FLAKY, LINK, OF_A_RUN, UNLISTED, OutputFolder, Unusable
 
     out = out_of(config)
@@ -39,7 +39,7 @@ class Told:
 
 
 def gathered(config: pytest.Config) -> Told | None:
-    """One ledger and one report of all items that were held; None where none was."""
+    """One ledger and one report of all executed items; None if there are none."""
     from kipcheck import reports
     from kipcheck.conformance.core import exits
     from kipcheck.conformance.core.ledger import NAME

@@ -1,4 +1,4 @@
-"""Items: each is a run of the gate of its own, with targets that are kept at work from one to the next."""
+"""Items of the pytest suite: each is a run of the gate, with targets that stay open from one item to the next."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -29,14 +29,14 @@ class Item:
     check: str
     subject: str
     missing: str = ""
-    """Why there is nothing to hold: the target is not here."""
+    """Why it cannot be run: the target is not available."""
 
     @property
     def id(self) -> str:
         return "-".join(filter(None, (self.target, self.check, self.subject)))
 
     def hold(self) -> None:
-        """Fails with what a run tells of it; a breach of a SHOULD is a warning; skipped where nothing was judged."""
+        """Fails with the report of its run; a violation of a SHOULD is a warning; skipped if nothing was judged."""
         __tracebackhide__ = True
         if self.missing:
             (pytest.fail if self.kept.alone else pytest.skip)(self.missing)
@@ -51,11 +51,11 @@ class Item:
         came = {result for counts in ledger.cases.values() for result in counts}
         if came <= {"SKIP"}:
             skips = [harmless_line(line["why"]) for line in ledger.lines.get("skip", ())]
-            pytest.skip("; ".join(skips) or f"{self.target} does not support what {self.check} asks of {self.subject}")
+            pytest.skip("; ".join(skips) or f"{self.target} does not support {self.check} on {self.subject}")
 
 
 class Kept:
-    """The targets that the options name, at work as long as pytest is, and what is asked of them.
+    """The targets in the options, open during the session, and the other options.
 
     ``names`` are those of the options that may be repeated; a breach of a SHOULD is a ``warning``.
     """
@@ -66,7 +66,7 @@ class Kept:
                  for name in names}  # fmt: skip
         if not lists["target"]:
             raise pytest.UsageError(
-                "nothing to test is named: --kipcheck-target kafka-python, or kipcheck_target in the ini file"
+                "no target: use --kipcheck-target, for example kafka-python, or kipcheck_target in the ini file"
             )
         self.options = Options(
             targets=lists["target"],
@@ -80,7 +80,7 @@ class Kept:
             known=lists["known"],
         )
         if self.options.cases is not None and self.options.cases < 1:
-            raise pytest.UsageError(f"--kipcheck-cases {self.options.cases}: a number from 1 on is wanted")
+            raise pytest.UsageError(f"--kipcheck-cases must be a positive integer, got {self.options.cases}")
         self._targets: dict[str, _Lasting] = {}
         self._items: list[Item] | None = None
 
@@ -131,7 +131,7 @@ class Kept:
         lasting.begin()
         outcome = engine_run.hold(asked, self.find)
         if outcome.exit_code in (exits.BROKEN, exits.UNSTABLE, exits.OURS):
-            lasting.close()  # the next item may find it well again
+            lasting.close()  # the next item starts it again
         return outcome
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class Kept:
 
 
 class _Lasting:
-    """A target whose sessions outlive who opened them: an item that opens one twice gets a fresh one, though."""
+    """A target whose sessions stay open between items; an item that opens one twice gets a new one."""
 
     def __init__(self, target: Target) -> None:
         self.name = target.name

@@ -1,4 +1,4 @@
-"""Options and fixtures of the gate under pytest. It is loaded with every pytest, so it imports what it needs late."""
+"""Options and fixtures of the pytest plugin. Every pytest loads it, so it imports other modules late."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 ITEM, TARGET = "kipcheck_item", "kipcheck_target"
 LISTS = {
-    "target": "what to test, as kipcheck run has it; may be repeated",
-    "check": "default all; may be repeated",
+    "target": "target to test, as for kipcheck run; may be repeated",
+    "check": "checks to run; default all; may be repeated",
     "message": "messages, assignors, machines; default all; may be repeated",
-    "known": "known deviations: a file, or default for what comes with kipcheck; may be repeated",
+    "known": "known deviations: a file, or default for the lists shipped with kipcheck; may be repeated",
 }
 KEPT = pytest.StashKey["Kept"]()
 TOLD = pytest.StashKey[str]()
 
 
 class KipcheckWarning(UserWarning):
-    """A breach of a SHOULD."""
+    """A violation of a SHOULD."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,12 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--kipcheck-{name}", action="append", default=[], metavar=metavar, help=about)
         parser.addini(f"kipcheck_{name}", about, type="linelist")
     group.addoption("--kipcheck-edition", metavar="E", help="default apache")
-    parser.addini("kipcheck_edition", "whose text is the truth", default="apache")
+    parser.addini("kipcheck_edition", "edition of the protocol", default="apache")
     group.addoption("--kipcheck-seed", type=int, default=0, metavar="N")
     group.addoption("--kipcheck-cases", type=int, metavar="N", help="values drawn for each check and subject")
     group.addoption(
         "--kipcheck-out", type=Path, default=Path("kipcheck-out"), metavar="DIR",
-        help="where ledger, reports and failures go (default kipcheck-out)",
+        help="folder for ledger, reports and failures (default kipcheck-out)",
     )  # fmt: skip
 
 
@@ -51,14 +51,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def kipcheck_item(request: pytest.FixtureRequest) -> "Item":
-    """A check on a subject with a target: ``hold`` fails with what a run of kipcheck would tell."""
+    """A check on a subject with a target: ``hold`` fails with the report of its run."""
     item: Item = request.param
     return item
 
 
 @pytest.fixture(scope="session")
 def kipcheck_target(request: pytest.FixtureRequest) -> "Target":
-    """A target of ``--kipcheck-target``: ``open`` gives a session, which holds cases. Its process is kept for all."""
+    """A target of ``--kipcheck-target``: ``open`` gives a session, which runs cases. All tests share its process."""
     found = _kept(request.config).find(request.param)
     return found
 
@@ -79,13 +79,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     told = gathered(session.config)
     if told is not None:
         session.config.stash[TOLD] = told.line
-        # What no item alone shows, as an entry of known deviations that matches nothing.
+        # Failures of the whole session, such as a known deviation that matches nothing.
         if told.exit_code and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _tells(config: pytest.Config) -> bool:
-    """Is this the process that tells of all items? Not where pytest-xdist started it, nor where nothing is named."""
+    """Whether this process reports the session: not in a worker of pytest-xdist, and not without a target."""
     named = config.getoption("--kipcheck-target") or config.getini("kipcheck_target")
     return bool(named) and not config.option.collectonly and not hasattr(config, "workerinput")
 
@@ -104,7 +104,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _kept(config: pytest.Config) -> "Kept":
-    """The targets at work, and what is asked of them."""
+    """The open targets and the options."""
     if KEPT not in config.stash:
         from kipcheck.conformance.suite.items import Kept
 

@@ -1,4 +1,4 @@
-"""All that the options select: an item for each target, check and subject."""
+"""The tests that the options select: one for each target, check and subject."""
 
 from kipcheck.conformance.suite.items import Item
 

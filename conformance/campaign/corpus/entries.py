@@ -1,6 +1,6 @@
-"""What a campaign keeps: values that showed what had not been seen, and the coverage keys of all that was.
+"""The corpus of a campaign: values with new coverage, and the coverage keys of all values so far.
 
-A snapshot is what all shards of a round begin with. What they bring back makes the next one: ``grown``.
+All shards of a round start with the same snapshot. Their rows lead to the next snapshot: ``grown``.
 """
 
 import gzip
@@ -20,19 +20,19 @@ __all__ = ["Damaged", "Snapshot", "grown", "plain_text", "united", "value_of"]
 
 FORMAT: Final = 1
 LARGEST: Final = 256 << 20
-"""Bytes of a snapshot, unpacked, that are read: a campaign of days keeps some millions."""
+"""The most bytes of an unpacked snapshot: a campaign of days keeps some millions."""
 
 
 class Damaged(ValueError):
-    """Bytes that were a snapshot once, or never were."""
+    """The bytes are not a valid snapshot."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
     entries: tuple[Kept, ...] = ()
-    """In the order in which they came: the newest last."""
+    """In the order in which they were added: the newest last."""
     keys: frozenset[int] = frozenset()
-    """All that were ever seen, also in values that are not kept."""
+    """All keys ever observed, also of values that are not kept."""
 
     @classmethod
     def empty(cls) -> Self:
@@ -40,7 +40,7 @@ class Snapshot:
 
     @cached_property
     def digest(self) -> str:
-        """Of what it holds, not of its bytes; empty where it holds nothing."""
+        """Of the contents, not of the bytes; empty for an empty snapshot."""
         if not self.entries and not self.keys:
             return ""
         return digest_of([[[each.id, each.keys, each.steps] for each in self.entries], sorted(self.keys)])
@@ -53,24 +53,24 @@ class Snapshot:
 
     @classmethod
     def load(cls, data: bytes) -> Self:
-        """What ``dump`` gave. Errors: ``Damaged`` that says in which way."""
+        """Reads the result of ``dump``. Errors: ``Damaged`` with the reason."""
         try:
             header, *entries = map(json.loads, _unpacked(data).splitlines())
             if header["format"] != FORMAT:
-                raise Damaged(f"format {FORMAT} of a corpus is read, not {header['format']}")
+                raise Damaged(f"its format is {header['format']}, and this kipcheck reads format {FORMAT}")
             found = cls(tuple(map(_entry, entries)), frozenset(header["keys"]))
             told = header["digest"]
         except Damaged:
             raise
         except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, RecursionError) as wrong:
-            raise Damaged(f"no corpus: {wrong}") from None
+            raise Damaged(f"invalid corpus: {wrong}") from None
         if found.digest != told:
-            raise Damaged(f"it has the digest {found.digest or 'of nothing'}, and says {told or 'nothing'}")
+            raise Damaged(f"its digest is {found.digest or 'empty'}, but its header has {told or 'none'}")
         return found
 
 
 def _unpacked(data: bytes) -> bytes:
-    """Errors: ``Damaged`` for more than a corpus has; what gzip raises."""
+    """Errors: ``Damaged`` if it is too large; the exceptions of gzip."""
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         found = file.read(LARGEST + 1)
     if len(found) > LARGEST:
@@ -83,15 +83,15 @@ def _entry(plain: dict[str, Any]) -> Kept:
     texts = found.check, found.edition, found.subject, found.value
     numbers = (*found.keys, found.steps, *(() if found.version is None else (found.version,)))
     if not all(isinstance(each, str) for each in texts) or not all(type(each) is int for each in numbers):
-        raise ValueError("an entry is of texts and numbers")
+        raise ValueError("an entry must consist of strings and integers")
     return found
 
 
 def grown(snapshot: Snapshot, rows: Iterable[Row]) -> Snapshot:
-    """With what the rows bring, less what is then needed no more: the same for the same rows in any order.
+    """The snapshot with the entries of the rows, without redundant ones: the same for the same rows in any order.
 
-    Where a target has threads of its own, what it shows is another thing every time. Other targets are to begin their
-    next round with the same corpus all the same, so its rows give nothing as long as there are rows of such others.
+    A target with threads of its own has different coverage in every run. So that other targets start their next round
+    with a reproducible corpus, its rows are ignored as long as there are rows of deterministic targets.
     """
     found = sorted(rows, key=lambda row: row.key)
     if any(row.deterministic for row in found):
@@ -101,7 +101,7 @@ def grown(snapshot: Snapshot, rows: Iterable[Row]) -> Snapshot:
 
 
 def united(snapshots: Iterable[Snapshot]) -> Snapshot:
-    """All that they hold, less what is needed no more."""
+    """The entries of all snapshots, without redundant ones."""
     found = list(snapshots)
     return _least([each for one in found for each in one.entries], frozenset().union(*(one.keys for one in found)))
 
@@ -112,7 +112,7 @@ def _least(entries: Iterable[Kept], keys: frozenset[int]) -> Snapshot:
 
 
 def _once(entries: Iterable[Kept]) -> list[Kept]:
-    """Each value once, where it came first, with the keys that it showed to anybody."""
+    """Each value once, at its first position, with its keys from all targets."""
     found: dict[str, Kept] = {}
     for each in entries:
         first = found.setdefault(each.id, each)

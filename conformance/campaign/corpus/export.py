@@ -1,4 +1,4 @@
-"""What a corpus holds, for fuzzers that know nothing of it: the bytes, or the steps, that its values make."""
+"""Exports a corpus for other fuzzers: the bytes, or the conversations, of its values."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from kipcheck.conformance.wire.znodes import ZNode
 
 class Exported(NamedTuple):
     folder: str
-    """``MESSAGE/vN``, or the check."""
+    """``MESSAGE/vN``, or the id of the check."""
     data: bytes
     origin: str
     suffix: str = ""
@@ -27,7 +27,7 @@ class Exported(NamedTuple):
 
 
 def readable(entry: Kept) -> bool:
-    """Does it belong to what is declared today?"""
+    """Whether the entry belongs to a current declaration."""
     try:
         _value(entry)
     except (LookupError, ValueError):
@@ -36,7 +36,7 @@ def readable(entry: Kept) -> bool:
 
 
 def exported(entries: Iterable[Kept]) -> Iterator[Exported]:
-    """Of each entry all inputs that its check makes of its value: for codecs bytes, else conversations as JSON.
+    """All inputs that an entry's check makes of its value: bytes for codecs, otherwise conversations as JSON.
 
     Errors: LookupError or ValueError for an entry that is not ``readable``.
     """
@@ -61,7 +61,7 @@ def _value(entry: Kept) -> tuple[Any, Any]:
 
 
 def _bytes(case: Case, step: Step) -> bytes | None:
-    """What a codec is given to read; of a value that it is to write, what that gives. None: the value has no bytes."""
+    """The bytes that a codec reads, or the encoded form of a value that it writes. None: the value cannot be encoded."""
     if "hex" in step.body:
         return bytes.fromhex(step["hex"])
     layout = layout_of(case.edition, step["message"], step["version"])

@@ -1,4 +1,4 @@
-"""Which entries are enough to show everything that all of them show: a greedy set cover."""
+"""Selects few entries that show all coverage keys: a greedy set cover."""
 
 import heapq
 from collections import Counter
@@ -8,15 +8,16 @@ from typing import Final
 from kipcheck.conformance.campaign.rows import Kept
 
 MOST_ENTRIES: Final = 8_192
-"""A snapshot travels to every executor, and a round begins with a replay of it."""
+"""A snapshot is sent to every executor, and a round starts by replaying a part of it."""
 MOST_TEXT: Final = 32 << 20
-"""Characters of all values together."""
+"""Characters of all values."""
 
 
 def cover(entries: Sequence[Kept], most: int = MOST_ENTRIES, most_text: int = MOST_TEXT) -> list[int]:
-    """Indices, ascending: those that show most for their steps, until nothing is missing or there is no more room.
+    """Indices in ascending order: entries with the most new keys per step, until all keys are covered or a limit is
+    reached.
 
-    Of two that are worth the same, the shorter text is taken, and then the one that came first.
+    Of two equal entries the shorter text is taken, then the earlier one.
     """
     return sorted(_needed(entries, list(_greedy(entries, most, most_text))))
 
@@ -26,7 +27,7 @@ def _greedy(entries: Sequence[Kept], most: int, room: int) -> Iterator[int]:
     heap = [(-len(each.keys) / max(each.steps, 1), len(each.value), index) for index, each in enumerate(entries)]
     heapq.heapify(heap)
     while heap and missing and most:
-        # What an entry would add only ever shrinks: one whose worth has not changed since is the best there is.
+        # The gain of an entry only ever shrinks, so an entry whose gain is unchanged is the best one.
         worth, size, index = heapq.heappop(heap)
         adds = missing.intersection(entries[index].keys)
         now = -len(adds) / max(entries[index].steps, 1)
@@ -42,7 +43,7 @@ def _greedy(entries: Sequence[Kept], most: int, room: int) -> Iterator[int]:
 
 
 def _needed(entries: Sequence[Kept], chosen: Sequence[int]) -> Iterator[int]:
-    """Without those all of whose keys later ones happened to show as well: about one in eight. The longest go first."""
+    """Without entries whose keys are all covered by others as well, about one in eight. The longest are removed first."""
     shown = Counter(key for index in chosen for key in entries[index].keys)
     for index in sorted(chosen, key=lambda index: (-entries[index].steps, -index)):
         if all(shown[key] > 1 for key in entries[index].keys):

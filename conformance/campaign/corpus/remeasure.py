@@ -1,4 +1,4 @@
-"""Entries of a corpus held anew: what they show of a target today, in the place of what they showed when they came."""
+"""Runs corpus entries again, and replaces their coverage keys by those of the current target."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -14,9 +14,10 @@ from kipcheck.conformance.targets.registry import target as target_of
 
 
 def measured(entries: Iterable[Kept], target: str) -> Iterator[Kept]:
-    """With the keys that they show of the target. What it does not play keeps those that it has.
+    """The entries with the keys that they show with the target. Entries for roles that it does not support keep their
+    keys.
 
-    Errors: LookupError for a target or check that there is not, ValueError for a value that is not declared today;
+    Errors: LookupError for an unknown target or check, ValueError for a value that is not declared any more;
     ``Unavailable``, ``Broken``, ``Unstable``.
     """
     with Worker(target, target_of(target)) as worker:

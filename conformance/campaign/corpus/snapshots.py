@@ -1,7 +1,6 @@
-"""Snapshots of a corpus in files: ``corpus/DIGEST.jsonl.gz`` below the folder of a campaign, one for each round.
+"""Stores snapshots of a corpus: ``corpus/DIGEST.jsonl.gz`` in the folder of a campaign, one for each round.
 
-The ledger can do without them: from the rows of a round follows the snapshot of the next, so that one that is damaged
-or gone is made again, and is the same again.
+A damaged or missing snapshot is rebuilt from the rows of the ledger, which determine it.
 """
 
 import re
@@ -23,11 +22,11 @@ EMPTY: Final = "empty"
 FILE: Final = re.compile(rf"([0-9a-f]{{16}}|{EMPTY}){re.escape(SUFFIX)}")
 DIGEST: Final = re.compile(r"[0-9A-Za-z]+")
 LATEST: Final = "latest"
-"""Holds the name of the newest of them."""
+"""The file with the name of the newest snapshot."""
 
 
 class Lost(LookupError):
-    """A snapshot that is nowhere, and cannot be made again."""
+    """A snapshot is missing and cannot be rebuilt."""
 
 
 def place(folder: Path, digest: str) -> Path:
@@ -35,7 +34,7 @@ def place(folder: Path, digest: str) -> Path:
 
 
 def save(folder: Path, snapshot: Snapshot) -> Path:
-    """As the newest of them. Errors: ``Full``; OSError; ``Unusable``."""
+    """Saves the newest snapshot. Errors: ``Full``; OSError; ``Unusable``."""
     path = place(folder, snapshot.digest)
     OutputFolder(folder).claim(f"{NAME}/{path.name}", f"{NAME}/{LATEST}", durable=True)
     put(path, snapshot.dump())
@@ -45,13 +44,13 @@ def save(folder: Path, snapshot: Snapshot) -> Path:
 
 @dataclass(slots=True)
 class Shelf:
-    """The snapshots of a campaign, read from its files or, where these fail, made from its rows."""
+    """The snapshots of a campaign, read from files or, if these are missing or damaged, rebuilt from rows."""
 
     folder: Path
     rows: Mapping[int, list[Row]] = field(default_factory=dict)
     """By round."""
     set_aside: list[SetAside] = field(default_factory=list)
-    """What was found to be damaged so far."""
+    """Damaged files found so far."""
 
     @classmethod
     def of(cls, folder: Path, rows: Iterable[Row]) -> "Shelf":
@@ -61,19 +60,18 @@ class Shelf:
         return cls(folder, by_round)
 
     def snapshot(self, digest: str) -> Snapshot:
-        """The one of that digest; of an empty one, that of nothing. Errors: ``Lost``."""
+        """The snapshot with that digest; an empty digest stands for the empty snapshot. Errors: ``Lost``."""
         if not digest:
             return Snapshot.empty()
-        if not DIGEST.fullmatch(digest):  # it came from a manifest or a row, and is the name of a file
-            raise Lost(f"{digest!r:.80} is the digest of no snapshot")
+        if not DIGEST.fullmatch(digest):  # it comes from a manifest or a row, and becomes a file name
+            raise Lost(f"invalid digest of a snapshot: {digest!r:.80}")
         found = self.read(place(self.folder, digest))
         return found if found is not None and found.digest == digest else self._made_again(digest)
 
     def latest(self) -> Snapshot:
-        """What the next round would begin with. Errors: ``Lost``.
+        """The snapshot for the next round. Errors: ``Lost``.
 
-        Where there are no rows that is the newest that was saved there; where it cannot be told which that is, all
-        that the files hold together.
+        Without rows it is the newest that was saved; if that is not known, the union of all files.
         """
         if self.rows:
             last = max(self.rows)
@@ -82,27 +80,27 @@ class Shelf:
         return united(each for each in map(self.read, self.files()) if each is not None) if found is None else found
 
     def _newest(self) -> Snapshot | None:
-        """As whoever saved it said; None where that cannot be read."""
+        """The snapshot that ``latest`` names; None if that cannot be read."""
         with suppress(OSError, UnicodeDecodeError):
             name = (self.folder / NAME / LATEST).read_text("utf-8").strip()
             return next((self.read(each) for each in self.files() if each.name == name), None)
         return None
 
     def files(self) -> list[Path]:
-        """By their names: others that somebody put there are none, and are left alone."""
+        """In the order of their names; other files in the folder are ignored."""
         return sorted(each for each in (self.folder / NAME).glob(f"*{SUFFIX}") if FILE.fullmatch(each.name))
 
     def _begun(self, round_: int) -> str:
-        """The digest that a round began with, as all of its rows say."""
+        """The digest of the snapshot that a round started with."""
         return next((row.corpus for row in self.rows.get(round_, ()) if row.stage == "hold"), "")
 
     def _made_again(self, digest: str) -> Snapshot:
         round_ = next((each for each in sorted(self.rows) if self._begun(each) == digest), None)
         if round_ is None or round_ - 1 not in self.rows:
-            raise Lost(f"{place(self.folder, digest)} is gone, and no rows are there to make it again")
+            raise Lost(f"{place(self.folder, digest)} is missing, and there are no rows to rebuild it")
         found = grown(self.snapshot(self._begun(round_ - 1)), self.rows[round_ - 1])
         if found.digest != digest:
-            raise Lost(f"{place(self.folder, digest)} is gone, and of the rows comes another, {found.digest}")
+            raise Lost(f"{place(self.folder, digest)} is missing, and the rows lead to another one, {found.digest}")
         path = place(self.folder, digest)
         with suppress(OSError, Unusable):
             OutputFolder(self.folder).claim(f"{NAME}/{path.name}", durable=True)
@@ -110,7 +108,7 @@ class Shelf:
         return found
 
     def read(self, path: Path) -> Snapshot | None:
-        """None where there is none; one that is damaged is set aside."""
+        """None if the file does not exist; a damaged file is set aside."""
         try:
             return Snapshot.load(path.read_bytes())
         except FileNotFoundError:
@@ -121,9 +119,9 @@ class Shelf:
 
 
 def shelf(folder: Path) -> Shelf:
-    """Of a campaign, with its ledger, or of a folder that holds nothing but a corpus.
+    """Of a campaign with its ledger, or of a folder that contains only a corpus.
 
-    Errors: LookupError where there is neither; ``ledger.Unread``; OSError.
+    Errors: LookupError if the folder has neither; ``ledger.Unread``; OSError.
     """
     if not any((folder / name).is_dir() for name in (NAME, row_files.NAME)):
         raise LookupError(f"{folder} has neither a corpus nor a ledger of a campaign")
@@ -134,7 +132,7 @@ def shelf(folder: Path) -> Shelf:
 
 
 def checked(folder: Path) -> list[SetAside]:
-    """Sets aside those that are damaged: a campaign that goes on makes them again, all but what it began with."""
+    """Sets damaged snapshots aside: a resumed campaign rebuilds them, except the first."""
     found = Shelf(folder)
     for path in found.files():
         found.read(path)

@@ -1,4 +1,4 @@
-"""Declared values as text, for a corpus and for failures: JSON, and an object with one key for what JSON lacks."""
+"""Serialises declared values, for corpora and failures: JSON, with a one-key object for types that JSON lacks."""
 
 import json
 import math
@@ -9,27 +9,28 @@ from kipcheck.strategies.nodes import Node
 from kipcheck.strategies.parse import parse
 
 BYTES: Final = "$bytes"
-"""Of ``{"$bytes": "00ff"}``."""
+"""As in ``{"$bytes": "00ff"}``."""
 UUIDS: Final = "$uuid"
 OBJECT: Final = "$object"
-"""Of an object that has keys like these of its own: ``{"$object": {"$bytes": 1}}``."""
+"""Wraps an object with such a key of its own: ``{"$object": {"$bytes": 1}}``."""
 
 
 def plain_text(value: Any) -> str:
-    """Any declared value: ASCII alone, and the same text for the same value in every process.
+    """Any declared value as ASCII text, the same for the same value in every process.
 
-    Errors: TypeError for what no node declares (tuples, keys that are no text), ValueError for a NaN or an infinity.
+    Errors: TypeError for types that no node declares (tuples, keys that are not strings), ValueError for NaN or
+    infinity.
     """
     return json.dumps(_plain(value), separators=(",", ":"), allow_nan=False)
 
 
 def value_of(node: Node, text: str) -> Any:
-    """What ``plain_text`` wrote, if it belongs to the declaration of today. Errors: ValueError that says why not."""
+    """Reads ``plain_text``, if the value belongs to the declaration. Errors: ValueError with the reason if not."""
     return parse(node, loaded(text))
 
 
 def loaded(text: str) -> Any:
-    """What ``plain_text`` wrote, whatever is declared today. Errors: ValueError where the text is none of that."""
+    """Reads ``plain_text``, whatever the declaration. Errors: ValueError for other text."""
     try:
         return _value(json.loads(text))
     except RecursionError:
@@ -42,7 +43,7 @@ def _plain(value: Any) -> Any:
             return value
         case float():
             if not math.isfinite(value):
-                raise ValueError(f"{value} is no value that is declared")
+                raise ValueError(f"{value} is not a declared value")
             return value
         case bytes():
             return {BYTES: value.hex()}
@@ -52,11 +53,11 @@ def _plain(value: Any) -> Any:
             return [_plain(each) for each in value]
         case dict():
             if strange := next((key for key in value if not isinstance(key, str)), None):
-                raise TypeError(f"{strange!r} is no key of a value: texts are")
+                raise TypeError(f"invalid key {strange!r}: use a string")
             inside = {key: _plain(each) for key, each in value.items()}
             return {OBJECT: inside} if any(key.startswith("$") for key in inside) else inside
         case _:
-            raise TypeError(f"{type(value).__name__} is nothing that a value is made of")
+            raise TypeError(f"{type(value).__name__} is not a type of declared values")
 
 
 def _value(plain: Any) -> Any:
@@ -71,7 +72,7 @@ def _value(plain: Any) -> Any:
             return {key: _value(each) for key, each in inside.items()}
         case dict():
             if strange := next((key for key in plain if key.startswith("$")), None):
-                raise ValueError(f"{strange} is no kind of value")
+                raise ValueError(f"unknown kind of value {strange}")
             return {key: _value(each) for key, each in plain.items()}
         case _:
             return plain

@@ -1,4 +1,4 @@
-"""Which executor runs the shards, and why."""
+"""Selects the executor that runs the shards."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,28 +18,28 @@ EXECUTORS: tuple[ExecutorName, ...] = ("auto", "inline", "pool", "spark")
 class Chosen:
     executor: Executor
     why: str
-    """A line for people."""
+    """The reason for the choice, in one line for users."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """For the manifest."""
+    """Recorded in the manifest."""
 
 
 @contextmanager
 def ready(name: ExecutorName, workers: int, master: str | None, remote: str | None) -> Iterator[Chosen]:
-    """``workers``: so many shards at a time; 0: one for each core, here or in the cluster. Errors: ``Unready``."""
+    """``workers``: the number of concurrent shards; 0: one for each core, here or in the cluster. Errors: ``Unready``."""
     settings = {key: url for key, url in (("master", master), ("remote", remote)) if url is not None}
     if settings and name in ("inline", "pool"):
-        raise Unready(f"--{next(iter(settings))} is for Spark, and --executor {name} asks for another one")
-    why = "as asked for"
+        raise Unready(f"--{next(iter(settings))} is for Spark: omit it, or use --executor spark instead of {name}")
+    why = "as requested"
     if name == "auto":
-        name, why = ("spark", "a cluster is named") if settings else _automatic()
+        name, why = ("spark", "a cluster is given") if settings else _automatic()
     if name == "spark":
         preflight.libraries(remote is not None)
-        # Nobody who does without Spark shall need what it needs.
+        # Imported here because it needs the extra, which other executors do not.
         from kipcheck.conformance.campaign.executors.spark import spark
 
         with spark(master, remote, workers) as executor:
             where = master or remote or f"local[{executor.slots}]"
-            yield Chosen(executor, f"Spark runs the shards at {where}: {why}", {"workers": executor.slots, **settings})
+            yield Chosen(executor, f"Spark at {where} runs the shards: {why}", {"workers": executor.slots, **settings})
     elif name == "inline":
         with local.inline() as executor:
             yield Chosen(executor, f"one shard after the other: {why}")
@@ -50,7 +50,7 @@ def ready(name: ExecutorName, workers: int, master: str | None, remote: str | No
 
 
 def _cores() -> int:
-    """Those that this process may run on."""
+    """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""Shards on this machine: one after the other, or in as many nurseries as there are workers."""
+"""Executors on this machine: shards run one after the other, or in one child process for each worker."""
 
 import select
 import time
@@ -14,12 +14,12 @@ from kipcheck.conformance.campaign.process.shard_pool import Nursery
 from kipcheck.conformance.campaign.rows import Row
 
 OFTEN: Final = 0.5
-"""Seconds between two ticks while nothing happens."""
+"""The most seconds between two ticks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Of shards."""
+    """Numbers of shards."""
 
     done: int
     running: int
@@ -30,17 +30,17 @@ Tick: TypeAlias = Callable[[Progress], None]
 
 
 class Executor(Protocol):
-    """Something that runs shards. What comes of a shard is the same whatever runs it."""
+    """Runs shards. The row of a shard does not depend on the executor."""
 
     @property
     def name(self) -> str: ...
     @property
     def slots(self) -> int:
-        """So many run at a time."""
+        """The number of shards that run at the same time."""
         ...
 
     def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
-        """The row of each, in any order. Closing the iterator stops what runs. Errors: ``Barren``."""
+        """The row of each shard, in any order. Closing the iterator stops running shards. Errors: ``Barren``."""
         ...
 
 
@@ -63,7 +63,7 @@ def _local(name: str, workers: int, bounds: BoundsOf) -> Iterator["_Local"]:
 
 
 class _Local:
-    """Without threads or processes of its own: it waits for all its nurseries at once."""
+    """Has no threads or processes of its own: it waits for all its children at once."""
 
     def __init__(self, name: str, nurseries: Sequence[Nursery]) -> None:
         self.name = name
@@ -81,13 +81,13 @@ class _Local:
             while any(each.busy for each in self._nurseries):
                 told()
                 ended = self._ended()
-                self._begin(waiting, snapshot)  # before others look at the rows, which may take them a while
+                self._begin(waiting, snapshot)  # before yielding rows, since the caller may take a while
                 doubtful += [shard for shard, row in ended if is_doubtful(row)]
                 for _, row in ended:
                     if not is_doubtful(row):
                         done += 1
                         yield row
-            for shard in doubtful:  # alone now, and so no busy neighbour is to blame
+            for shard in doubtful:  # now alone, so that no other shard slows it down
                 self._nurseries[0].begin(shard, snapshot, AGAIN, attempt=1)
                 while self._nurseries[0].busy:
                     told()
@@ -106,7 +106,7 @@ class _Local:
                 each.begin(waiting.popleft(), snapshot)
 
     def _ended(self) -> list[tuple[Shard, Row]]:
-        """Those that ended, after a while at most."""
+        """The shards that have ended; waits for a while at most."""
         busy = [each for each in self._nurseries if each.busy]
         until = min([time.monotonic() + OFTEN, *(each.until for each in busy)])
         ready = select.select(busy, [], [], max(0.0, until - time.monotonic()))[0]

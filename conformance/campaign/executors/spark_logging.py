@@ -1,7 +1,4 @@
-"""What is begun in the surroundings that it needs, with what it writes kept from the terminal, and what is wrong told.
-
-The line of a stack trace that says it is found.
-"""
+"""Starts Spark with its output redirected to a file, and extracts the line of a stack trace that names the error."""
 
 import logging
 import os
@@ -16,22 +13,24 @@ from contextlib import contextmanager
 from typing import Final
 
 MOST: Final = 300
-"""Characters of a line that is told."""
+"""The most characters of an error line."""
 LAST: Final = 64 << 10
-"""Bytes of the end of what they wrote that are looked at."""
+"""Bytes at the end of the output that are searched."""
 LOUD: Final = ("py4j", "pyspark", "grpc", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Loggers that speak where nobody listens, of errors that are raised as well."""
+"""Loggers that repeat errors which are raised as well."""
 
 
 class Hush:
-    """A file without a name in the place of standard output and error."""
+    """An unnamed file that replaces standard output and error."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as what writes to it
 
     @contextmanager
     def over_start(self) -> Iterator[None]:
-        """What is started meanwhile writes to the file as long as it lives; this process only meanwhile."""
+        """Redirects the output of processes started within, as long as they live, and of this process within the
+        block.
+        """
         sys.stdout.flush()
         sys.stderr.flush()
         kept = [(fd, os.dup(fd)) for fd in (1, 2)]
@@ -46,7 +45,7 @@ class Hush:
 
     @property
     def said(self) -> str:
-        """The end of it."""
+        """The end of the output."""
         size = os.fstat(self._file.fileno()).st_size
         return os.pread(self._file.fileno(), LAST, max(0, size - LAST)).decode("utf-8", "replace")
 
@@ -56,7 +55,7 @@ class Hush:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Loggers and warnings of libraries."""
+    """Silences loggers and warnings of libraries."""
     levels = [(logging.getLogger(name), logging.getLogger(name).level) for name in LOUD]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -70,37 +69,37 @@ def silenced() -> Iterator[None]:
 
 
 def one_line(text: str) -> str:
-    """What is to blame, of a stack trace: its last cause, else its first line."""
+    """The line of a stack trace that names the error: its last cause, otherwise its first line."""
     causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
     named = re.findall(r"^(?:[\w.]*(?:Error|Exception)): .+$", text, re.MULTILINE)
     lines = [line for line in map(str.strip, text.splitlines()) if line]
-    found: str = (causes or named or lines or ["nothing was said of it"])[-1 if causes or named else 0]
+    found: str = (causes or named or lines or ["there is no message"])[-1 if causes or named else 0]
     found = " ".join(found.split())
     return found if len(found) <= MOST else f"{found[:MOST]}..."
 
 
 def reason(why: Exception, where: str, said: str = "") -> str:
-    """In one line."""
+    """The error in one line for the user."""
     text = str(why)
     if found := re.search(r"different version:? (\S+) than that in driver:? (\d+\.\d+)", text):
         return (
-            f"Python {found[2]} here, and {found[1]} on the workers of {where}: have the same there, and name it in "
-            f"PYSPARK_PYTHON"
+            f"Python is {found[2]} here, but {found[1]} on the workers of {where}: install {found[2]} there, and set "
+            f"PYSPARK_PYTHON to it"
         )
     if found := re.search(r"No module named '?(kipcheck\b[\w.]*'?)", text):
         return (
-            f"the Python of the workers of {where} has no kipcheck, or another ({found[0]}): install the same one "
-            f"there, or name a Python that has it in PYSPARK_PYTHON"
+            f"the Python of the workers of {where} has no kipcheck, or another one ({found[0]}): install the same "
+            f"version there, or set PYSPARK_PYTHON to a Python that has it"
         )
-    return f"Spark at {where} is of no use: {one_line(chr(10).join([text, said]))}"
+    return f"Spark at {where} failed: {one_line(chr(10).join([text, said]))}"
 
 
-# ---- what is begun meanwhile
+# ---- environment of started processes
 
 
 @contextmanager
 def surroundings(environment: Mapping[str, str | None]) -> Iterator[None]:
-    """Variables of the environment of what is begun meanwhile; None: without it."""
+    """Sets environment variables within the block; None: removes the variable."""
     before = {name: os.environ.get(name) for name in environment}
     _set(environment)
     try:
@@ -119,7 +118,7 @@ def _set(environment: Mapping[str, str | None]) -> None:
 
 @contextmanager
 def interrupts_kept() -> Iterator[None]:
-    """The handler of Ctrl-C stays ours: that of PySpark asks a Java that may not answer."""
+    """Restores kipcheck's handler of Ctrl-C: PySpark's handler calls a JVM that may not answer."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield

@@ -1,7 +1,7 @@
-"""What a Python worker of Spark does with a shard: what every executor does, in a nursery that lives as long as it.
+"""Runs a shard in a Python worker of Spark, through a ``Nursery`` that lives as long as the worker.
 
-It is called by what travels there by value (``spark``), with nothing but plain values and bytes: nothing is unpacked
-before the kipcheck there is known to be the one that packed it.
+The function that Spark ships by value (``spark``) calls it with plain values and bytes only: nothing is unpickled
+before the worker's kipcheck is known to match the driver's.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ from kipcheck.conformance.campaign.process.child_outcome import BoundsOf, usual
 from kipcheck.conformance.campaign.process.shard_pool import Barren, Nursery
 
 GIVES_UP: Final = 2
-"""The attempt that is not made: a shard that took down what ran it so often is run apart."""
+"""The attempt that is not made: a shard that crashed its worker this often is run apart."""
 PACKAGE: Final = "kipcheck"
 LIBRARIES: Final = ("kipcheck", "hypothesis", "construct", "kafka-python")
-"""A say in what is drawn, held and judged."""
+"""They influence what is drawn, run and judged."""
 SHARED: Final = ("KIPCHECK_CACHE", "KIPCHECK_MAVEN_REPOSITORY")
-"""Where workers find jars and adapters, unless their own environment says it."""
+"""Where workers find jars and adapters, unless their own environment sets it."""
 CODE: Final = (".py", ".toml", ".json", ".java", ".go", ".mjs")
 OUTSIDE: Final = {"tests", "benchmarks", "docs", "__pycache__"}
-"""Folders that decide nothing, and that a wheel may lack."""
+"""Folders that do not influence results, and that a wheel may lack."""
 
 
 def common(snapshot: bytes) -> dict[str, Any]:
-    """What all shards of a wave are sent with."""
+    """The data that all shards of a wave share."""
     return {
         "snapshot": snapshot,
         "likeness": likeness(),
@@ -45,11 +45,11 @@ def common(snapshot: bytes) -> dict[str, Any]:
 
 
 def answer(sent: Mapping[str, Any], packed: bytes, attempt: int, bounds: BoundsOf = usual) -> tuple[str, str]:
-    """``row`` and its JSON; or ``lost``, ``failed`` or ``unlike``, and why. Empty ``packed``: only the question whether
-    a shard could be held here.
+    """``row`` and its JSON; or ``lost``, ``failed`` or ``unlike``, and the reason. Empty ``packed``: tests only whether
+    shards can run here.
     """
     if attempt >= GIVES_UP:
-        return "lost", f"what ran it went down {attempt} times"
+        return "lost", f"its worker crashed {attempt} times"
     if differs := unlike(sent["likeness"]):
         return "unlike", differs
     if not packed:
@@ -64,11 +64,11 @@ def answer(sent: Mapping[str, Any], packed: bytes, attempt: int, bounds: BoundsO
 
 @cache
 def _nursery(folder: str, environment: tuple[tuple[str, str], ...], bounds: BoundsOf) -> Nursery:
-    """Of this process. Nothing ends it but the end of the process: Spark kills its workers."""
+    """One for this process. It ends with the process only: Spark kills its workers."""
     for name, value in environment:
         os.environ.setdefault(name, value)
     path = _travelled()
-    if os.path.isdir(folder):  # the command of a target may name files beside it
+    if os.path.isdir(folder):  # the command of a target may contain relative paths
         os.chdir(folder)
     return _LIFE.enter_context(Nursery(bounds=bounds, path=path))
 
@@ -77,7 +77,7 @@ _LIFE: Final = ExitStack()
 
 
 def _travelled() -> list[str]:
-    """Where modules are that came with the job: on the path of this process, and of no other Python."""
+    """The paths of modules that came with the job: on the path of this process, but not of Python itself."""
     asked = subprocess.run(
         [sys.executable, "-P", "-c", "import json, sys; print(json.dumps(sys.path))"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
@@ -91,7 +91,7 @@ def _travelled() -> list[str]:
 
 @cache
 def likeness() -> Mapping[str, str]:
-    """Of this process: what has to be the same wherever shards of one campaign run."""
+    """The versions in this process that must be equal wherever shards of one campaign run."""
     versions = {name: _version(name) for name in LIBRARIES}
     return {
         "Python": f"{sys.version_info[0]}.{sys.version_info[1]}",
@@ -101,7 +101,7 @@ def likeness() -> Mapping[str, str]:
 
 
 def unlike(there: Mapping[str, str]) -> str:
-    """In what this process differs from another; empty: in nothing."""
+    """The differences between this process and another; empty if there are none."""
     here = likeness()
     names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
     if len(names) > 1 and "kipcheck" in names:
@@ -117,7 +117,7 @@ def _version(name: str) -> str:
 
 
 def _code(package: Traversable) -> str:
-    """Digest of our own modules and tables: two checkouts may bear one version."""
+    """Digest of kipcheck's own modules and tables: two checkouts may have the same version."""
     digest = hashlib.blake2b(digest_size=6)
     _feed(digest, package.name, package)
     return digest.hexdigest()

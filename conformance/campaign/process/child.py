@@ -1,4 +1,4 @@
-"""The child of a shard: bound to its zygote and confined, it holds the shard and gives back what came of it."""
+"""The child process of a shard: it sets its limits, runs the shard and returns the row."""
 
 import faulthandler
 import json
@@ -28,23 +28,23 @@ from kipcheck.conformance.targets.session_wrapper import Passing
 from kipcheck.conformance.targets.transport import process_tree
 
 Run: TypeAlias = Callable[..., Row]
-"""As ``run_shard``."""
+"""A function like ``run_shard``."""
 
 
 TO_TELL: Final = 256 << 20
-"""Bytes, for a child that has no memory left, to say so."""
+"""Bytes of memory that a child without memory gets to report that."""
 
 
 class Ties(NamedTuple):
-    """By which a child notices the end of its zygote."""
+    """How a child notices the end of its fork server."""
 
     zygote: int
     ends: int
-    """A pipe that ends with it."""
+    """A pipe that closes with the fork server."""
 
 
 def live(order: Order, snapshot: Snapshot, run: Run, journal: Journal, ties: Ties, given: int, spoken: int) -> NoReturn:
-    """``given``: where the result goes. ``spoken``: where whatever else is written goes."""
+    """The main function of the child. ``given``: the pipe for the result. ``spoken``: the pipe for all other output."""
     code = 1
     try:
         os.setsid()
@@ -69,13 +69,13 @@ def live(order: Order, snapshot: Snapshot, run: Run, journal: Journal, ties: Tie
             row = run(order.shard, snapshot, at.cases, find)
             _give(given, packed(row))
         except MemoryError:
-            _limit(resource.RLIMIT_AS, order.bounds.memory + TO_TELL)  # what was taken may still be held
+            _limit(resource.RLIMIT_AS, order.bounds.memory + TO_TELL)  # the memory may not be free yet
             traceback.print_exc()
             _give(given, MEMORY)
         code = 0
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 1
-    except BaseException as raised:  # noqa: BLE001 - panics of native code are no Exception
+    except BaseException as raised:  # noqa: BLE001 - panics of native code are not Exceptions
         traceback.print_exc()
         with suppress(Exception):
             _give(given, RAISED + f"{type(raised).__name__}: {raised}".encode())
@@ -87,7 +87,7 @@ def live(order: Order, snapshot: Snapshot, run: Run, journal: Journal, ties: Tie
 
 
 def _tell_where(number: signal.Signals) -> None:
-    """In which line of Python, when it is killed by that signal or by one that says that it crashed."""
+    """Writes the Python stack when this signal, or one that reports a crash, arrives."""
     faulthandler.enable(file=2, all_threads=True)
     faulthandler.register(number, file=2, all_threads=True, chain=True)
 
@@ -99,7 +99,7 @@ def _confine(bounds: Bounds) -> None:
 
 
 def _limit(what: int, most: int) -> None:
-    """Softly: testees have limits of their own, and must be able to leave ours."""
+    """Sets the soft limit only, since testees have limits of their own."""
     hard = resource.getrlimit(what)[1]
     resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
@@ -110,7 +110,7 @@ def _give(fd: int, data: bytes) -> None:
 
 
 class _At:
-    """Where the shard is: told to the journal, and to the limit of processor time that goes along with it."""
+    """The position in the shard: written to the journal, and used for the limit of processor time."""
 
     def __init__(self, journal: Journal, bounds: Bounds) -> None:
         self._journal, self._bounds = journal, bounds
@@ -118,13 +118,13 @@ class _At:
         self._cases: Sequence[Case] = ()
 
     def cases(self, first: int, cases: Sequence[Case]) -> None:
-        """As ``Note``."""
+        """A ``Note``."""
         self._first, self._cases = first, cases
         if cases:
             self._write(0)
 
     def case(self, case: Case) -> None:
-        """One of those, of which perhaps no more than some steps are asked for now."""
+        """Called for one of the noted cases, or for a prefix of it."""
         number = len(self._cases)
         for at in (*range(self._at, number), *range(self._at)):
             if self._cases[at].steps[: len(case.steps)] == case.steps:
@@ -142,12 +142,12 @@ class _At:
         self._journal.write(Entry(self._first + at, time.monotonic(), most < int(self._bounds.cpu_s), text))
 
     def _most(self) -> int:
-        """Seconds of processor time: the limit of the kernel has no fractions."""
+        """Seconds of processor time: the kernel's limit has no fractions."""
         return min(int(self._bounds.cpu_s), int(time.process_time() + self._bounds.case_cpu_s) + 1)
 
 
 class _Watched:
-    """A target in this very process, which each of its cases may take down: they are told one by one."""
+    """A target in this process, which any of its cases may crash: each case is noted before it runs."""
 
     def __init__(self, target: Target, told: Callable[[Case], None]) -> None:
         self.name = target.name

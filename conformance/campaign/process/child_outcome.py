@@ -1,4 +1,4 @@
-"""How a shard's child ended, and the row that is made of it: whatever it does becomes a row, never an exception."""
+"""The end of a shard's child process, and the row for it: every end becomes a row, never an exception."""
 
 import json
 import signal
@@ -14,46 +14,46 @@ from kipcheck.conformance.core.foreign import clean, one_line
 from kipcheck.conformance.targets.transport.pipe import half_of_memory, way_out
 
 AGAIN: Final = 10.0
-"""So many times its bounds has a shard that ran out of them, when it is run once more, before that counts."""
+"""The factor for the bounds of a shard that is run once more because it exceeded them."""
 KILLED: Final = tuple(
     f"killed by {each.name}" for each in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 )
-"""By a signal that no defect raises."""
+"""Killed by a signal that no defect raises."""
 EVIDENCE: Final = 4 << 10
-"""Bytes of the end of what a child wrote that a row keeps."""
+"""The last bytes of a child's output that a row contains."""
 ROW: Final = b"row\n"
 RAISED: Final = b"raised\n"
 MEMORY: Final = b"memory\n"
-"""What a result begins with; ``MEMORY`` is all of it, where a child ran out of memory and could still say so."""
+"""The beginnings of a result; ``MEMORY`` is a whole result, if a child ran out of memory and could still report it."""
 
 BoundsOf: TypeAlias = Callable[[Shard], Bounds]
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a zygote is asked for."""
+    """An order to the fork server."""
 
     shard: Shard
     bounds: Bounds
     snapshot: bytes | None
-    """``Snapshot.dump``, empty for none; None: that of the order before."""
+    """``Snapshot.dump``, empty for none; None: the same as in the order before."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a child ended, as its zygote saw it."""
+    """The end of a child, as its fork server observed it."""
 
     code: int
     """Exit code, or minus a signal."""
     stopped: str
-    """Why it was stopped, where it was."""
+    """Why it was stopped, if it was."""
     result: bytes
-    """What it gave back, to be believed only when it has been looked at."""
+    """What it returned; not verified yet."""
     noise: bytes
-    """The end of what it wrote."""
+    """The end of its output."""
     wall_ms: int
     cpu_ms: int
-    """With that of its testees."""
+    """Including its testees."""
     started: str
 
 
@@ -62,7 +62,7 @@ def usual(shard: Shard) -> Bounds:
 
 
 def stretched(bounds: Bounds, times: float) -> Bounds:
-    """``times`` as much of everything; but no more memory than half of what the machine has, and never less memory."""
+    """The bounds times ``times``; memory at most half of the machine's, and never less than before."""
     memory = max(bounds.memory, min(int(bounds.memory * times), half_of_memory()))
     return replace(
         bounds,
@@ -74,21 +74,21 @@ def stretched(bounds: Bounds, times: float) -> Bounds:
 
 
 def is_doubtful(row: Row) -> bool:
-    """Was it perhaps merely slow, or killed by somebody else: an operator, or a system without memory?
+    """Whether the child may have been merely slow, or was killed from outside: by an operator, or for lack of memory.
 
-    It is run once more, with ``AGAIN`` times its bounds, before that counts.
+    The shard is then run once more, with ``AGAIN`` times its bounds.
     """
     return row.status in ("timeout", "memory") or (row.status == "crashed" and row.detail.startswith(KILLED))
 
 
 def went_down(shard: Shard, status: Status, detail: str, entry: Entry | None = None) -> Row:
-    """The row of a shard of which nothing is left but where it went down. It counts nothing."""
+    """The row of a shard whose child failed, with the case at which it failed. It has no counts."""
     at, case = (None, "") if entry is None else (entry.number, entry.text)
     return replace(shard.begun(), status=status, detail=detail, at_case=at, case=case).sealed()
 
 
 def packed(row: Row) -> bytes:
-    """What a child gives back."""
+    """The result that a child writes."""
     return ROW + json.dumps(row.plain, separators=(",", ":")).encode()
 
 
@@ -100,7 +100,7 @@ def row_of(shard: Shard, bounds: Bounds, end: End, entry: Entry | None) -> Row:
         if entry is not None and entry.watched:
             why = f"more than {bounds.case_cpu_s:g} s of processor time in one place"
             return went_down(shard, "timeout", _with(why, end.noise), entry)
-        # It came on, and where it stood when the time was over is the clock's word.
+        # It made progress, so the case at the end of the time is accidental.
         return went_down(shard, "timeout", _with(f"more than {bounds.cpu_s:g} s of processor time", end.noise))
     if end.code == 0 and end.result.startswith(ROW):
         return _given(shard, end, entry)
@@ -110,14 +110,14 @@ def row_of(shard: Shard, bounds: Bounds, end: End, entry: Entry | None) -> Row:
         why = "raised " + one_line(end.result[len(RAISED) :][:500].decode("utf-8", "replace"))
         return went_down(shard, "crashed", _with(why, end.noise), entry)
     if end.result and end.code == 0:
-        why = f"{len(end.result)} bytes that are no row: {end.result[:40]!r}"
+        why = f"{len(end.result)} bytes that are not a row: {end.result[:40]!r}"
         return went_down(shard, "garbled", _with(why, end.noise), entry)
-    left = way_out(end.code) + (" and gave nothing back" if end.code >= 0 else "")
+    left = way_out(end.code) + (" without a result" if end.code >= 0 else "")
     return went_down(shard, "crashed", _with(left, end.noise), entry)
 
 
 def _if_long(entry: Entry | None, bounds: Bounds) -> Entry | None:
-    """The case, where it is to blame: because nothing else was begun for a long time."""
+    """The case, if it ran for most of the time and so is the cause."""
     long = entry is not None and time.monotonic() - entry.since > bounds.wall_s / 2
     return entry if long else None
 
@@ -127,9 +127,9 @@ def _given(shard: Shard, end: End, entry: Entry | None) -> Row:
         plain: dict[str, Any] = json.loads(end.result[len(ROW) :])
         row = Row.of(plain)
         if row.key != shard.key or row.sealed().digest != row.digest:
-            raise ValueError("it is of another shard, or not whole")
+            raise ValueError("it is of another shard, or incomplete")
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-        why = f"{len(end.result)} bytes that are no row: {type(wrong).__name__}: {wrong}"
+        why = f"{len(end.result)} bytes that are not a row: {type(wrong).__name__}: {wrong}"
         return went_down(shard, "garbled", _with(why, end.noise), entry)
     return row
 

@@ -1,7 +1,8 @@
-"""A process that has imported everything and does nothing, so that the child of a shard is a fork of it and clean.
+"""The fork server: a process that has imported everything, so that the child of a shard is a clean fork of it.
 
-``python -m kipcheck.conformance.campaign.process.fork_server RUN JOURNAL``: orders come on standard input, how their
-children ended goes to standard output. It ends with its input, and whatever it started ends with it.
+``python -m kipcheck.conformance.campaign.process.fork_server RUN JOURNAL``: orders arrive on standard input, the ends
+of
+children are reported on standard output. It ends at the end of its input, and kills all its children.
 """
 
 import gc
@@ -33,14 +34,14 @@ from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.transport import process_tree
 
 LENGTH: Final = struct.Struct(">Q")
-"""Of what goes to and fro, before it."""
+"""The length prefix of each message in both directions."""
 READY: Final = "ready"
 MOST: Final = 512 << 20
-"""Bytes that a child may give back."""
+"""The most bytes of a child's result."""
 WARM: Final = 200
-"""Cases that compile much of what there is to be compiled, and take no longer than that saves in a few shards."""
+"""Cases that compile most codecs and strategies, and take no longer than that saves in a few shards."""
 LAST_WORDS_S: Final = 1.0
-"""To tell where it hangs."""
+"""The time for a hanging child to write its stack."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -54,20 +55,20 @@ def main(arguments: Sequence[str]) -> None:
     os.dup2(2, 1)
     zygote = _Zygote(run, Journal(int(journal)), heard, said)
     for role in Role:
-        all_invariants(role)  # which imports them
+        all_invariants(role)  # imports them
     _freeze()
     zygote.tell(READY)
     zygote.serve()
 
 
 def _freeze() -> None:
-    """What is here stays, and no collection in a child shall touch the pages that it shares."""
+    """Keeps garbage collection in children from touching the memory pages shared with this process."""
     gc.collect()
     gc.freeze()
 
 
 class _Gone(Exception):
-    """Whoever gave the orders is no more."""
+    """The process that sends the orders has ended."""
 
 
 class _Zygote:
@@ -75,7 +76,7 @@ class _Zygote:
         self._run, self._journal, self._heard, self._said = run, journal, heard, said
         self._snapshot = Snapshot.empty()
         self._asked: Counter[tuple[str, tuple[str, ...], str]] = Counter()
-        """Edition, checks and engine -> shards that were held with them."""
+        """Edition, checks and engine -> number of shards with them."""
         self._wakes, wakes = os.pipe()
         for fd in (self._wakes, wakes):
             os.set_blocking(fd, False)
@@ -110,10 +111,10 @@ class _Zygote:
         return order
 
     def _warm(self, shard: Shard) -> None:
-        """What is asked for twice is asked for often: then codecs and strategies are compiled here, and not by every
-        child for itself.
+        """Runs a shard with the reference in this process when its edition, checks and engine occur for the second
+        time, so that codecs and strategies are compiled here, and not in every child.
 
-        That is done by holding a shard with our reference, in this very process. It leaves nothing but caches.
+        It leaves nothing but caches.
         """
         if shard.stage != "hold":
             return
@@ -126,12 +127,14 @@ class _Zygote:
             self._run(small, Snapshot.empty(), self._heed, lambda name, limits: InProcess(Reference()))
         except _Gone:
             raise
-        except Exception:  # noqa: BLE001 - a child will fall over it too, and that is told
+        except Exception:  # noqa: BLE001 - a child will raise it too, and report it
             traceback.print_exc()
         _freeze()
 
     def _heed(self, number: int, cases: Sequence[Case]) -> None:
-        """As ``Note``. No order comes before the last one is answered: what is heard is the end. Errors: ``_Gone``."""
+        """A ``Note``. No order arrives before the last one is answered, so readable input is its end. Errors:
+        ``_Gone``.
+        """
         if select.select([self._heard], [], [], 0)[0]:
             raise _Gone
 
@@ -155,7 +158,7 @@ class _Zygote:
         try:
             code, stopped, cpu = watch.to_its_end(self._heard, self._wakes, begun + order.bounds.wall_s)
         finally:
-            process_tree.end_children()  # its testees too, each of which has a session of its own
+            process_tree.end_children()  # its testees too, which have sessions of their own
             watch.close()
             os.close(alive)
         wall = time.monotonic() - begun
@@ -167,7 +170,7 @@ class _Zygote:
 
 @dataclass
 class _Watch:
-    """Over a child: what it gives and says, and how it ends."""
+    """Reads the result and the output of a child, and waits for its end."""
 
     pid: int
     gives: int
@@ -193,14 +196,14 @@ class _Watch:
             if left <= 0:
                 if stopped:
                     self.kill()
-                    until += 3600  # it is as good as gone
+                    until += 3600  # it is killed
                 else:
                     stopped = "it did not come to an end"
                     self._ask_where()
                     until = time.monotonic() + LAST_WORDS_S
                 continue
             ready = select.select([heard, wakes, *open_], [], [], left)[0]
-            if heard in ready:  # nothing is said while a child runs: that is the end of it
+            if heard in ready:  # no order arrives while a child runs, so this is the end of input
                 self.kill()
                 raise _Gone
             if wakes in ready:
@@ -213,7 +216,7 @@ class _Watch:
                 until = 0.0
 
     def _take(self, fd: int) -> bool:
-        """All that is there. Is there more to come?"""
+        """Reads all that is available. Returns whether more may come."""
         with suppress(BlockingIOError):
             while data := os.read(fd, 1 << 16):
                 if fd == self.gives:
@@ -224,7 +227,7 @@ class _Watch:
         return True
 
     def _ask_where(self) -> None:
-        """It tells by the handler that it has for the end of its processor time."""
+        """The child's handler for the end of its processor time writes its stack."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGXCPU)
 
@@ -232,7 +235,7 @@ class _Watch:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)  # it may not yet have begun its own group
+            os.kill(self.pid, signal.SIGKILL)  # it may not have its own group yet
 
     def close(self) -> None:
         os.close(self.gives)

@@ -1,4 +1,4 @@
-"""What a shard is at, in memory that outlives its process: so that no death, however sudden, takes its case with it."""
+"""The current case of a shard, in memory shared between processes, so that it survives a sudden death of the shard."""
 
 import mmap
 import struct
@@ -6,29 +6,29 @@ from dataclasses import dataclass
 from typing import Final
 
 ROOM: Final = 4 << 20
-"""Bytes. A case that needs more is named by its number only."""
+"""Bytes. Of a case that needs more, only the number is recorded."""
 HEAD: Final = struct.Struct("=qd?I")
-"""Number of the case, since when, whether it is watched alone, and the length of its text."""
+"""Number of the case, start time, whether it has its own limit, and the length of its text."""
 NOTHING: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     number: int
-    """Of the case in its shard."""
+    """The number of the case in its shard."""
     since: float
     """``time.monotonic()``, which all processes of a machine share."""
     watched: bool
-    """Was there a limit on the processor time of this case, and not of the shard as a whole?"""
+    """Whether the limit on processor time applied to this case, and not to the shard as a whole."""
     text: str
-    """JSON of the case; empty where there was no room for it."""
+    """JSON of the case; empty if it did not fit."""
 
 
 class Journal:
-    """One entry, in a file without a name that processes share. Written by one of them at a time."""
+    """One entry in an unnamed file that processes share. One process writes at a time."""
 
     def __init__(self, fd: int) -> None:
-        """``fd``: of an empty file, or of one that another journal was made of."""
+        """``fd``: an empty file, or one that another journal uses."""
         self._memory = mmap.mmap(fd, ROOM)
 
     def clear(self) -> None:
@@ -38,13 +38,13 @@ class Journal:
         data = entry.text.encode()
         if len(data) > ROOM - HEAD.size:
             data = b""
-        # No length while the text is being written: whoever is killed in between leaves no half of a case.
+        # The length is 0 while the text is written: a process killed in between leaves no partial case.
         HEAD.pack_into(self._memory, 0, entry.number, entry.since, entry.watched, 0)
         self._memory[HEAD.size : HEAD.size + len(data)] = data
         HEAD.pack_into(self._memory, 0, entry.number, entry.since, entry.watched, len(data))
 
     def read(self) -> Entry | None:
-        """None: no case was begun."""
+        """None: no case was started."""
         number, since, watched, length = HEAD.unpack_from(self._memory)
         if number == NOTHING:
             return None

@@ -1,4 +1,4 @@
-"""Holds shards in children of a warm zygote, one after the other, and makes a row of each, whatever it does."""
+"""Runs shards in child processes of a fork server, one after the other, and returns a row for each in any case."""
 
 import os
 import pickle
@@ -36,17 +36,17 @@ from kipcheck.conformance.targets.transport.pipe import own_python
 
 RUN: Final = "kipcheck.conformance.campaign.shard:run_shard"
 LIVES: Final = 2
-"""So many zygotes may one shard take down."""
+"""The number of fork servers that one shard may crash."""
 FENCE_S: Final = 60.0
-"""Beyond all limits: a zygote that has not told by then how its child ended is given up."""
+"""Time beyond all limits: a fork server that has not reported the end of its child by then is killed."""
 LEAVES_S: Final = 10.0
-"""What a zygote may take to end what it started, and itself."""
+"""The time for a fork server to end its children and itself."""
 START_S: Final = 300.0
-"""To import everything, on a busy machine."""
+"""The time for all imports, on a busy machine."""
 
 
 class Barren(RuntimeError):
-    """No zygote can be begun here, or it does not understand its orders: no shard is to blame for that."""
+    """No fork server can be started here, or it cannot read its orders; the shard is not the cause."""
 
 
 @dataclass(slots=True)
@@ -60,11 +60,11 @@ class _Work:
 
 
 class Nursery:
-    """For one shard at a time. ``hold`` waits for its row; ``begin``, ``fileno`` and ``advance`` let others wait."""
+    """Runs one shard at a time. ``hold`` waits for its row; ``begin``, ``fileno`` and ``advance`` allow other waiting."""
 
     def __init__(self, run: str = RUN, bounds: BoundsOf = usual, path: Sequence[str] = ()) -> None:
-        """``run``: module:function, as ``run_shard``. ``path``: where a zygote, and all that it starts, finds modules
-        besides what Python itself looks through.
+        """``run``: module:function, as ``run_shard``. ``path``: additional folders in which the fork server and its
+        children find modules.
         """
         self._run, self._bounds, self._path = run, bounds, tuple(path)
         self._file = _shared_file()
@@ -74,7 +74,7 @@ class Nursery:
         self._read = b""
         self._ready = False
         self._known: bytes | None = None
-        """The snapshot that the zygote has."""
+        """The snapshot that the fork server has."""
         self._work: _Work | None = None
 
     def __enter__(self) -> Self:
@@ -87,14 +87,14 @@ class Nursery:
         self._noise.close()
 
     def hold(self, shard: Shard, snapshot: bytes, times: float = 1.0) -> Row:
-        """``times``: so many times the bounds of the shard. Where its row ``is_doubtful``, it is run once more, here
-        and at once, with ``AGAIN`` times as much, and that is what counts. Errors: ``Barren``.
+        """``times``: a factor for the bounds of the shard. If its row ``is_doubtful``, the shard is run once more, here
+        and at once, with ``AGAIN`` times as much, and the second row counts. Errors: ``Barren``.
         """
         row = self.once(shard, snapshot, times)
         return self.once(shard, snapshot, times * AGAIN, attempt=1) if is_doubtful(row) else row
 
     def once(self, shard: Shard, snapshot: bytes, times: float = 1.0, attempt: int = 0) -> Row:
-        """As ``hold``, but a row that ``is_doubtful`` is left to the caller."""
+        """As ``hold``, but returns a row that ``is_doubtful``."""
         self.begin(shard, snapshot, times, attempt)
         try:
             while True:
@@ -118,28 +118,28 @@ class Nursery:
 
     @property
     def shard(self) -> Shard:
-        """That which is under way."""
+        """The shard that is running."""
         assert self._work is not None
         return self._work.order.shard
 
     @property
     def until(self) -> float:
-        """``advance`` is to be called then at the latest, though nothing can be read: ``time.monotonic()``."""
+        """The latest time (``time.monotonic()``) to call ``advance``, even if nothing can be read."""
         assert self._work is not None
         return self._work.until
 
     def fileno(self) -> int:
-        """Readable when there is something to do for ``advance``."""
+        """Readable when ``advance`` has work to do."""
         assert self._process is not None
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
     def advance(self) -> Row | None:
-        """Read what is there, without waiting; the row, once there is one. Errors: ``Barren``."""
+        """Reads without waiting; returns the row once it is complete. Errors: ``Barren``."""
         assert self._work is not None
         work = self._work
         if time.monotonic() >= work.until:
-            return self._lost("told nothing in time")
+            return self._lost("sent nothing in time")
         try:
             while data := os.read(self.fileno(), 1 << 20):
                 self._read += data
@@ -147,10 +147,10 @@ class Nursery:
                     return self._row(work, told)
         except BlockingIOError:
             return None
-        return self._lost("went down")
+        return self._lost("crashed")
 
     def stop(self) -> None:
-        """At once: what is under way leaves no row, and no process."""
+        """Kills the running shard at once: it leaves no row and no process."""
         self._work = None
         self._known, self._read, self._ready = None, b"", False
         process, self._process = self._process, None
@@ -179,7 +179,7 @@ class Nursery:
         data = pickle.dumps(order)
         assert self._process is not None
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it went down before, which is seen when it is listened to
+        with suppress(BrokenPipeError):  # it has crashed, which ``advance`` notices
             self._process.stdin.write(LENGTH.pack(len(data)) + data)
             self._process.stdin.flush()
 
@@ -189,14 +189,14 @@ class Nursery:
         self._journal.clear()
         known = [*self._path, *filter(None, [os.environ.get("PYTHONPATH")])] if self._path else []
         env = {
-            # Hypothesis would leave a folder of its own wherever somebody happens to be.
+            # Otherwise Hypothesis creates a folder in the working directory.
             "HYPOTHESIS_STORAGE_DIRECTORY": str(maven.cache() / "hypothesis"),
             **os.environ,
             "PYTHONHASHSEED": "0",
             **({"PYTHONPATH": os.pathsep.join(known)} if known else {}),
         }
         file = self._file.fileno()
-        # In a session of its own: what a terminal tells everybody at Ctrl-C is for this process to deal with.
+        # In a session of its own: only this process handles Ctrl-C in the terminal.
         self._process = subprocess.Popen(
             own_python("kipcheck.conformance.campaign.process.fork_server", self._run, str(file)),
             env=env, pass_fds=(file,),
@@ -205,7 +205,7 @@ class Nursery:
         os.set_blocking(self.fileno(), False)
 
     def _told(self) -> object | None:
-        """What it said, once all of it is there."""
+        """The next message of the fork server, once it is complete."""
         if len(self._read) < LENGTH.size:
             return None
         (length,) = LENGTH.unpack_from(self._read)
@@ -227,31 +227,31 @@ class Nursery:
         return replace(_here(row), attempt=work.attempt, wall_ms=told.wall_ms, cpu_ms=told.cpu_ms, started=told.started)
 
     def _lost(self, why: str) -> Row | None:
-        """The zygote is no more: begun afresh, with the same shard, unless it was the shard's doing."""
+        """The fork server has ended: restarts it with the same shard, unless the shard has crashed too many."""
         assert self._work is not None
         work, ready, entry = self._work, self._ready, self._journal.read()
-        if self._process is not None and why == "told nothing in time":
+        if self._process is not None and why == "sent nothing in time":
             self._process.kill()
         self.stop()
         if not ready:
-            raise Barren(f"no process can be begun to hold shards: {self._said()}")
+            raise Barren(f"the fork server for shards cannot be started: {self._said()}")
         work.lives += 1
         if work.lives < LIVES:
             self._work = work
             self._send()
             return None
-        row = went_down(work.order.shard, "crashed", f"what holds shards {why} with it, {work.lives} times", entry)
+        row = went_down(work.order.shard, "crashed", f"the fork server {why} with it, {work.lives} times", entry)
         return replace(_here(row), attempt=work.attempt)
 
     def _said(self) -> str:
         size = self._noise.seek(0, os.SEEK_END)
         self._noise.seek(max(0, size - 2000))
         said = self._noise.read().decode("utf-8", "replace").strip()
-        return said.rpartition("\n")[2] or "it went down and said nothing"
+        return said.rpartition("\n")[2] or "it crashed without output"
 
 
 def _shared_file() -> IO[bytes]:
-    """For a journal. Not on a disk if that can be had: where a full one has no room for a page, writing to it kills."""
+    """The file of a journal, in memory if possible: writing to a mapped file on a full disk kills the process."""
     if sys.platform == "linux":
         file: IO[bytes] = os.fdopen(os.memfd_create("journal"), "w+b")
         os.ftruncate(file.fileno(), ROOM)

@@ -1,6 +1,6 @@
-"""A finished campaign, asked by Spark SQL: the queries stand in files of their own (``queries/*.sql``), for anyone.
+"""Analyses the ledger of a campaign with Spark SQL; the queries are files of their own (``queries/*.sql``).
 
-Nothing is read into this process but what the queries come to, so a ledger may be of any size.
+Only the results of the queries are read into this process, so a ledger may have any size.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from kipcheck.conformance.campaign.report import arrow, row_files
 
 QUERIES: Final = ("coverage_growth", "verdicts", "time_to_find", "flakiness", "clashes")
 SAID_ONCE: Final = ("campaign", "target", "target_version")
-"""Columns that are left out where they say the same in every row."""
+"""Columns that are left out of the table if all their values are equal."""
 WIDEST: Final = 60
-"""Characters of a column in text."""
+"""The most characters of a column in text."""
 
 
 class Unanswered(ValueError):
-    """The ledger cannot be asked. Says why."""
+    """The queries cannot be run; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +69,24 @@ def _cell(value: Any) -> str:
 
 
 def query(name: str) -> str:
-    """The text of one of them."""
+    """The SQL text of a query."""
     return files("kipcheck.conformance.campaign.report").joinpath("queries", f"{name}.sql").read_text("utf-8")
 
 
 def about(sql: str) -> str:
-    """What it answers: the comment that it begins with."""
+    """The comment on the first line, which describes the query."""
     return sql.partition("\n")[0].removeprefix("-- ").rstrip(".")
 
 
 def analyse(folder: Path, master: str | None = None, remote: str | None = None) -> Mapping[str, Answer]:
-    """All queries, of the ledger below the folder of a campaign. Workers must be able to read it there.
+    """Runs all queries on the ledger below the folder of a campaign, which the workers must be able to read.
 
-    Errors: ``Unready`` where there is no Spark, ``Unanswered``, ``ledger.Unread``, OSError.
+    Errors: ``Unready`` if Spark is not available, ``Unanswered``, ``ledger.Unread``, OSError.
     """
     place = (folder / row_files.NAME).resolve()
     waves = sorted(path for path in place.glob("round=*/wave-*") if path.suffix in (".parquet", ".jsonl"))
     if not waves:
-        raise Unanswered(
-            f"{folder} holds no {row_files.NAME} of a campaign: a folder is wanted that kipcheck campaign wrote"
-        )
+        raise Unanswered(f"{folder} contains no {row_files.NAME} of a campaign: use the --out of a kipcheck campaign")
     lines = [row for path in waves if path.suffix == ".jsonl" for row in row_files.rows_in(path)]
     with session(master, remote, 0) as (spark, _):
         try:
@@ -101,7 +99,7 @@ def analyse(folder: Path, master: str | None = None, remote: str | None = None) 
             spark.sql(query("shards")).createOrReplaceTempView("shards")
             return {name: _answer(name, query(name), spark) for name in QUERIES}
         except Exception as why:
-            raise Unanswered(f"the ledger in {folder} cannot be asked: {one_line(str(why))}") from why
+            raise Unanswered(f"the ledger in {folder} cannot be queried: {one_line(str(why))}") from why
 
 
 def _answer(name: str, sql: str, spark: Any) -> Answer:

@@ -1,4 +1,4 @@
-"""Rows of a campaign in Arrow and Parquet. Only the extra ``spark`` brings pyarrow: import this where it is needed."""
+"""Converts rows to Arrow and Parquet. Only the extra ``spark`` installs pyarrow: import this module where needed."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 from kipcheck.conformance.campaign.rows import Row
 
 GROUP: Final = 16
-"""Rows that are read or lost together where a file is damaged."""
+"""Rows in a row group; if a file is damaged, readable groups are recovered."""
 _PAIR: Final = ("subject", "version")
-"""What Arrow calls the two of ``Found.where``: it knows no pairs."""
+"""The field names of the pairs in ``Found.where``, since Arrow has no pairs."""
 
 
 def _type(hint: Any) -> Any:
-    """The Arrow type of what a field of a row holds. Errors: TypeError for what none was thought of."""
+    """The Arrow type for a field of a row. Errors: TypeError for unsupported types."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     if is_dataclass(hint):
@@ -33,36 +33,36 @@ def _type(hint: Any) -> Any:
         return pa.struct(list(zip(_PAIR, map(_type, arguments), strict=True)))
     if NoneType in arguments and len(arguments) == 2:
         return _type(next(each for each in arguments if each is not NoneType))
-    raise TypeError(f"rows hold nothing of the type {hint}")
+    raise TypeError(f"rows have no fields of the type {hint}")
 
 
 _PLAIN: Final[dict[Any, Any]] = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
 SCHEMA: Final[Any] = pa.schema(list(_type(Row)))
-"""Every column has its type from ``Row``: what Arrow would guess differs from wave to wave, and of an empty list it
-knows nothing. Integers have 64 bits and a sign."""
+"""Column types come from ``Row``: types that Arrow infers differ between waves, and empty lists have none. Integers
+are signed, with 64 bits."""
 
 
 def table_of(rows: Iterable[Row]) -> Any:
-    """A ``pyarrow.Table``. Errors: ``pyarrow.ArrowException`` (a ValueError or TypeError) for what is no row."""
+    """A ``pyarrow.Table``. Errors: ``pyarrow.ArrowException`` (a ValueError or TypeError) for invalid rows."""
     return pa.Table.from_pylist([_plain(row.plain) for row in rows], schema=SCHEMA)
 
 
 def rows_of(table: Any) -> list[Row]:
-    """Of a table, or of a batch. Errors: KeyError, TypeError or ValueError where it holds no rows."""
+    """From a table or a batch. Errors: KeyError, TypeError or ValueError if it contains invalid rows."""
     return [Row.of(each) for each in table.to_pylist()]
 
 
 def parquet_of(rows: Iterable[Row]) -> bytes:
-    """A file. Errors: see ``table_of``."""
+    """The bytes of a file. Errors: see ``table_of``."""
     sink = io.BytesIO()
-    # Statistics of texts and keys tell a reader nothing, and of many groups they would be half of a small file.
+    # Statistics of texts and keys are useless to readers, and would be half of a small file with many groups.
     told = {"compression": "zstd", "write_page_checksum": True, "write_statistics": ["shard", "status", "target"]}
     pq.write_table(table_of(rows), sink, row_group_size=GROUP, **told)
     return sink.getvalue()
 
 
 def parts_in(data: bytes) -> Iterator[Row | str]:
-    """Rows of a file, and what is wrong where there are none. Errors: ValueError where nothing can be read of it."""
+    """Yields rows of a file, and messages for damaged parts. Errors: ValueError if the file cannot be read."""
     try:
         file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
         groups = range(file.num_row_groups)
@@ -81,7 +81,7 @@ def _row(plain: dict[str, Any]) -> Row | str:
     try:
         return Row.of(plain)
     except (ValueError, TypeError, KeyError) as broken:
-        return f"no row: {broken}"
+        return f"invalid row: {broken}"
 
 
 def _line(error: Exception) -> str:
@@ -89,7 +89,7 @@ def _line(error: Exception) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """For to Arrow a tuple is no list, and a pair is a struct."""
+    """Tuples become lists and pairs structs, as Arrow needs them."""
     match value:
         case dict():
             return {name: _plain(each) for name, each in value.items()}

@@ -1,7 +1,7 @@
-"""The rows of a campaign in files: ``ledger/round=N/wave-M.parquet`` below its folder, one for each wave.
+"""Stores the rows of a campaign: ``ledger/round=N/wave-M.parquet`` in its folder, one file for each wave.
 
-A wave is whole or absent. Without pyarrow it is ``wave-M.jsonl``, and both are read wherever they stand. A shard may
-have rows in several waves, for a driver that was killed does not know what it had written: one counts.
+A wave is complete or absent. Without pyarrow the file is ``wave-M.jsonl``; both formats are read. A shard may have rows
+in several waves, because a driver that was killed does not know what it had written: one row counts.
 """
 
 import json
@@ -21,45 +21,45 @@ __all__ = ["Clash", "Full", "Holdings", "SetAside", "Unread", "next_wave", "read
 
 NAME: Final = "ledger"
 FORMAT: Final = 1
-"""Of the JSON Lines."""
+"""The format of the JSON Lines."""
 _WAVE: Final = re.compile(r"wave-(\d+)\.(parquet|jsonl)(?:\.\d+)?(\.damaged)?")
 
 
 class Unread(LookupError):
-    """There are rows that nobody here can read."""
+    """Rows cannot be read here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A shard that came to several ends, although its target is the same every time: a defect of ours."""
+    """A shard of a deterministic target with several results: a bug in kipcheck."""
 
     key: Key
     digests: tuple[str, ...]
     files: tuple[Path, ...]
-    """Where each of these is first told."""
+    """The first file with each digest."""
 
     def __str__(self) -> str:
         told = ", ".join(f"{digest} in {path}" for digest, path in zip(self.digests, self.files, strict=True))
-        return f"shard {self.key.shard} of round {self.key.round} came to several ends: {told}"
+        return f"shard {self.key.shard} of round {self.key.round} has several results: {told}"
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What all files of a ledger hold together."""
+    """The rows in all files of a ledger."""
 
     rows: Mapping[Key, Row]
-    """Of each shard the one that counts, in the order of the keys."""
+    """The row that counts for each shard, in the order of the keys."""
     clashes: Sequence[Clash] = ()
     set_aside: Sequence[SetAside] = ()
 
     @property
     def ended(self) -> frozenset[Key]:
-        """What a campaign that is resumed does not run again."""
+        """Shards that a resumed campaign does not run again."""
         return frozenset(key for key, row in self.rows.items() if row.status in ENDED)
 
     @property
     def hash(self) -> str:
-        """Of the campaign: the same wherever and in whatever order its shards ran."""
+        """The hash of the campaign: it does not depend on where and in which order its shards ran."""
         return hash_over(self.rows.values())
 
 
@@ -67,7 +67,7 @@ class Holdings:
 
 
 def write(folder: Path, round_: int, wave: int, rows: Iterable[Row]) -> Path:
-    """Nothing is written over: where there is such a wave, the next number that is free is taken.
+    """Writes a wave. An existing wave is not overwritten: the next free number is used.
 
     Errors: ``Full``; OSError; ``output_folder.Unusable``.
     """
@@ -81,7 +81,7 @@ def write(folder: Path, round_: int, wave: int, rows: Iterable[Row]) -> Path:
 
 
 def next_wave(folder: Path, round_: int) -> int:
-    """The number after those of all waves that there are, damaged ones too."""
+    """The number after the last wave, damaged ones included."""
     place = folder / NAME / f"round={round_}"
     found = (_WAVE.fullmatch(path.name) for path in place.iterdir()) if place.is_dir() else ()
     return 1 + max((int(each[1]) for each in found if each), default=-1)
@@ -92,9 +92,9 @@ def _taken(place: Path, wave: int) -> bool:
 
 
 def storable(row: Row) -> Row:
-    """As any ledger can hold it: half of a surrogate pair, which targets may well say, has no UTF-8.
+    """The row in a form that any ledger can store: half a surrogate pair in a target's text has no UTF-8 form.
 
-    It is written as the escape that JSON has for it; where that makes another row of it, it is sealed again.
+    It is replaced by its escape; if that changes the row's digest, the row is sealed again.
     """
     plain = row.plain
     if _has_utf_8(plain):
@@ -123,7 +123,7 @@ def _clean(plain: Any) -> Any:
 
 
 def _lines_of(rows: Sequence[Row]) -> bytes:
-    """A header that says how many, then a row a line, each with its checksum: a digest leaves out the words."""
+    """A header with the number of rows, then a row a line, each with a checksum: digests do not cover all text."""
     plain = [row.plain for row in rows]
     lines = [{"format": FORMAT, "rows": len(rows)}, *({"sum": digest_of(each), **each} for each in plain)]
     return "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines).encode()
@@ -133,18 +133,18 @@ def _lines_of(rows: Sequence[Row]) -> bytes:
 
 
 class _Read(NamedTuple):
-    """Of one file."""
+    """The contents of one file."""
 
     rows: list[Row]
     wrong: str
-    """What is wrong with it; empty: nothing."""
+    """The error in the file; empty if there is none."""
 
 
 def read(folder: Path) -> Holdings:
-    """All rows below the folder of a campaign; of one that has none yet, none.
+    """All rows below the folder of a campaign; none if it has no ledger yet.
 
-    A damaged file is set aside, and a new one with what could be read of it takes its place.
-    Errors: ``Unread`` where pyarrow is missing for a file; OSError where one cannot be read at all.
+    A damaged file is set aside, and its readable rows are written to a new one. Errors: ``Unread`` if pyarrow is
+    missing for a file; OSError if a file cannot be read at all.
     """
     rows: dict[Key, tuple[Row, Path]] = {}
     ends: dict[Key, dict[str, Path]] = {}
@@ -164,19 +164,19 @@ def read(folder: Path) -> Holdings:
 
 
 def rows_in(path: Path) -> list[Row]:
-    """What can be read of one file of a ledger. Errors: as ``read``."""
+    """The readable rows of one file of a ledger. Errors: as ``read``."""
     return _read(path).rows
 
 
 def _outdone(known: Row, row: Row) -> bool:
-    """Does a later row take the place of one that is known? Only of one that is no outcome of the shard itself."""
+    """Whether a later row replaces a known one: only if the known row is not a result of the shard itself."""
     if row.status not in ENDED:
         return known.status not in ENDED
     return known.status not in ENDED or (known.status == "infra" and row.status != "infra")
 
 
 def _differ(known: Row, row: Row) -> bool:
-    """Are these two outcomes of a shard that can have but one?"""
+    """Whether these are two results of a shard that can have only one."""
     both = known.status, row.status
     outcomes = all(status in ENDED and status != "infra" for status in both)
     return outcomes and known.deterministic and row.deterministic and known.digest != row.digest
@@ -209,7 +209,7 @@ def _read(path: Path) -> _Read:
             if isinstance(part, str):
                 wrong.append(part)
             elif part.sealed().digest != part.digest:
-                wrong.append(f"the digest of shard {part.shard} does not fit it")
+                wrong.append(f"the digest of shard {part.shard} does not match")
             else:
                 rows.append(part)
     except ValueError as broken:
@@ -218,24 +218,24 @@ def _read(path: Path) -> _Read:
 
 
 def _parts_of(data: bytes) -> Iterator[Row | str]:
-    """Rows, and what is wrong. Errors: ValueError where there is nothing to be read."""
+    """Yields rows, and messages for those that are damaged. Errors: ValueError if the file cannot be read."""
     first, *lines = data.split(b"\n")
     header = json.loads(first)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"it is no ledger of format {FORMAT}")
+        raise ValueError(f"it is not a ledger of format {FORMAT}")
     for number, line in enumerate(filter(None, lines), 2):
         try:
             plain = json.loads(line)
             told = plain.pop("sum")
-            yield Row.of(plain) if digest_of(plain) == told else f"the checksum of line {number} does not fit it"
+            yield Row.of(plain) if digest_of(plain) == told else f"the checksum of line {number} does not match"
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as broken:
             yield f"line {number}: {broken}"
     if len(lines) - 1 != header["rows"]:
-        yield f"it has {len(lines) - 1} rows of {header['rows']}"
+        yield f"it has {len(lines) - 1} of {header['rows']} rows"
 
 
 def _mended(folder: Path, path: Path, rows: Sequence[Row], wrong: str) -> SetAside:
-    """Sets a file aside. What could be read of it is written first, as another wave: so nothing is lost on the way."""
+    """Sets a file aside. First its readable rows are written as another wave, so that none is lost."""
     if rows:
         round_ = int(path.parent.name.partition("=")[2])
         try:
@@ -246,7 +246,7 @@ def _mended(folder: Path, path: Path, rows: Sequence[Row], wrong: str) -> SetAsi
 
 
 def _arrow() -> tuple[ModuleType | None, str]:
-    """What knows Parquet; None where pyarrow is missing, and why."""
+    """The module that reads Parquet; None if pyarrow is missing, and the reason."""
     try:
         from kipcheck.conformance.campaign.report import arrow
     except ImportError as missing:

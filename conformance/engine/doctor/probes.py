@@ -1,4 +1,4 @@
-"""What a doctor tries with a testee, in the order in which it is tried, and how what is wrong is mended."""
+"""The probes of ``kipcheck doctor``, in their order, each with advice how to fix a failure."""
 
 import json
 import time
@@ -21,23 +21,23 @@ from kipcheck.conformance.targets.transport.pipe import Pipe
 from kipcheck.conformance.wire.schema import Layout, messages, spec
 
 SILENCE: Final = 0.2
-"""Seconds in which it must not speak of its own accord."""
+"""Seconds in which it must not write anything unsolicited."""
 LOUD: Final = 1 << 20
-"""So many bytes on stderr in one examination are too many."""
+"""So many bytes on stderr are too many."""
 SPEED: Final = 16
-"""Batches."""
+"""The number of batches."""
 TEXT: Final = "grüße 中文 \N{PARTY POPPER}"
 BIG: Final = 128 << 10
-"""Bytes in one of the cases of a big batch."""
+"""Bytes in one case of a big batch."""
 ALIKE: Final = 0.93
-"""Of two names, from which on one is taken for a slip of the pen."""
+"""The similarity from which an unknown name is reported as a misspelling."""
 GRACE: Final = 5.0
-"""Seconds to answer bye, and to end after it."""
+"""Seconds to answer bye, and to exit after it."""
 EXAMINATIONS: list[Examination] = []
 
 
 def examination(tried: str, fix: str, decisive: bool = False) -> Callable[[Tried], Tried]:
-    """Its id is the name of the function."""
+    """Registers a probe; its id is the name of the function."""
 
     def add(look: Tried) -> Tried:
         EXAMINATIONS.append(Examination(look.__name__.replace("_", "-"), tried, fix, look, decisive))
@@ -50,7 +50,7 @@ def examination(tried: str, fix: str, decisive: bool = False) -> Callable[[Tried
 
 
 @examination(
-    "it starts, and waits until it is asked", "say nothing before the answer to hello: logs go to stderr", decisive=True
+    "it starts and waits for hello", "write nothing to stdout before the hello response; log to stderr", decisive=True
 )
 def starts(patient: Patient) -> str:
     begun = time.monotonic()
@@ -61,20 +61,22 @@ def starts(patient: Patient) -> str:
     talk.quiet()
     if isinstance(patient.link, Pipe) and patient.link.gone():
         raise talk.ended("crashed", "")
-    return f"within {time.monotonic() - begun - SILENCE:.2f} s"
+    return f"started within {time.monotonic() - begun - SILENCE:.2f} s"
 
 
-@examination("hello is answered", "in one line of JSON, with the keys that testee.schema.json asks for", decisive=True)
+@examination(
+    "it answers hello", "answer in one line of JSON with the keys that testee.schema.json requires", decisive=True
+)
 def hello(patient: Patient) -> str:
     begun = time.monotonic()
     found = patient.hello = patient.greet()
     if found.unavailable:
-        raise Ill(f"it is not available: {found.unavailable}", "install what it says is missing")
+        raise Ill(f"it is not available: {found.unavailable}", "install what the message names")
     took = time.monotonic() - begun
     return f"{found.name} {found.version}, {found.language}, protocol 1, within {took:.2f} s"
 
 
-@examination("hello keeps the published schema", "see the place in testee.schema.json")
+@examination("the hello response matches the schema", "compare with testee.schema.json at the given path")
 def schema(patient: Patient) -> str:
     try:
         validator = import_module("jsonschema").Draft202012Validator
@@ -84,61 +86,66 @@ def schema(patient: Patient) -> str:
     asked = {"$ref": "#/$defs/helloAnswer", "$defs": whole["$defs"]}
     for wrong in validator(asked).iter_errors(patient.said):
         raise Ill(f"hello{wrong.json_path.removeprefix('$')}: {wrong.message}")
-    return "as published"
+    return "it matches"
 
 
-@examination("hello says who it is", "name and version are those of what is tested; issues is where reports of it go")
+@examination(
+    "hello identifies the testee",
+    "give name and version of the tested code, and the URL of its issue tracker in issues",
+)
 def identity(patient: Patient) -> str:
     assert patient.hello is not None
     empty = [key for key in ("name", "version", "language") if not getattr(patient.hello, key).strip()]
     if empty:
-        raise Ill(f"{', '.join(empty)}: empty")
-    return f"reports go to {patient.hello.issues}" if patient.hello.issues else "no place for reports is named"
+        raise Ill(f"empty: {', '.join(empty)}")
+    return f"issues: {patient.hello.issues}" if patient.hello.issues else "no URL for issues is given"
 
 
-@examination("its roles are played", f"play one of {', '.join(each.value for each in answers.NEEDS)}", decisive=True)
+@examination(
+    "it supports a role with checks", f"support one of {', '.join(each.value for each in answers.NEEDS)}", decisive=True
+)
 def roles(patient: Patient) -> str:
     assert patient.hello is not None
     played = [each.value for each in Role if each in patient.hello.roles and each in answers.NEEDS]
     others = [each.value for each in Role if each in patient.hello.roles and each not in answers.NEEDS]
     if not played:
-        raise Ill(f"nothing is asked of {', '.join(others)}")
-    return ", ".join(played) + (f"; nothing is asked of {', '.join(others)}" if others else "")
+        raise Ill(f"no operation exists for {', '.join(others)}")
+    return ", ".join(played) + (f"; no operation exists for {', '.join(others)}" if others else "")
 
 
-@examination("what it claims is known", "spell it as kipcheck does, and claim only versions that there are")
+@examination("its claims are known", "use kipcheck's spelling, and claim only existing versions")
 def capabilities(patient: Patient) -> str:
     assert patient.hello is not None
     claims = patient.hello.claims
     known = set(messages(edition(EDITION)))
     for stranger in sorted({*claims.messages} - known):
         if meant := get_close_matches(stranger, known - {*claims.messages}, 1, ALIKE):
-            raise Ill(f"{stranger}: is {meant[0]} meant?")
+            raise Ill(f"unknown message {stranger}: did you mean {meant[0]}?")
     assignors = (*ASSIGNORS, DRAFT, STREAM)
     if strangers := [*({*claims.assignors} - {*assignors}), *({*claims.machines} - {*MACHINES})]:
         there = f"{', '.join(assignors)}; {', '.join(MACHINES)}"
-        raise Ill(f"nobody will ever ask for {', '.join(strangers)}; there are {there}")
+        raise Ill(f"unknown: {', '.join(strangers)}; known are {there}")
     if claims.messages and not known & {*claims.messages}:
-        raise Ill("nobody will ever ask for one of these messages")
+        raise Ill("kipcheck knows none of the claimed messages")
     for name in sorted({*claims.messages} & known):
         (low, high), span = claims.messages[name], spec(edition(EDITION), name).versions
         if span.high is not None and (high < span.low or low > span.high):
-            raise Ill(f"{name} {low}-{high}: there are {span.low}-{span.high}")
+            raise Ill(f"{name} {low}-{high}: the versions are {span.low}-{span.high}")
         if stray := [each for each in claims.missing.get(name, ()) if not low < each < high]:
-            raise Ill(f"missing.{name}: {stray[0]} is not in between")
+            raise Ill(f"missing.{name}: {stray[0]} is not between {low} and {high}")
     counted = {"messages": known & {*claims.messages}, "assignors": claims.assignors, "machines": claims.machines}
     found = ", ".join(f"{name}: {len(each)}" for name, each in counted.items() if each)
     others = len({*claims.messages} - known)
-    return f"{found}{f'; {others} messages more, which nobody asks for' if others else ''}"
+    return f"{found}{f'; {others} messages are unknown to kipcheck' if others else ''}"
 
 
-@examination("a role that nobody has heard of", 'answer {"type": "configure", "unsupported": "why"}')
+@examination("an unknown role is unsupported", 'answer {"type": "configure", "unsupported": "why"}')
 def unknown_role(patient: Patient) -> str:
     return _turned_away(patient, "wizard", EDITION)
 
 
 @examination(
-    "an edition that it cannot know", 'answer {"type": "configure", "unsupported": "why"} where an edition is not meant'
+    "an unknown edition is unsupported", 'answer {"type": "configure", "unsupported": "why"} for unknown editions'
 )
 def unknown_edition(patient: Patient) -> str:
     assert patient.hello is not None
@@ -150,8 +157,8 @@ def _turned_away(patient: Patient, role: str, edition_name: str) -> str:
     _alive(patient)
     why = answers.configured(patient.exchange({"type": "configure", "role": role, "edition": edition_name}))
     if why is None:
-        raise Ill("it says that it will play that")
-    return f"turned away: {why}"
+        raise Ill("it answers ok")
+    return f"answered with unsupported: {why}"
 
 
 def _alive(patient: Patient) -> None:
@@ -160,7 +167,7 @@ def _alive(patient: Patient) -> None:
         patient.greet()
 
 
-@examination("configure, for each of its roles", 'answer {"type": "configure", "ok": true}', decisive=True)
+@examination("it accepts configure for each of its roles", 'answer {"type": "configure", "ok": true}', decisive=True)
 def configure(patient: Patient) -> str:
     found = [role.value for role in _roles(patient)]
     for role in _roles(patient):
@@ -181,22 +188,25 @@ def _roles(patient: Patient) -> list[Role]:
 # ---- batches
 
 
-@examination("a batch without cases", 'answer {"type": "results", "id": the batch\'s, "results": []}')
+@examination("it answers a batch without cases", 'answer {"type": "results", "id": the batch\'s, "results": []}')
 def empty_batch(patient: Patient) -> str:
     patient.ready()
     patient.batch()
     return "answered with no results"
 
 
-@examination(f"a batch of {BATCH}", "one result for each case, with its n, in any order, under the id of the batch")
+@examination(
+    f"it answers a batch of {BATCH} cases",
+    "give one result for each case, with its n, in any order, with the batch's id",
+)
 def full_batch(patient: Patient) -> str:
     for role in _roles(patient):
         patient.ready(role)
         patient.batch(*islice(cycle(asked_of(_claims(patient), role)), BATCH))
-    return "all answered" + ("" if patient.in_order else ", out of order, as they may be")
+    return "all answered" + ("" if patient.in_order else ", out of order, which is allowed")
 
 
-@examination("what it claims, once each", "answer, or end the range below; what cannot be expressed is named in limits")
+@examination("it answers each claim once", "support it, or claim a smaller range; name inexpressible cases in limits")
 def claims(patient: Patient) -> str:
     assert patient.hello is not None
     count, limits = 0, patient.hello.claims.limits
@@ -208,13 +218,13 @@ def claims(patient: Patient) -> str:
             for asked, result in zip(some, patient.batch(*some), strict=True):
                 count += 1
                 if result["status"] == "unsupported" and result.get("capability") not in limits:
-                    raise Ill(f"{named(asked)} is claimed, and unsupported: {result.get('message', '')}")
+                    raise Ill(f"{named(asked)} is claimed, but answered with unsupported: {result.get('message', '')}")
                 if result["status"] in ("internal", "died"):
                     raise Ill(f"{named(asked)}: {result['status']}, {result.get('message', '')}")
     return f"{count} answered"
 
 
-@examination("the same question twice", "keep nothing from one case to the next")
+@examination("it answers equal operations equally", "keep no state from one case to the next")
 def repeated(patient: Patient) -> str:
     for role in _roles(patient):
         patient.ready(role)
@@ -222,17 +232,17 @@ def repeated(patient: Patient) -> str:
         first, second = (patient.batch(*some) for _ in range(2))
         for asked, before, after in zip(some, first, second, strict=True):
             if plain(before) != plain(after):
-                raise Ill(f"{named(asked)}: {plain(before)!s:.100}, and then {plain(after)!s:.100}")
-    return "answered alike"
+                raise Ill(f"{named(asked)}: first {plain(before)!s:.100}, then {plain(after)!s:.100}")
+    return "equal answers"
 
 
-@examination("an operation that nobody has heard of", 'answer {"n": n, "status": "unsupported"}, and go on')
+@examination("an unknown operation is unsupported", 'answer {"n": n, "status": "unsupported"} and continue')
 def unknown_operation(patient: Patient) -> str:
     patient.ready()
     return _unsupported(patient, {"op": "enchant", "message": "Nothing", "version": 0})
 
 
-@examination("a message, or an assignor, that there is not", 'answer {"n": n, "status": "unsupported"}, and go on')
+@examination("an unknown message or assignor is unsupported", 'answer {"n": n, "status": "unsupported"} and continue')
 def unknown_message(patient: Patient) -> str:
     if Role.CODEC in _roles(patient):
         patient.ready(Role.CODEC)
@@ -250,7 +260,7 @@ def _unsupported(patient: Patient, op: Op) -> str:
     return "unsupported"
 
 
-@examination("a message of a type that there is not", 'answer {"type": "unsupported"}, and go on')
+@examination("a request of an unknown type is unsupported", 'answer {"type": "unsupported"} and continue')
 def unknown_type(patient: Patient) -> str:
     patient.ready()
     told = patient.exchange({"type": "sing", "song": "any"})
@@ -260,7 +270,7 @@ def unknown_type(patient: Patient) -> str:
     return "unsupported"
 
 
-@examination("a case that lacks what it needs", "catch everything around one case, and answer internal or rejected")
+@examination("it answers an incomplete case", "catch all exceptions of a case, and answer internal or rejected")
 def incomplete_case(patient: Patient) -> str:
     for role in _roles(patient):
         patient.ready(role)
@@ -269,28 +279,28 @@ def incomplete_case(patient: Patient) -> str:
     return "answered"
 
 
-@examination("keys that it does not know", "pass over what a later version may add")
+@examination("it ignores unknown keys", "ignore keys that a later protocol version may add")
 def unknown_keys(patient: Patient) -> str:
     patient.ready()
     assert patient.role is not None
     asked = next(asked_of(_claims(patient), patient.role))
     (before,), (after,) = patient.batch(asked), patient.batch({**asked, "novelty": [None]})
     if plain(before) != plain(after):
-        raise Ill(f"answered with {plain(after)!s:.100} in the place of {plain(before)!s:.100}")
-    return "passed over"
+        raise Ill(f"answered with {plain(after)!s:.100} instead of {plain(before)!s:.100}")
+    return "ignored"
 
 
-@examination("a big batch", "read whole lines, of up to 16 MiB, and write whole answers")
+@examination("it answers a big batch", "read complete lines of up to 16 MiB, and write complete responses")
 def big_batch(patient: Patient) -> str:
     if Role.CODEC not in _roles(patient):
-        raise Unfit("it is no codec")
+        raise Unfit("it does not support the role codec")
     patient.ready(Role.CODEC)
     asked = [each for each in islice(cycle(asked_of(_claims(patient), Role.CODEC)), 8) if each["op"] == "encode"]
     patient.batch(*({**each, "op": "decode", "hex": "ff" * BIG} for each in asked))
     return f"{len(asked) * BIG * 2 >> 20} MiB"
 
 
-@examination("text beyond ASCII", "read and write UTF-8, whatever the locale says")
+@examination("it keeps text beyond ASCII", "read and write UTF-8, whatever the locale is")
 def unicode(patient: Patient) -> str:
     if Role.CODEC in _roles(patient) and (found := _with_text(patient)) is not None:
         layout, name = found
@@ -315,7 +325,7 @@ def unicode(patient: Patient) -> str:
         topics = [topic for each in result.get("assignment", ()) for topic, _ in each["partitions"]]
         _is_text(topics, TEXT, "assign", result)
         return "kept in the name of a topic"
-    raise Unfit("there is no text in what it claims")
+    raise Unfit("its claims contain no text")
 
 
 def _is_text(found: Any, wanted: Any, what: str, result: Mapping[str, Any]) -> None:
@@ -331,7 +341,7 @@ def _with_text(patient: Patient) -> tuple[Layout, str] | None:
     return None
 
 
-@examination("each conversation begins afresh", "begin with a new state wherever the case of an operation changes")
+@examination("each case starts with a new state", "start with a new state when the case of an operation changes")
 def afresh(patient: Patient) -> str:
     before, after = 1 << 30, (1 << 30) + 1
     if Role.CONTROLLER in _roles(patient):
@@ -340,7 +350,7 @@ def afresh(patient: Patient) -> str:
         patient.batch({"op": "update", "level": 3, "allow_downgrade": False, "case": before})
         (told,) = patient.batch({"op": "describe", "case": after})
         if told.get("level") != 0:
-            raise Ill(f"a new case begins with {plain(told)}")
+            raise Ill(f"a new case starts with the state {plain(told)}")
         return "it does"
     if GROUP in _claims(patient).machines:
         patient.ready(Role.COORDINATOR)
@@ -348,24 +358,24 @@ def afresh(patient: Patient) -> str:
         patient.batch({**join, "case": before})
         (told,) = patient.batch({**describe, "case": after})
         if any(each.get("members") for each in told.get("answers", ())):
-            raise Ill(f"a new case begins with {plain(told)!s:.100}")
+            raise Ill(f"a new case starts with the state {plain(told)!s:.100}")
         return "it does"
-    raise Unfit("it plays no machine that would show it")
+    raise Unfit("it supports no machine that would show it")
 
 
 # ---- its ends
 
 
-@examination("what it writes to stderr", "log less: every byte of it is read")
+@examination("it writes little to stderr", "log less: kipcheck reads every byte")
 def noise(patient: Patient) -> str:
     assert patient.link is not None
     size = patient.noise + patient.link.talk.noise_bytes
     if size > LOUD:
-        raise Ill(f"{size} bytes till now")
-    return f"{size} bytes till now"
+        raise Ill(f"{size} bytes so far")
+    return f"{size} bytes so far"
 
 
-@examination("how fast it is", "")
+@examination("speed", "")
 def speed(patient: Patient) -> str:
     patient.ready()
     assert patient.role is not None
@@ -376,7 +386,7 @@ def speed(patient: Patient) -> str:
     return Told(f"{SPEED * BATCH / (time.monotonic() - begun):.0f} cases/s in batches of {BATCH}")
 
 
-@examination("bye", 'answer {"type": "bye"}, and end')
+@examination("bye", 'answer {"type": "bye"} and exit')
 def bye(patient: Patient) -> str:
     patient.ready()
     link = patient.link
@@ -390,37 +400,40 @@ def bye(patient: Patient) -> str:
     begun = time.monotonic()
     if (trouble := link.leave(GRACE)) or link.over is False:
         raise Ill(trouble)
-    return f"answered, and ended within {time.monotonic() - begun:.2f} s"
+    return f"answered, and exited within {time.monotonic() - begun:.2f} s"
 
 
-@examination("a second life", "say the same hello at every start")
+@examination("it gives the same hello after a restart", "give the same hello at every start")
 def second_life(patient: Patient) -> str:
     patient.begin()
     again = patient.greet()
     if again != patient.hello:
-        raise Ill("it says hello in another way")
+        raise Ill("the hello after a restart differs")
     return "the same hello"
 
 
-@examination("frames", "after the answer to configure, lead each message, both ways, by its length as u32, big-endian")
+@examination(
+    "frames",
+    "after the response to configure, prefix each message, in both directions, with its length (u32, big-endian)",
+)
 def frames(patient: Patient) -> str:
     if Framing.FRAMES not in offered(patient.said):
-        raise Unfit("they are not offered")
+        raise Unfit("it does not offer frames")
     patient.end()
     patient.ready(framing=Framing.FRAMES)
     patient.batch()
     patient.batch(*islice(asked_of(_claims(patient), patient.role or Role.CODEC), 8))
     told = patient.exchange({"type": "bye"})
     patient.end()
-    return f"kept until {told.get('type')}"
+    return f"frames work from configure to {told.get('type')}"
 
 
-@examination("the end of its stdin", "end where nothing more can be read: whoever started it may be gone")
+@examination("it exits at the end of stdin", "exit when stdin ends, because the parent process may have ended")
 def end_of_stdin(patient: Patient) -> str:
     patient.end()
     patient.ready()
     if not isinstance(patient.link, Pipe):
-        raise Unfit("it is not ours to end")
+        raise Unfit("kipcheck did not start it")
     if trouble := patient.link.leave(GRACE):
         raise Ill(trouble)
-    return "it ends"
+    return "it exits"

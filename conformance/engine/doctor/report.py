@@ -1,4 +1,4 @@
-"""Is a testee in good health? Its harness is examined; whether the code behind it is right is for a run to say."""
+"""Probes whether a testee follows the testee protocol. A run, not the doctor, tests the code behind the harness."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ from kipcheck.conformance.targets.transport.framing import Framing
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What came of one thing that was tried."""
+    """The result of one probe."""
 
     id: str
     tried: str
     state: str
-    """``ok``, ``wrong``, ``told`` where nothing is judged, ``skipped``."""
+    """``ok``, ``wrong``, ``told`` (measured, not judged) or ``skipped``."""
     found: str
     fix: str = ""
 
@@ -31,7 +31,7 @@ class Line:
 
 
 class Ill(Exception):
-    """What is wrong, and how it is mended, where that is not as always."""
+    """A probe failed. ``fix``: how to fix this failure, if the probe's usual advice does not apply."""
 
     def __init__(self, what: str, fix: str = "") -> None:
         super().__init__(what)
@@ -39,41 +39,41 @@ class Ill(Exception):
 
 
 class Unfit(Exception):
-    """Why it is not tried with this testee."""
+    """The probe does not apply to this testee; the message says why."""
 
 
 class Told(str):
-    """Found, and not judged."""
+    """A measurement, not judged."""
 
 
 class Startable(Protocol):
-    """A target with lives of its own."""
+    """A target whose process can be started."""
 
     def begin(self) -> Link: ...
 
 
 @dataclass(slots=True)
 class Patient:
-    """A testee under examination: it is started again whenever it has ended."""
+    """A testee that is probed; it is started again whenever it has ended."""
 
     startable: Startable
     seconds: float
     hello: Hello | None = None
     said: Mapping[str, Any] = field(default_factory=dict)
-    """Its hello, as it came."""
+    """Its hello response, as received."""
     link: Link | None = None
     role: Role | None = None
     batches: int = 0
     numbers: int = 0
     noise: int = 0
-    """Bytes on stderr, of lives that are over."""
+    """Bytes on stderr of processes that have ended."""
 
     def exchange(self, message: Mapping[str, Any]) -> dict[str, Any]:
         assert self.link is not None
         return self.link.exchange(message, self.seconds)
 
     def begin(self) -> None:
-        """A new life, before it has heard anything. Errors: OSError."""
+        """Starts a new process, without sending anything. Errors: OSError."""
         self.end()
         self.link = self.startable.begin()
         self.role = None
@@ -89,7 +89,7 @@ class Patient:
         return answers.hello(self.said)
 
     def ready(self, role: Role | None = None, framing: Framing | None = None) -> None:
-        """Alive, and configured for a role that it plays."""
+        """Starts it if necessary, and configures it for a role that it supports."""
         assert self.hello is not None
         role = role or next(each for each in answers.NEEDS if each in self.hello.roles)
         if self.link is None or self.link.over:
@@ -99,13 +99,13 @@ class Patient:
             framing = framing or (Framing.LINES if Framing.LINES in offered(self.said) else Framing.FRAMES)
             asked = {"type": "configure", "role": role.value, "edition": EDITION, "framing": framing.value}
             if (why := answers.configured(self.exchange(asked))) is not None:
-                raise Ill(f"role {role.value}, which it plays, is turned away: {why}")
+                raise Ill(f"configure for its own role {role.value} is answered with unsupported: {why}")
             assert self.link is not None
             self.link.speak(framing)
             self.role = role
 
     def batch(self, *operations: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Results, in the order of the operations. Errors: ``Ended``, ``Wrong``."""
+        """Results in the order of the operations. Errors: ``Ended``, ``Wrong``."""
         self.batches += 1
         cases = [{"n": n, "case": n, **each} for n, each in enumerate(operations, self.numbers)]
         self.numbers += len(cases)
@@ -117,7 +117,7 @@ class Patient:
         return [found[each["n"]] for each in cases]
 
     in_order: bool = True
-    """Were the last results?"""
+    """Whether the last results came in the order of the operations."""
 
 
 def offered(hello: Mapping[str, Any]) -> tuple[Framing, ...]:
@@ -126,7 +126,7 @@ def offered(hello: Mapping[str, Any]) -> tuple[Framing, ...]:
 
 
 Tried: TypeAlias = Callable[[Patient], str]
-"""Says what was found. Errors: ``Ill``, ``Unfit``, ``Ended``, ``Wrong``."""
+"""Returns what it found. Errors: ``Ill``, ``Unfit``, ``Ended``, ``Wrong``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +136,13 @@ class Examination:
     fix: str
     look: Tried
     decisive: bool = False
-    """If this is wrong, nothing else can be tried."""
+    """If this probe fails, no further probe is run."""
 
 
 def examine(target: Target, seconds: float, examinations: Iterable[Examination]) -> Iterator[Line]:
-    """Each line as soon as it is known. Errors: LookupError for a target that is not started behind the protocol."""
+    """Yields each line as soon as it is known. Errors: LookupError for a target without the testee protocol."""
     if not hasattr(target, "begin"):
-        raise LookupError(f"{target.name} is no testee: a doctor sees cmd:, tcp: and what kipcheck starts as such")
+        raise LookupError(f"{target.name} is not a testee: use cmd:, tcp:, or a client that kipcheck starts")
     patient = Patient(cast(Startable, target), seconds)
     try:
         for each in examinations:

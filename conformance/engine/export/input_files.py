@@ -1,4 +1,4 @@
-"""Inputs for other fuzzers as files: one for each, named by its bytes, and an index that says where they come from."""
+"""Writes inputs for other fuzzers: a file for each, named by a digest of its bytes, and an index of their origins."""
 
 import hashlib
 from collections.abc import Iterable
@@ -20,14 +20,14 @@ class Input(Protocol):
 
 
 def named(folder: str, data: bytes, suffix: str = "") -> str:
-    """The path of an input, of its bytes alone: whatever they come from, the same input has the same name."""
+    """The path of an input. It depends on the bytes only, so equal inputs have equal names whatever their origin."""
     return f"{folder}/{hashlib.blake2b(data, digest_size=10).hexdigest()}{suffix}"
 
 
 def write(out: Path, inputs: Iterable[Input]) -> int:
-    """All of them below ``out``, which may hold others already; how many there are.
+    """Writes all inputs below ``out``, which may contain others already; returns their number.
 
-    Errors: OSError; ``output_folder.Unusable`` where a file that kipcheck did not write is in the place of one.
+    Errors: OSError; ``output_folder.Unusable`` if a file that kipcheck did not write has the name of one.
     """
     origins: dict[str, str] = {}
     OutputFolder(out).check(INPUTS)
@@ -42,7 +42,7 @@ def write(out: Path, inputs: Iterable[Input]) -> int:
 
 
 def _put(file: Path, data: bytes) -> None:
-    """The name of an input says what is in it, so a file of that name either is this one or somebody else's."""
+    """The name is a digest of the bytes, so an existing file of that name is either this input or not kipcheck's."""
     if file.is_symlink():
         raise Unusable.by(file, LINK)
     if not file.exists():

@@ -1,4 +1,4 @@
-"""Frames of Kafka's protocol as a packet capture: one TCP conversation with port 9092, in classic pcap."""
+"""Writes frames of Kafka's protocol as a packet capture: one TCP conversation with port 9092, in classic pcap."""
 
 import struct
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 PORT = 9092
 CLIENT_PORT = 40000
 SEGMENT = 1400
-"""Bytes of a frame in one packet."""
+"""The most bytes of a frame in one packet."""
 _CLIENT, _BROKER = bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))
 _MACS = {_CLIENT: bytes((2, 0, 0, 0, 0, 1)), _BROKER: bytes((2, 0, 0, 0, 0, 2))}
 _SYN, _ACK, _PUSH, _FIN = 0x02, 0x10, 0x08, 0x01
@@ -16,14 +16,14 @@ ETHERNET = 1
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A frame with its size in front, and who sent it."""
+    """A frame with its size in front, and its sender."""
 
     data: bytes
     by_client: bool
 
 
 def pcap(frames: Iterable[Sent]) -> bytes:
-    """With handshake and end, and with times that count microseconds from 0: same frames, same bytes."""
+    """With TCP handshake and close; timestamps count microseconds from 0, so equal frames give equal bytes."""
     packets = [*_packets(frames)]
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, ETHERNET)
     return head + b"".join(
@@ -32,7 +32,7 @@ def pcap(frames: Iterable[Sent]) -> bytes:
 
 
 def _packets(frames: Iterable[Sent]) -> Iterator[bytes]:
-    numbers = {True: 0, False: 0}  # of the next byte of each side
+    numbers = {True: 0, False: 0}  # sequence number of the next byte of each side
     order = 0
 
     def packet(by_client: bool, flags: int, data: bytes = b"") -> bytes:
@@ -84,7 +84,7 @@ def _tcp(ends: tuple[bytes, bytes], ports: tuple[int, int], number: int, seen: i
 
 
 def checksum(data: bytes) -> int:
-    """Of the Internet protocols (RFC 1071)."""
+    """The Internet checksum (RFC 1071)."""
     padded = data + b"\0" * (len(data) % 2)
     total: int = sum(struct.unpack(f">{len(padded) // 2}H", padded))
     while total >> 16:

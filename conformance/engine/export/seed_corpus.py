@@ -1,4 +1,4 @@
-"""A seed corpus for fuzzers that know nothing of Kafka: whole inputs as files, and the words they are made of."""
+"""``kipcheck corpus seeds``: writes seed inputs for fuzzers as files, and a dictionary of protocol words."""
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -32,9 +32,9 @@ class Seed(NamedTuple):
 
 
 def write(out: Path, edition_name: str, globs: Sequence[str], seed: int, values: int) -> int:
-    """All of them below ``out``, which may hold others already; how many there are.
+    """Writes all seeds below ``out``, which may contain others already; returns their number.
 
-    Errors: LookupError where there is no such edition or message; OSError; ``output_folder.Unusable``.
+    Errors: LookupError for an unknown edition or message; OSError; ``output_folder.Unusable``.
     """
     count = input_files.write(out, seeds(edition_name, globs, seed, values))
     OutputFolder(out).claim(DICTIONARY)
@@ -43,7 +43,7 @@ def write(out: Path, edition_name: str, globs: Sequence[str], seed: int, values:
 
 
 def seeds(edition_name: str, globs: Sequence[str], seed: int, values: int) -> Iterator[Seed]:
-    """Same arguments, same seeds in the same order. Errors: LookupError."""
+    """Equal arguments give equal seeds in the same order. Errors: LookupError."""
     wanted = _wanted(edition_name, globs)
     for vector in vectors():
         if vector.edition == edition_name and vector.message in wanted:
@@ -57,7 +57,7 @@ def _wanted(edition_name: str, globs: Sequence[str]) -> tuple[str, ...]:
     known = messages(edition(edition_name))
     wanted = tuple(each for each in known if any(fnmatchcase(each, glob) for glob in globs))
     if not wanted:
-        raise LookupError(f"no message is called {' or '.join(globs)} in {edition_name}; there are {', '.join(known)}")
+        raise LookupError(f"no message matches {' or '.join(globs)} in {edition_name}; messages: {', '.join(known)}")
     return wanted
 
 
@@ -77,7 +77,7 @@ def _of(edition_name: str, layout: Layout, seed: int, values: int) -> Iterator[S
 
 
 def dictionary(edition_name: str, globs: Sequence[str]) -> str:
-    """As afl++ and libFuzzer read it: a line for each word, ``name="\\x00\\x01"``."""
+    """In the format of afl++ and libFuzzer: a line for each word, ``name="\\x00\\x01"``."""
     words = dict(_words(edition_name, globs))
     return "".join(f'{name}="{_escaped(data)}"\n' for name, data in words.items())
 
@@ -104,7 +104,7 @@ def _identifier(text: str) -> str:
 
 
 NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky", "stream", "consumer", "metadata.version")
-"""Texts that are looked at."""
+"""Texts that receivers compare with known names."""
 WORDS = {
     "null_text": b"\xff\xff",
     "null_bytes": b"\xff\xff\xff\xff",

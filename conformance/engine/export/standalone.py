@@ -1,6 +1,6 @@
-"""The program that an exported failure becomes: ``exporting`` writes the constants anew and keeps the rest.
+"""Reproduces a failure that kipcheck found: sends its steps to a testee and compares the answer with the expected one.
 
-It speaks the testee protocol by itself and needs the standard library only, besides the testee that it asks.
+It implements the testee protocol itself and needs only the standard library, besides the testee.
 """
 
 import json
@@ -21,7 +21,7 @@ SECONDS = 60
 
 
 def ask(command: list[str]) -> list[dict[str, object]]:
-    """The answers of a testee to all steps. One that dies, hangs or speaks garbage answers no more."""
+    """The testee's answers to all steps. A testee that crashes, hangs or breaks the protocol gives no further answers."""
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as testee:
         cases = [{"n": n, "case": 0, **step} for n, step in enumerate(STEPS)]
         asked = (
@@ -40,50 +40,52 @@ def ask(command: list[str]) -> list[dict[str, object]]:
     for each in told:
         for key in ("unavailable", "unsupported"):
             if key in each:
-                raise SystemExit(shown(f"the testee cannot be asked: {each[key]!r}"))
+                raise SystemExit(shown(f"the testee cannot run the steps: {each[key]!r}"))
     results: list[dict[str, object]] = next((each["results"] for each in told if each.get("type") == "results"), [])
     by_number = {each["n"]: each for each in results}
     return [by_number.get(n, {"status": "died", "cause": "crashed"}) for n in range(len(STEPS))]
 
 
 def shown(text: str) -> str:
-    """With nothing in it that a terminal or a CI service takes for a command."""
+    """The text without sequences that a terminal or a CI service takes for a command."""
     return text.replace("##", "# #").replace("\x7f", "\\x7f")
 
 
 def bare(value: object) -> object:
-    """Without the tagged fields that nobody knows: to keep them is a matter of its own."""
+    """The value without unknown tagged fields, which have an invariant of their own."""
     if isinstance(value, dict):
         return {key: bare(each) for key, each in value.items() if key != "_unknownTaggedFields"}
     return [bare(each) for each in value] if isinstance(value, list) else value
 
 
 def trouble(answers: list[dict[str, object]]) -> str | None:
-    """What is wrong with the answer to the guilty step; None: nothing any more."""
+    """The error in the answer to the failing step; None if it is right."""
     got = answers[GUILTY]
     seen = {key: each for key, each in got.items() if key != "n"}
     if got["status"] in ("died", "internal"):
-        return f"wanted an answer, got {seen}"
+        return f"expected an answer, got {seen}"
     if WANTED.get("any"):
         return None
     if "same_as" in WANTED:
         first = answers[int(str(WANTED["same_as"]))]
         same = {key: each for key, each in first.items() if key != "n"} == seen
-        return None if same else f"wanted the same answer as before, {first}, got {seen}"
+        return None if same else f"expected the same answer as before, {first}, got {seen}"
     for key, wanted in WANTED.items():
         found = got.get(key)
-        # As text: to Python true is 1, and 1.0 too.
+        # Compared as text, because in Python True == 1 == 1.0.
         if json.dumps(bare(found), sort_keys=True) != json.dumps(bare(wanted), sort_keys=True):
-            return f"wanted {key} {json.dumps(wanted)}, got {json.dumps(found)}: {seen}"
+            return f"expected {key} {json.dumps(wanted)}, got {json.dumps(found)}: {seen}"
     return None
 
 
 def command() -> list[str]:
-    """Of the testee: arguments, else the environment's KIPCHECK_TESTEE, else the one with which it was found."""
+    """The testee's command: the arguments, or the variable KIPCHECK_TESTEE, or the command with which the failure was
+    found.
+    """
     given = sys.argv[1:] if __name__ == "__main__" else []
     found = given or shlex.split(os.environ.get("KIPCHECK_TESTEE", "")) or COMMAND
     if not found:
-        raise SystemExit("no testee: name its command in KIPCHECK_TESTEE")
+        raise SystemExit("no testee: set KIPCHECK_TESTEE to its command")
     return [sys.executable, *found[1:]] if found[0] == "python" else found
 
 

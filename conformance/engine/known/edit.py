@@ -1,6 +1,6 @@
-"""Rewrites a file of known deviations after a run, and leaves what it does not touch as it is, to the letter.
+"""Updates a file of known deviations from a run, and keeps the text of everything that does not change.
 
-After a campaign it only adds: that something does not show there says nothing.
+After a campaign it only adds entries: a failure that a campaign does not find may still occur.
 """
 
 import json
@@ -18,20 +18,20 @@ from kipcheck.conformance.engine.known.rules import Draw, Entry, Known, Place, b
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 TODO = "TODO"
-"""Stands for a reason and a link that a person has to write: no run takes a file with it."""
+"""The placeholder for a reason and a link that a person has to write: no run accepts a file with it."""
 STALE = ("passes", "changed", "nothing")
-"""Kinds of stale entries that a run by itself is enough to mend; of the others a person decides."""
+"""Kinds of stale entries that one run is enough to remove; for the others a person decides."""
 
 
 @dataclass(slots=True)
 class Update:
     text: str
-    """Of the file, as it is to be."""
+    """The new text of the file."""
     added: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     narrowed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
-    """What is stale and left to a person."""
+    """Stale entries that a person has to edit."""
 
 
 def updated(text: str, path: str, ledger: Ledger, target: str | None, today: date) -> Update:
@@ -40,10 +40,10 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
     line, draw = _target(ledger, target), _draw(ledger)
     by_luck = bool(ledger.campaigns)
     if by_luck and known.entries and known.draw == Draw(known.draw.edition):
-        why = "runs hold its entries to the letter, with the cases that showed them: keep another list for campaigns"
+        why = "runs expect its entries to match exactly, with the same cases: use another list for campaigns"
         raise Wrong([f"{path}:1: {why}"])
     if not by_luck and known.entries and known.draw != draw:
-        raise Wrong([f"{path}:1: its entries were found with {_told(known.draw)}, and the run was with {_told(draw)}"])
+        raise Wrong([f"{path}:1: its entries were found with {_told(known.draw)}, but the run used {_told(draw)}"])
     account = Account((known,), draw, today, [line["target"]])
     held = _held(account, ledger, line)
     lines = account.judged([_untold(each) for each in ledger.failures if _of(each, held)])
@@ -61,7 +61,7 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
     for entry in sorted(drop, key=lambda each: -each.line):
         _without(made, entry, *drop[entry])
     target_of_file = re.search(r'^target\s*=\s*["\'](.*?)["\']', made.text, re.MULTILINE)
-    failures = [each for each in lines if each["grade"] != Grade.INFO.value]  # what never decides needs no excuse
+    failures = [each for each in lines if each["grade"] != Grade.INFO.value]  # INFO needs no entry
     for each in sorted(failures, key=lambda each: (each["invariant"], each["shape"])):
         where = each["beyond"]["where"] if "beyond" in each else {} if "known" in each else each["where"]
         if where:
@@ -74,9 +74,9 @@ def _target(ledger: Ledger, target: str | None) -> Line:
     names = [each["target"] for each in ledger.targets]
     found = [each for each in ledger.targets if target in (None, each["target"], base(each["target"], each["version"]))]
     if len(found) != 1:
-        raise Wrong([f"{ledger.path}:1: --target says which of its targets is meant: {', '.join(names) or 'none'}"])
+        raise Wrong([f"{ledger.path}:1: use --target with one of its targets: {', '.join(names) or 'none'}"])
     if not ledger.complete:
-        raise Wrong([f"{ledger.path}:1: the run was cut short: what it does not show says nothing"])
+        raise Wrong([f"{ledger.path}:1: the run was cut short, so missing failures prove nothing: complete it first"])
     return found[0]
 
 
@@ -91,7 +91,7 @@ def _told(draw: Draw) -> str:
 
 
 def _held(account: Account, ledger: Ledger, line: Line) -> TargetInfo:
-    """Tells the account what the run has looked at."""
+    """Passes the places that the run checked to the account."""
     options = ledger.header["options"]
     everything = options["checks"] == options["messages"] == ["*"] and not options.get("part")
     there: There = "looked at" if everything else "unknown"
@@ -107,7 +107,7 @@ def _held(account: Account, ledger: Ledger, line: Line) -> TargetInfo:
 
 
 def _untold(failure: Line) -> Line:
-    """Without what the run's own lists made of it."""
+    """The line without the matches of the run's own lists."""
     return {key: each for key, each in failure.items() if key not in ("known", "beyond", "changed")}
 
 
@@ -119,7 +119,7 @@ def _of(failure: Line, held: TargetInfo) -> bool:
 
 
 def _blocks(text: str) -> dict[int, tuple[int, int]]:
-    """The line of an entry's heading -> where its own lines begin and end, comments right above it among them."""
+    """The line of an entry's heading -> its first and last line, with the comments directly above it."""
     lines = text.splitlines()
     starts = [number for _, number in headings(text)]
     begins = {start: _above(lines, start) for start in starts}
@@ -137,7 +137,7 @@ def _above(lines: list[str], start: int) -> int:
 
 
 def _without(made: Update, entry: Entry, places: set[Place], gone: set[str]) -> None:
-    """Strikes places off, and keys with a wildcard; with the last of them the entry."""
+    """Removes places, and keys with a wildcard; with the last of them the entry."""
     left = where_of(entry.exact - places)
     if not left and not set(entry.open) - gone:
         begin, end = _blocks(made.text)[entry.line]
@@ -158,7 +158,7 @@ def _without(made: Update, entry: Entry, places: set[Place], gone: set[str]) -> 
 
 
 def _rewritten(block: str, subject: str, versions: str | None) -> str:
-    """With other versions of one subject, or without it."""
+    """The block with other versions of one subject, or without the subject."""
     key = rf"[\"']?{re.escape(subject)}[\"']?\s*=\s*"
     if versions is not None:
         return re.sub(rf"({key})([\"'])[^\"']*\2", lambda old: f'{old[1]}"{versions}"', block, count=1)
@@ -177,7 +177,7 @@ def _top(info: TargetInfo, draw: Draw) -> str:
 
 
 def _with(made: Update, line: Line, where: Mapping[str, str], info: TargetInfo, target: str, seldom: bool) -> None:
-    """Appends an entry whose reason and link are to be written."""
+    """Appends an entry whose reason and link are TODO."""
     mine, why = base(info.name, info.version), f"{TODO}: {line['why']}"
     rows = [
         "[[deviation]]",
@@ -209,7 +209,7 @@ def _key(text: str) -> str:
 
 
 def _checked(made: Update, path: str, before: Known) -> None:
-    """What was written is read once more: nothing but what was meant may have changed."""
+    """Parses the new text: only the intended entries may have changed."""
     after = parse(made.text, path, draft=True)
     if len(after.entries) != len(before.entries) - len(made.removed) + len(made.added):
-        raise Wrong([f"{path}:1: its form is one that cannot be rewritten; one [[deviation]] after the other can be"])
+        raise Wrong([f"{path}:1: its layout cannot be rewritten: write each entry as a [[deviation]] table"])

@@ -1,4 +1,4 @@
-"""The grammar of a file of known deviations, in TOML. What is wrong in one is told with path and line."""
+"""The grammar of a file of known deviations, in TOML. Errors name path and line."""
 
 import re
 import tomllib
@@ -11,7 +11,7 @@ from kipcheck.conformance.engine.known.rules import Draw, Entry, Kind, Known, Sp
 
 
 class Wrong(ValueError):
-    """A file that cannot be used. ``troubles`` are lines that begin with path and line number."""
+    """An invalid file of known deviations. ``troubles`` are lines that begin with path and line number."""
 
     def __init__(self, troubles: Sequence[str]) -> None:
         super().__init__("; ".join(troubles))
@@ -27,20 +27,20 @@ TOP: Mapping[str, type] = {
 }  # fmt: skip
 NEEDED = ("target", "versions", "checks", "invariant", "where", "reason", "link")
 NAMES: Mapping[type, str] = {
-    str: "a text", list: "a list of texts", dict: "a table", date: "a date such as 2027-01-01", int: "a number",
+    str: "a string", list: "a list of strings", dict: "a table", date: "a date (2027-01-01)", int: "an integer",
     bool: "true or false",
 }  # fmt: skip
 REASON = 20
-"""A reason of fewer characters tells nobody anything."""
+"""The least number of characters in a reason: a shorter one does not explain a deviation."""
 
 
 def parse(text: str, path: str, draft: bool = False) -> Known:
-    """A draft may hold reasons and links that are still to be written. Errors: ``Wrong`` with all that is wrong."""
+    """A draft may contain reasons and links that are still TODO. Errors: ``Wrong`` with all errors."""
     try:
         listed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
-        raise Wrong([f"{path}:{line[1] if line else 1}: no TOML: {error}"]) from None
+        raise Wrong([f"{path}:{line[1] if line else 1}: not valid TOML: {error}"]) from None
     reader = _Reader(path, text, draft)
     entries = tuple(reader.entries(listed))
     reader.troubles += overlaps(entries)
@@ -50,16 +50,16 @@ def parse(text: str, path: str, draft: bool = False) -> Known:
 
 
 def overlaps(entries: Sequence[Entry]) -> list[str]:
-    """Pairs of which nobody could tell whose failure it is; of one file or of several."""
+    """Pairs of entries, of one file or of several, that may match the same failure."""
     return [
-        f"{two.at}: it may mean the same failure as {one.at}: let each name its own places, or make them one"
+        f"{two.at}: it may match the same failure as {one.at}: give each entry places of its own, or merge them"
         for one, two in combinations(entries, 2)
         if overlap(one, two)
     ]
 
 
 def headings(text: str) -> list[tuple[Kind, int]]:
-    """The kind of each entry, and the number of the line where it begins, from 1 on."""
+    """The kind of each entry and the number of its first line, counted from 1."""
     found: list[tuple[Kind, int]] = []
     quoted = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -72,7 +72,7 @@ def headings(text: str) -> list[tuple[Kind, int]]:
 
 
 class _Reader:
-    """Turns tables into entries, and gathers what is wrong with them."""
+    """Turns tables into entries, and collects the errors in them."""
 
     def __init__(self, path: str, text: str, draft: bool) -> None:
         self.path = path
@@ -84,7 +84,7 @@ class _Reader:
     def entries(self, listed: dict[str, Any]) -> Iterator[Entry]:
         self._words(listed, TOP, 1, "at the top of the file")
         if isinstance(cases := listed.get("cases"), int) and cases < 1:
-            self._wrong(self._line_of("cases", 1), "cases is a number from 1 on")
+            self._wrong(self._line_of("cases", 1), "cases must be a positive integer")
         kinds: tuple[Kind, ...] = ("deviation", "flaky")
         for kind in kinds:
             starts = [line for which, line in self.headings if which == kind]
@@ -99,24 +99,24 @@ class _Reader:
         self.troubles.append(f"{self.path}:{line}: {why}")
 
     def _line_of(self, key: str, start: int) -> int:
-        """Of a key of the entry that begins there; of the entry itself where the key has no line of its own."""
+        """The line of a key of the entry that begins at ``start``; ``start`` if the key has no line of its own."""
         end = next((line for _, line in self.headings if line > start), len(self.lines) + 1)
         pattern = re.compile(rf"\s*(\[\s*\w+\s*\.\s*)?[\"']?{re.escape(key)}[\"']?\s*[\]=]")
         return next((n for n in range(start, end) if pattern.match(self.lines[n - 1])), start)
 
     def _words(self, table: Mapping[str, Any], words: Mapping[str, type], line: int, where: str) -> bool:
-        """Are there only keys that there are, each with a value of its type?"""
+        """Whether all keys are known and their values have the right type."""
         before = len(self.troubles)
         for key, value in table.items():
             if key not in words:
-                self._wrong(self._line_of(key, line), f"{key!r} is no key {where}: there are {', '.join(words)}")
+                self._wrong(self._line_of(key, line), f"unknown key {key!r} {where}: use {', '.join(words)}")
                 continue
             wanted = words[key]
-            right = type(value) is wanted  # a bool is no int, and a time no date
+            right = type(value) is wanted  # bool is a subclass of int, and datetime of date
             if wanted is list and key in ("shape", "checks"):
                 right = right and all(isinstance(each, str) for each in value)
             if not right:
-                self._wrong(self._line_of(key, line), f"{key} is {NAMES[wanted]}, not {value!r}")
+                self._wrong(self._line_of(key, line), f"{key} must be {NAMES[wanted]}, got {value!r}")
         return len(self.troubles) == before
 
     def _entry(self, kind: Kind, line: int, table: dict[str, Any], target: Any) -> Entry | None:
@@ -131,7 +131,7 @@ class _Reader:
             return None
         where = {str(key): self._places(str(key), value, line) for key, value in table["where"].items()}
         if not where:
-            self._wrong(self._line_of("where", line), "where names no subject")
+            self._wrong(self._line_of("where", line), "where must name a subject")
         self._texts(table, line)
         if len(self.troubles) > before:
             return None
@@ -146,10 +146,10 @@ class _Reader:
     def _texts(self, table: Mapping[str, Any], line: int) -> None:
         for key in ("target", "invariant"):
             if not table[key] or "*" in table[key]:
-                self._wrong(self._line_of(key, line), f"{key} is exactly one: {table[key]!r} is none")
+                self._wrong(self._line_of(key, line), f"{key} must name exactly one, without *: got {table[key]!r}")
         for key in ("shape", "checks"):
             if table.get(key) == []:
-                self._wrong(self._line_of(key, line), f"{key} names nothing")
+                self._wrong(self._line_of(key, line), f"{key} must not be empty")
         try:
             releases_in(table["versions"])
         except ValueError as error:
@@ -157,7 +157,7 @@ class _Reader:
         try:
             re.compile(table.get("why", ""))
         except re.error as error:
-            self._wrong(self._line_of("why", line), f"why is no regular expression: {error}")
+            self._wrong(self._line_of("why", line), f"why is not a regular expression: {error}")
         for key, wrong in (("reason", no_reason), ("link", no_link)):
             if not self.draft and (trouble := wrong(table[key])):
                 self._wrong(self._line_of(key, line), trouble)
@@ -171,18 +171,18 @@ class _Reader:
 
 
 def no_reason(text: str) -> str:
-    """What is wrong with a reason; empty where it will do."""
+    """The error in a reason; empty if it is valid."""
     if re.search(r"\b(TODO|FIXME|XXX|TBD)\b", text, re.IGNORECASE):
-        return f"reason is still to be written: {text!r}"
+        return f"reason must be written: got {text!r}"
     if len(text.strip()) < REASON or len(text.split()) < 4:
-        return f"reason tells nobody why this is expected: {text!r}; a sentence is wanted"
+        return f"reason must explain in a sentence why this is expected: got {text!r}"
     return ""
 
 
 def no_link(text: str) -> str:
-    """What is wrong with a link; empty where it will do. Whether a page is there is for the reader of files to say."""
+    """The error in a link; empty if it is valid. ``known_lists`` checks that the page exists."""
     if re.search(r"\b(TODO|FIXME|XXX|TBD)\b|example\.(com|org|net)", text, re.IGNORECASE):
-        return f"link is still to be written: {text!r}"
+        return f"link must be written: got {text!r}"
     if re.fullmatch(r"https?://[\w.-]+\.\w+(:\d+)?/\S+", text) or re.fullmatch(r"(?!/)[\w./-]+\.(md|html|txt)", text):
         return ""
-    return f"link is https://... of an issue, or the path of a page: {text!r} is neither"
+    return f"link must be the https:// URL of an issue or the path of a page: got {text!r}"

@@ -1,4 +1,4 @@
-"""Which files of known deviations there are, and whether what they name is there."""
+"""Loads files of known deviations, and checks that what they name exists."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import as_file, files
@@ -15,11 +15,11 @@ from kipcheck.conformance.targets.registry import MINIATURE, PREFIXES
 from kipcheck.conformance.targets.target_entries import roll
 
 DEFAULT = "default"
-"""In the place of a file: what comes with kipcheck for each target."""
+"""Stands for the files shipped with kipcheck for each target."""
 
 
 def load(names: Sequence[str], targets: Sequence[str]) -> tuple[Known, ...]:
-    """``default`` are the files for these targets. Errors: ``Wrong`` with path, line and what would do."""
+    """``default`` stands for the files of these targets. Errors: ``Wrong`` with path and line."""
     found = [
         parse(text, shown)
         for name in dict.fromkeys(names)
@@ -34,7 +34,7 @@ def load(names: Sequence[str], targets: Sequence[str]) -> tuple[Known, ...]:
 
 
 def everything(names: Sequence[str]) -> tuple[Known, ...]:
-    """``default`` are all files that come with kipcheck. Errors: ``Wrong``."""
+    """``default`` stands for all files shipped with kipcheck. Errors: ``Wrong``."""
     return load([shown for name in names for shown in (_shipped() if name == DEFAULT else [name])], ())
 
 
@@ -45,7 +45,7 @@ def _shipped() -> list[str]:
 
 
 def row(entry: Entry) -> dict[str, Any]:
-    """As ``kipcheck known list --json`` shows it."""
+    """The entry in ``kipcheck known list --json``."""
     where = {subject: versions_in(spans) for subject, spans in entry.where.items()}
     return {
         "kind": entry.kind, "entry": entry.at, "target": entry.target, "versions": entry.versions,
@@ -62,7 +62,7 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise Wrong([f"{path}:1: cannot be read: {error.strerror}"]) from None
     except UnicodeDecodeError:
-        raise Wrong([f"{path}:1: is no UTF-8"]) from None
+        raise Wrong([f"{path}:1: is not UTF-8"]) from None
 
 
 def _of_targets(targets: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -74,14 +74,14 @@ def _of_targets(targets: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def slugs(target: str) -> list[str]:
-    """What the file of a target may be called: without the release that its name may end in."""
+    """The possible file names for a target: with and without a release at the end of its name."""
     bare = target.partition("@")[0]
     named = [bare] if bare.count(":") < 2 else [bare.rpartition(":")[0], bare]
     return ["".join(each if each.isalnum() or each in "-_." else "-" for each in name) for name in named]
 
 
 def _brief(path: Path) -> str:
-    """Below the working directory, where it is there; in a checkout not by way of the link in ``src/kipcheck``."""
+    """Relative to the working directory, if it is below; in a checkout not through the link in ``src/kipcheck``."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
@@ -96,30 +96,30 @@ def _no_edition(known: Known) -> Iterator[str]:
 
 
 def _dead_links(known: Known) -> Iterator[str]:
-    """Links to pages: beside the file, below the folder where one stands, or among kipcheck's own."""
+    """Links to missing pages. A page may be beside the file, below the working directory, or among kipcheck's own."""
     for entry in known.entries:
         if "://" not in entry.link:
             at = [Path(known.path).parent, Path(), Path(str(files("kipcheck.conformance"))).parent]
             if not any((folder / entry.link).is_file() for folder in at):
-                yield f"{entry.at}: link: there is no page {entry.link!r}"
+                yield f"{entry.at}: link: the page {entry.link!r} does not exist"
 
 
 def stranger(entry: Entry, edition: str, running: Iterable[str] = ()) -> Iterator[str]:
-    """What the entry names and there is not, neither on the roll nor among the targets that are run."""
+    """The names in the entry that do not exist: target, checks, invariant and subjects."""
     names = {*roll(), *running}
     if not (entry.target in names or entry.target.startswith((MINIATURE, *(f"{each}:" for each in PREFIXES)))):
-        yield f"there is no target {entry.target!r}"
+        yield f"unknown target {entry.target!r}"
     if entry.checks == (profile.CHECK,):
         return
     places: set[Place] = set()
     for id in entry.checks:
         if (check := CHECKS.get(id)) is None:
-            yield f"there is no check {id!r}"
+            yield f"unknown check {id!r}"
         elif entry.invariant not in {each.id for each in invariants_of(check)}:
-            yield f"{id} holds no case to an invariant {entry.invariant!r}"
+            yield f"{id} does not check an invariant {entry.invariant!r}"
         else:
             places |= {(each.name, each.version) for each in check.family.subjects(edition)}
     for pattern in entry.where if places else ():
         if not any(entry.under(pattern, place) for place in places):
             of = " of these versions" if any(fits(pattern, name) for name, _ in places) else ""
-            yield f"{' and '.join(entry.checks)}: about no subject {pattern!r}{of}"
+            yield f"{' and '.join(entry.checks)}: no subject {pattern!r}{of}"

@@ -1,4 +1,4 @@
-"""What a run makes of the known deviations that it was given: which failures are expected, which entries are stale."""
+"""Matches the failures of a run with known deviations, and finds stale entries."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ from kipcheck.conformance.engine.worker import Finding, UnitResult, Worker, inva
 from kipcheck.conformance.targets.protocol import Broken, TargetInfo, Unstable
 
 MOST_FAILURES = 4
-"""One entry stands for at most so many distinct failures: what it says of them is one reason."""
+"""The most distinct failures that one entry may match: its single reason has to explain all of them."""
 MOST_SUBJECTS = 12
-"""So many subjects may fall under one wildcard; more than that have to be named, so that a reader sees them."""
+"""The most subjects that one wildcard may match; more have to be named, so that a reader sees them."""
 ALONE = 5
-"""What fails so many times out of so many, run alone, is no flake."""
+"""Reruns of a case on its own: a failure in all of them is not flaky."""
 USUAL = Draw()
 There = Literal["claimed", "looked at", "unknown"]
 NOBODY = TargetInfo("", "", "", "", frozenset())
@@ -30,26 +30,26 @@ NOBODY = TargetInfo("", "", "", "", frozenset())
 
 @dataclass(slots=True)
 class _Held:
-    """What was held with the target at hand."""
+    """What was run with the current target."""
 
     info: TargetInfo
     there: There
-    """How is it known what there is to look at?"""
+    """How the places of a check are known."""
     unmet: list[Line] = field(default_factory=list)
-    """What profiles want and it does not claim."""
+    """Claims that profiles require and the target does not make."""
     looked: dict[tuple[str, str | None, Place], set[str]] = field(default_factory=dict)
-    """Check, invariant (None: any) and place -> what came of it."""
+    """Check, invariant (None: any) and place -> the results there."""
     shown: dict[Entry, set[Place]] = field(default_factory=dict)
     otherwise: dict[Entry, dict[Place, str]] = field(default_factory=dict)
-    """Where an entry's failure did not show, and another one of the same invariant did: its id."""
+    """Places where an entry's failure did not show, but another one of the same invariant did -> its id."""
     failures: dict[Entry, set[str]] = field(default_factory=dict)
     steady: set[Entry] = field(default_factory=set)
     places: dict[str, set[Place]] = field(default_factory=dict)
-    """Of a check: all that it is about and the target claims."""
+    """Check -> its places among the target's claims."""
 
 
 class Account:
-    """Of one run. For each target: ``begin``, ``saw`` every result, ``judged`` failures, ``settle``."""
+    """For one run. For each target: ``begin``, ``saw`` for every result, ``judged`` for its failures, ``settle``."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Account:
         targets: Sequence[str] = (),
         profiles: Sequence[Profile] = (),
     ) -> None:
-        """``targets``: those of the run, which need not be on the roll."""
+        """``targets``: those of the run, which need not be in the registry."""
         self.entries = tuple(entry for each in known for entry in each.entries)
         self._draws = {entry: each.draw for each in known for entry in each.entries}
         self._draw = draw
@@ -71,7 +71,9 @@ class Account:
         self.counts = {"entries": len(self.entries), "shown": 0, "not_looked_at": 0, "other_releases": 0, "stale": 0}
 
     def begin(self, info: TargetInfo, there: There = "claimed") -> None:
-        """``there``: what there is to look at is what it claims, or what will be looked at, or nobody knows."""
+        """``there``: places are the target's claims (``claimed``), those passed to ``look`` (``looked at``), or
+        ``unknown``.
+        """
         self._held = _Held(info, there)
         for each in self._profiles:
             asks = list(profile.asked(each, info))
@@ -86,7 +88,7 @@ class Account:
             self.look(unit.check, (unit.subject, unit.version), (by for _, _, by in result.cases))
 
     def look(self, check: str, place: Place, verdicts: Iterable[Mapping[str, str]]) -> None:
-        """That a check was held with cases, and what came of each by invariant."""
+        """Records that a check was run on a place, and the results by invariant."""
         self._held.looked.setdefault((check, None, place), set())
         for by in verdicts:
             for invariant, result in by.items():
@@ -95,12 +97,12 @@ class Account:
     # ---- failures
 
     def judged(self, lines: Sequence[Line], in_full: bool = True) -> list[Line]:
-        """The lines of distinct failures, those of profiles too, with what is known of each.
+        """The lines of distinct failures, those of profiles included, with the entries that match them.
 
-        Not ``in_full``: the run was cut short, and none of them was shrunk.
+        Not ``in_full``: the run was cut short, and no failure was shrunk.
 
-        ``known``: all of it is. ``beyond``: a part is, and this is not. ``changed``: an entry expects another failure
-        there.
+        ``known``: entries match all places. ``beyond``: entries match some places, and this line has the others.
+        ``changed``: an entry expects another failure there.
         """
         lines = [*lines, *self._held.unmet]
         for each in self._profiles:
@@ -137,7 +139,9 @@ class Account:
                 yield entry
 
     def _instead(self, failure: Failure, place: Place) -> list[Entry]:
-        """The entries that expect another failure of the same invariant there, which did not show, or a flaky one."""
+        """The entries that expect another failure of the same invariant there, which did not show, or a flaky one that
+        failed every time.
+        """
         return [
             entry
             for entry in (*self._listed("deviation"), *self._held.steady)
@@ -147,7 +151,7 @@ class Account:
         ]
 
     def flaky(self, finding: Finding) -> Entry | None:
-        """The entry that says that this comes and goes."""
+        """The entry that lists this finding as flaky."""
         unit, violation = finding.unit, finding.violation
         place = unit.subject, unit.version
         return self.listed_flaky(unit.check, finding.invariant, place, violation.shape, violation.why)
@@ -161,7 +165,7 @@ class Account:
         return None
 
     def comes_and_goes(self, worker: Worker, finding: Finding) -> Line | None:
-        """What to tell of a failure that is listed as flaky, and rightly: run alone it does not fail every time."""
+        """The line for a failure that is listed as flaky and does not fail in every rerun; None for others."""
         entry = self.flaky(finding)
         if entry is None:
             return None
@@ -179,14 +183,14 @@ class Account:
     # ---- entries
 
     def strangers(self) -> Iterator[Line]:
-        """Entries that name what there is not, whatever is run."""
+        """Entries that name unknown targets, checks, invariants or subjects."""
         for entry in self.entries:
             for why in stranger(entry, self._draws[entry].edition, self._targets):
                 self._strange.add(entry)
                 yield self._line(Stale(entry, "nothing", why))
 
     def settle(self) -> Iterator[Line]:
-        """The entries about this target that are stale."""
+        """The lines of stale entries for the current target."""
         return map(self._line, self.stale())
 
     def stale(self) -> Iterator["Stale"]:
@@ -197,10 +201,10 @@ class Account:
             yield from self._settled(entry)
         for entry in (*self._listed("deviation"), *self._listed("flaky")):
             if entry.expired(self._today):
-                yield Stale(entry, "expired", f"it was to be looked at again by {entry.expires}")
+                yield Stale(entry, "expired", f"it expired on {entry.expires}: review it")
             yield from self._wide(entry)
         for entry in self._held.steady:
-            why = f"it is listed as one that comes and goes, and failed {ALONE} times out of {ALONE}, run alone"
+            why = f"it is listed as flaky, but failed in {ALONE} of {ALONE} reruns"
             yield Stale(entry, "steady", f"{why}: make it a [[deviation]]")
 
     def _settled(self, entry: Entry) -> Iterator["Stale"]:
@@ -225,7 +229,7 @@ class Account:
                 yield Stale(entry, state, self._why(entry, state, places), frozenset(places), named)
 
     def _state_of(self, entry: Entry, pattern: str) -> tuple[str, set[Place]]:
-        """Of all places under a wildcard, none of which showed."""
+        """The state of the places that a wildcard matches, in none of which the failure showed."""
         under = {place for check in entry.checks for place in self._places(check) if entry.under(pattern, place)}
         states = {self._state(entry, place) for place in under}
         if not under:
@@ -234,9 +238,9 @@ class Account:
         return worst, under
 
     def _to_the_letter(self, entry: Entry, shown: set[Place], states: Mapping[str, set[Place]]) -> bool:
-        """Does it say something that a place does not show?
+        """Whether the entry can be stale because of places that do not show it.
 
-        With other cases than those of the file only where nothing of the entry shows, and all of it was looked at.
+        If the run had other cases than the file, only if no place of the entry shows it and all of them were checked.
         """
         draw, asked = self._draws[entry], self._draw.cases
         if draw == self._draw:
@@ -246,23 +250,23 @@ class Account:
         return enough and not shown and not entry.seldom and "unlooked" not in states
 
     def _state(self, entry: Entry, place: Place) -> str:
-        """passes, changed, nothing or unlooked, of a place where the entry's failure did not show."""
+        """passes, changed, nothing or unlooked, for a place where the entry's failure did not show."""
         held = self._held
         if place in held.otherwise.get(entry, {}):
             return "changed"
         about = [check for check in entry.checks if place in self._places(check)]
         if not about:
             here = self._draws[entry].edition == self._draw.edition and held.there != "unknown"
-            return "nothing" if here and CHECKS.keys() & entry.checks else "unlooked"  # else profiles, not asked for
+            return "nothing" if here and CHECKS.keys() & entry.checks else "unlooked"  # or an unused profile
         if any((check, None, place) not in held.looked for check in about):
             return "unlooked"
         results = {each for check in about for each in held.looked.get((check, entry.invariant, place), ())}
         if "FAIL" in results:
-            return "unlooked"  # it failed, but not again when it was run alone: the run tells of that by itself
+            return "unlooked"  # it failed, but not when rerun alone: the run reports that itself
         return "passes" if "PASS" in results else "unlooked" if "UNKNOWN" in results else "nothing"
 
     def _places(self, id: str) -> set[Place]:
-        """All that a whole run of a check would look at."""
+        """All places that a complete run of a check would cover."""
         check = CHECKS.get(id)
         if check is None or self._held.there != "claimed":
             return {place for other, invariant, place in self._held.looked if other == id and invariant is None}
@@ -275,22 +279,22 @@ class Account:
     def _why(self, entry: Entry, state: str, places: set[Place]) -> str:
         where = in_words(where_of(places))
         if state == "passes":
-            return f"{where}: it no longer fails: strike it off"
+            return f"{where}: this known deviation no longer occurs: remove it"
         if state == "changed":
             ids = sorted({id for place, id in self._held.otherwise[entry].items() if place in places})
-            return f"{where}: it fails otherwise than the entry says: see {', '.join(ids)}"
+            return f"{where}: it fails in another way than the entry says: see {', '.join(ids)}"
         target = f"{self._held.info.name} {self._held.info.version}"
-        return f"{where}: nothing of {entry.invariant} is judged there with {target}"
+        return f"{where}: {entry.invariant} is not checked there with {target}"
 
     def _wide(self, entry: Entry) -> Iterator["Stale"]:
         failures = self._held.failures.get(entry, set())
         if len(failures) > MOST_FAILURES:
-            why = f"it stands for {len(failures)} distinct failures, and {MOST_FAILURES} is the most"
+            why = f"it matches {len(failures)} distinct failures, at most {MOST_FAILURES} are allowed"
             yield Stale(entry, "wide", f"{why}: {', '.join(sorted(failures))}")
         for pattern in entry.where:
             under = {subject for subject, _ in self._held.shown.get(entry, ()) if fits(pattern, subject)}
             if len(under) > MOST_SUBJECTS:
-                why = f"{pattern!r} stands for {len(under)} subjects, and {MOST_SUBJECTS} is the most: name them"
+                why = f"{pattern!r} matches {len(under)} subjects, at most {MOST_SUBJECTS} are allowed: name them"
                 yield Stale(entry, "wide", why)
 
     def _line(self, stale: "Stale") -> Line:
@@ -305,19 +309,19 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """An entry that does not say what is, any more."""
+    """An entry that does not match the run any more."""
 
     entry: Entry
     kind: str
-    """passes, changed, nothing, expired, wide or steady"""
+    """``passes``, ``changed``, ``nothing``, ``expired``, ``wide`` or ``steady``."""
     why: str
     places: frozenset[Place] = frozenset()
     patterns: frozenset[str] = frozenset()
-    """Those keys of ``where`` that hold a wildcard, and hold nothing."""
+    """The keys of ``where`` with a wildcard that match nothing."""
 
 
 def told_of(entry: Entry) -> Line:
-    """What a report shows of an entry."""
+    """The parts of an entry that a report shows."""
     return {
         "file": entry.file, "line": entry.line, "reason": entry.reason, "link": entry.link,
         "expires": str(entry.expires) if entry.expires else None,
@@ -325,7 +329,7 @@ def told_of(entry: Entry) -> Line:
 
 
 def where_of(places: Iterable[Place]) -> dict[str, str]:
-    """Subject -> versions as spans, as in the ledger."""
+    """Subject -> versions as spans, in the form of the ledger."""
     found: dict[str, set[int]] = {}
     for subject, version in places:
         found.setdefault(subject, set()).update(() if version is None else (version,))
@@ -337,7 +341,7 @@ def in_words(where: Mapping[str, str]) -> str:
 
 
 def fails_alone(worker: Worker, finding: Finding) -> int:
-    """How many times of ``ALONE`` does the case fail, run alone and with a fresh session each time?"""
+    """In how many of ``ALONE`` reruns the case fails, each alone and with a fresh session."""
     check = CHECKS[finding.unit.check]
     invariant = next(each for each in invariants_of(check) if each.id == finding.invariant)
     failed = 0
@@ -351,7 +355,7 @@ def fails_alone(worker: Worker, finding: Finding) -> int:
 
 
 def account(options: Options) -> Account:
-    """Of a run with these options, from today's view. Errors: ``Misused``."""
+    """For a run with these options, as of today. Errors: ``Misused``."""
     try:
         known = load(options.known, options.targets)
         profiles = [profile.load(each) for each in dict.fromkeys(options.profiles)]

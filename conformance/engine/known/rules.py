@@ -1,8 +1,8 @@
-"""Known deviations: failures that are expected, each with its reason. ``known_files`` reads the files that list them.
+"""Known deviations: expected failures, each with its reason. ``known_files`` reads the files that list them.
 
-The same failure is: the same target, invariant and shape, in a place (subject and version) that the entry names,
-whatever check shows it. The shape is what is wrong in words that do not depend on the message; ``why`` may narrow it
-further. So a failure that spreads to another message, or comes to fail in another way, is not the one that is expected.
+An entry matches a failure with the same target, invariant and shape, in a place (subject and version) that the entry
+names, whatever check shows it. The shape says what is wrong in words that do not depend on the message; ``why`` may
+restrict it further. So a failure that spreads to another message, or changes, is not the expected one.
 """
 
 import re
@@ -13,25 +13,25 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 Place: TypeAlias = tuple[str, int | None]
-"""A subject, and its version where it is a message."""
+"""A subject and, for a message, its version."""
 Span: TypeAlias = tuple[int, int | None]
-"""Both ends included; no upper end: from there on."""
+"""Both ends included; None: without upper end."""
 Kind: TypeAlias = Literal["deviation", "flaky"]
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """With which cases the entries of a file were found: with the same ones they are held to the letter."""
+    """The cases with which the entries of a file were found: with the same cases every entry must match exactly."""
 
     edition: str = "apache"
     seed: int = 0
     cases: int | None = None
-    """None: the own number of each check."""
+    """None: each check's own number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a run tells of a distinct failure, as far as entries are compared with it."""
+    """A distinct failure of a run, reduced to what entries are compared with."""
 
     id: str
     target: str
@@ -42,7 +42,7 @@ class Failure:
     why: str
     places: frozenset[Place]
     whole: bool = True
-    """Has a shrinker looked at it? If not, its shape may be the beginning of what it would be."""
+    """Whether the failure was shrunk. If not, its shape may be a prefix of the shrunk failure's shape."""
 
     @classmethod
     def of(cls, line: Mapping[str, Any]) -> "Failure":
@@ -59,43 +59,43 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One of a file; no other one is equal to it."""
+    """An entry of a file, equal to itself only."""
 
     kind: Kind
     file: str
     line: int
     target: str
     versions: str
-    """Of the target."""
+    """Versions of the target."""
     checks: tuple[str, ...]
-    """Those that show it: where one of them was not held, that it does not show says nothing."""
+    """The checks that show the failure: if one of them was not run, an absent failure proves nothing."""
     invariant: str
     shape: tuple[str, ...] | None
-    """Each word may hold ``*``. None, for flaky ones only: any."""
+    """Each word may contain ``*``. None, for flaky entries only: any shape."""
     why: str
-    """A regular expression that has to be found in the failure's ``why``."""
+    """A regular expression that must match within the failure's ``why``."""
     where: Mapping[str, tuple[Span, ...]]
-    """Subject, which may hold ``*`` -> its versions; none where subjects have no versions."""
+    """Subject, which may contain ``*`` -> its versions; empty for subjects without versions."""
     reason: str
     link: str
     expires: date | None
     seldom: bool
-    """Needs luck to be seen: that it does not show with another seed says nothing."""
+    """The failure occurs rarely: with another seed, its absence proves nothing."""
 
     @property
     def at(self) -> str:
         return f"{self.file}:{self.line}"
 
     def about(self, target: str, version: str) -> bool:
-        """``target`` may name a release as well: ``kafka-python@2.3.0``, ``java:kafka-clients:3.9.2``."""
+        """``target`` may include a release: ``kafka-python@2.3.0``, ``java:kafka-clients:3.9.2``."""
         return self.target in (target, base(target, version)) and among(version, self.versions)
 
     def same(self, failure: Failure) -> bool:
-        """Is it the same failure, wherever it shows?"""
+        """Whether it is the same failure, in any place."""
         return self.akin(failure) and self.alike(failure.shape, failure.why, failure.whole)
 
     def akin(self, failure: Failure) -> bool:
-        """The same target and invariant, broken in whatever way."""
+        """Whether target and invariant are the same, with any shape."""
         return self.about(failure.target, failure.version) and self.invariant == failure.invariant
 
     def alike(self, shape: Sequence[str], why: str, whole: bool = True) -> bool:
@@ -107,15 +107,15 @@ class Entry:
         return len(wanted) == len(shape) and all(map(fits, wanted, shape))
 
     def names(self, place: Place) -> bool:
-        """Does ``where`` hold it?"""
+        """Whether ``where`` contains the place."""
         return self.part(place) is not None
 
     def part(self, place: Place) -> str | None:
-        """The key of ``where`` under which the place falls."""
+        """The key of ``where`` that contains the place."""
         return next((pattern for pattern in self.where if self.under(pattern, place)), None)
 
     def under(self, pattern: str, place: Place) -> bool:
-        """Does the place fall under this key of ``where``?"""
+        """Whether this key of ``where`` contains the place."""
         subject, version = place
         spans = self.where[pattern]
         if not fits(pattern, subject):
@@ -126,7 +126,7 @@ class Entry:
 
     @property
     def exact(self) -> frozenset[Place]:
-        """The places that it names one by one: each of them has to show."""
+        """The places named one by one: the failure must show in each of them."""
         return frozenset(
             (subject, version)
             for subject, spans in self.where.items()
@@ -136,7 +136,7 @@ class Entry:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The keys of ``where`` that name places by a wildcard or without an upper end: one of each has to show."""
+        """The keys of ``where`` with a wildcard or without an upper end: the failure must show in one place of each."""
         return tuple(
             subject for subject, spans in self.where.items()
             if "*" in subject or any(high is None for _, high in spans)
@@ -148,7 +148,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One file."""
+    """A file of known deviations."""
 
     path: str
     draw: Draw
@@ -164,12 +164,12 @@ def _pattern(glob: str) -> re.Pattern[str]:
 
 
 def fits(glob: str, text: str) -> bool:
-    """``*`` stands for any text; nothing else is special."""
+    """``*`` matches any text; every other character matches itself."""
     return _pattern(glob).fullmatch(text) is not None
 
 
 def base(target: str, version: str) -> str:
-    """The name without the release that it may end in."""
+    """The target name without a release at its end."""
     for end in (f"@{version}", f":{version}"):
         if version and target.endswith(end):
             return target.removesuffix(end)
@@ -181,7 +181,7 @@ _Key: TypeAlias = tuple[tuple[int, ...], bool]
 
 
 def _key(version: str) -> _Key | None:
-    """A word after the numbers makes a release an early one, as in 4.0.0rc1."""
+    """A suffix after the numbers marks a pre-release, as in 4.0.0rc1."""
     found = _VERSION.fullmatch(version)
     if found is None:
         return None
@@ -190,7 +190,7 @@ def _key(version: str) -> _Key | None:
 
 
 def among(version: str, versions: str) -> bool:
-    """``versions``: A, A-B (both included), A+, with commas between them, or ``all``."""
+    """``versions``: A, A-B (both included), A+, separated by commas, or ``all``."""
     if versions == "all" or version in (each.strip() for each in versions.split(",")):
         return True
     key = _key(version)
@@ -199,7 +199,7 @@ def among(version: str, versions: str) -> bool:
 
 @cache
 def releases_in(versions: str) -> tuple[tuple[_Key, _Key | None], ...]:
-    """Errors: ValueError that says what would do."""
+    """Errors: ValueError with the valid forms."""
     if versions == "all":
         return ((((0,) * 4, False), None),)
     spans = []
@@ -208,7 +208,7 @@ def releases_in(versions: str) -> tuple[tuple[_Key, _Key | None], ...]:
         low, dash, high = (text.removesuffix("+"), "", "") if text.endswith("+") else text.partition("-")
         ends = _key(low), _key(high if dash else low)
         if ends[0] is None or ends[1] is None:
-            raise ValueError(f"{text!r} is no version: 3.0.12, 3.0.0-3.0.12, 3.1.0+ or all is wanted")
+            raise ValueError(f"invalid version {text!r}: use 3.0.12, 3.0.0-3.0.12, 3.1.0+ or all")
         if ends[1] < ends[0]:
             raise ValueError(f"{text!r} ends before it begins")
         spans.append((ends[0], None if text.endswith("+") else ends[1]))
@@ -216,7 +216,7 @@ def releases_in(versions: str) -> tuple[tuple[_Key, _Key | None], ...]:
 
 
 def overlap(one: Entry, other: Entry) -> bool:
-    """May one failure in one place be meant by both?"""
+    """Whether both entries may match one failure in one place."""
     if (one.target, one.invariant) != (other.target, other.invariant):
         return False
     return (
@@ -245,21 +245,23 @@ def _shapes_meet(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> 
 
 
 def globs_meet(one: str, other: str) -> bool:
-    """Is there a text that both fit?"""
+    """Whether a text exists that both match."""
     if "*" not in one or "*" not in other:
         return fits(one, other) or fits(other, one)
     if one[0] != "*" and other[0] != "*":
         return one[0] == other[0] and globs_meet(one[1:], other[1:])
     if one[-1] != "*" and other[-1] != "*":
         return one[-1] == other[-1] and globs_meet(one[:-1], other[:-1])
-    return True  # one is open at each end, so the other's ends fit into it and its own middle into the other's
+    return True  # both have * at opposite ends, or one has it at both: such patterns always share a text
 
 
 # ---- places
 
 
 def places_in(text: str) -> tuple[Span, ...]:
-    """Versions of a message: ``0-4, 6``, ``6+``, ``*`` for all; empty for what has no versions. Errors: ValueError."""
+    """Versions of a message: ``0-4, 6``, ``6+``, ``*`` for all; empty for subjects without versions. Errors:
+    ValueError.
+    """
     if not text:
         return ()
     if text == "*":
@@ -268,7 +270,7 @@ def places_in(text: str) -> tuple[Span, ...]:
     for each in text.split(","):
         found = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5})|(\+))?", each.strip(), re.ASCII)
         if found is None:
-            raise ValueError(f"{each.strip()!r} are no versions: 4, 0-4, 6+, or * is wanted, with commas between them")
+            raise ValueError(f"invalid versions {each.strip()!r}: use 4, 0-4, 6+ or *, separated by commas")
         low, high = int(found[1]), None if found[3] else int(found[2] or found[1])
         if high is not None and high < low:
             raise ValueError(f"{each.strip()!r} ends before it begins")
@@ -277,12 +279,12 @@ def places_in(text: str) -> tuple[Span, ...]:
 
 
 def numbers(spans: Sequence[Span]) -> list[int | None]:
-    """Each version of spans that have an upper end; None alone for what has no versions."""
+    """Every version in the spans that have an upper end; ``[None]`` for subjects without versions."""
     found: list[int | None] = [n for low, high in spans for n in range(low, (low if high is None else high) + 1)]
     return found or [None]
 
 
 def versions_in(spans: Sequence[Span]) -> str:
-    """What ``places_in`` reads as these."""
+    """The text that ``places_in`` reads as these spans."""
     ends = [f"{low}+" if high is None else str(low) if high == low else f"{low}-{high}" for low, high in spans]
     return ", ".join(ends)

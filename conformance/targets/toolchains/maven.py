@@ -1,8 +1,8 @@
-"""Released jars by Maven coordinates, from a cache of our own, ``~/.m2`` or the user's repository.
+"""Released jars by Maven coordinates, from kipcheck's cache, ``~/.m2`` or the user's repository.
 
-What is cached is never asked for again, so a filled cache works offline. Where a repository is configured (the
-variable ``KIPCHECK_MAVEN_REPOSITORY``, or a mirror in ``~/.m2/settings.xml``) jars come by plain HTTPS; else ``mvn``
-fetches them.
+Cached jars are never downloaded again, so a filled cache works offline. If a repository is configured (the variable
+``KIPCHECK_MAVEN_REPOSITORY``, or a mirror in ``~/.m2/settings.xml``), jars are downloaded over plain HTTPS; otherwise
+``mvn`` fetches them.
 """
 
 import fcntl
@@ -27,11 +27,11 @@ from xml.sax.saxutils import escape
 from kipcheck.conformance.targets.transport import process_tree
 
 CACHE: Final = "KIPCHECK_CACHE"
-"""Names the cache directory; without it ``~/.cache/kipcheck`` (or ``$XDG_CACHE_HOME/kipcheck``)."""
+"""The variable with the cache directory; default ``~/.cache/kipcheck`` (or ``$XDG_CACHE_HOME/kipcheck``)."""
 REPOSITORY: Final = "KIPCHECK_MAVEN_REPOSITORY"
-"""Names the URL of a Maven repository (https, http or file) to take jars from."""
+"""The variable with the URL of a Maven repository (https, http or file)."""
 SECONDS: Final = 600
-"""What one fetch may take, whoever does it."""
+"""The time limit of one run of Maven."""
 REMEMBERED: Final = 86_400
 """Seconds for which a repository that does not have a jar is not asked for it again."""
 _PLUGIN: Final = (
@@ -41,7 +41,7 @@ _PLUGIN: Final = (
 
 
 class Unavailable(Exception):
-    """Jars that cannot be had here; one line says which and what to do."""
+    """A jar is not available; one line names it and says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Coordinate:
 
     @classmethod
     def parse(cls, text: str) -> "Coordinate":
-        """Errors: ValueError for anything but three plain words with colons between them."""
+        """Errors: ValueError for anything but three plain words separated by colons."""
         parts = text.split(":")
         if len(parts) != 3 or not all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", part) for part in parts):
-            raise ValueError(f"{text!r} is no group:artifact:version")
+            raise ValueError(f"invalid coordinate {text!r}: use group:artifact:version")
         return cls(*parts)
 
     @property
@@ -66,12 +66,12 @@ class Coordinate:
 
     @property
     def path(self) -> str:
-        """Where every Maven repository keeps the jar."""
+        """The path of the jar in every Maven repository."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file}"
 
     @property
     def jar(self) -> str:
-        """As Maven names it, in a regular expression."""
+        """The name that Maven prints, as a regular expression."""
         return re.escape(f"{self.group}:{self.artifact}:jar:{self.version}")
 
     def __str__(self) -> str:
@@ -79,27 +79,27 @@ class Coordinate:
 
 
 def cache() -> Path:
-    """The directory for what is fetched and compiled; it may not exist yet."""
+    """The directory for what is downloaded and compiled; it may not exist yet."""
     if named := os.environ.get(CACHE):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kipcheck"
 
 
 def cached(coordinate: str) -> Path | None:
-    """The jar, if it is on this machine already. Never goes out."""
+    """The jar, if it is on this machine already. Uses no network."""
     return _cached(Coordinate.parse(coordinate))
 
 
 def fetch(coordinates: Iterable[str]) -> dict[str, Path]:
-    """The jar of each coordinate, in the order given.
+    """The jar of each coordinate, in the given order.
 
-    Errors: ``Unavailable`` if one of them cannot be had; those that could are in the cache all the same.
+    Errors: ``Unavailable`` if one of them is not available; the others are then in the cache all the same.
     """
     wanted = {str(each): each for each in map(Coordinate.parse, coordinates)}
     missing = [each for each in wanted.values() if _cached(each) is None]
     if missing:
         with _lock():
-            # Another process may have brought them while this one waited.
+            # Another process may have fetched them while this one waited.
             missing = [each for each in missing if _cached(each) is None]
             why = _ask(missing) if missing else ""
         if lost := [str(each) for each in missing if _cached(each) is None]:
@@ -119,24 +119,24 @@ def fetched(coordinates: Iterable[str]) -> dict[str, Path | str]:
 
 
 def held(text: str) -> Path | None:
-    """The jar of ``group:artifact:version`` where it is here; nobody is asked for it."""
+    """The jar of ``group:artifact:version`` if it is on this machine; uses no network."""
     return _cached(Coordinate.parse(text))
 
 
 def releases_held(group: str, artifact: str) -> set[str]:
-    """The versions of an artifact whose jars are here."""
+    """The versions of an artifact whose jars are on this machine."""
     roots = (cache() / "maven", _local_repository())
     folders = (root / group.replace(".", "/") / artifact for root in roots)
     return {jar.parent.name for each in folders for jar in each.glob(f"*/{artifact}-*.jar") if _plain(jar)}
 
 
 def _plain(jar: Path) -> bool:
-    """And no jar of sources or tests beside it?"""
+    """Whether it is the jar itself, and not a jar of sources or tests."""
     return jar.stem.endswith(f"-{jar.parent.name}")
 
 
 def sha256(path: Path) -> str:
-    """In hex, as golden files name the jar that made them."""
+    """In hex, as golden files record the jar that made them."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -150,24 +150,24 @@ def _cached(coordinate: Coordinate) -> Path | None:
 
 
 def _ask(missing: list[Coordinate]) -> str:
-    """``_bring``, but for what the same repository did not have a day ago or less."""
+    """``_bring``, except for jars that the same repository did not have within the last day."""
     where = _repository() or "mvn"
     known = [each for each in missing if _recent(each, where)]
     asked = [each for each in missing if each not in known]
     why = [_bring(asked)] if asked else []
     if known:
         files = ", ".join(str(_miss(each)) for each in known)
-        why.append(f"the repository did not have it when it was last asked: remove {files} to ask before a day is over")
+        why.append(f"the repository did not have it at the last attempt, within a day: remove {files} to try again now")
     return "; ".join(filter(None, why))
 
 
 def _bring(missing: list[Coordinate]) -> str:
-    """Put what can be had into the cache; of the rest, why not and what to do."""
+    """Puts the available jars into the cache; for the others returns the reason and what to do."""
     if repository := _repository():
         return _download(repository, missing)
     if mvn := shutil.which("mvn"):
         return _ask_maven(mvn, missing)
-    return f"there is no mvn on the PATH and no repository is configured: install Maven, or name one in {REPOSITORY}"
+    return f"mvn is not on the PATH and no repository is configured: install Maven, or set {REPOSITORY} to a URL"
 
 
 def _download(repository: str, missing: list[Coordinate]) -> str:
@@ -177,7 +177,7 @@ def _download(repository: str, missing: list[Coordinate]) -> str:
             data = _read(url)
             _verify(url, data)
         except (OSError, ValueError) as wrong:
-            # A path or host that is wrong as a whole is no word on this jar: only an answer to the question is.
+            # Only a definite answer counts as missing; a wrong host or path says nothing about this jar.
             if isinstance(wrong, urllib.error.HTTPError) and wrong.code in (404, 410):
                 _remember(coordinate, repository)
             return f"{url}: {wrong}"
@@ -196,7 +196,7 @@ def _read(url: str) -> bytes:
 
 
 def _verify(url: str, data: bytes) -> None:
-    """Against the checksum that lies beside the jar, if the repository keeps one."""
+    """Compares with the checksum beside the jar, if the repository has one."""
     for kind in ("sha256", "sha1"):
         try:
             told = _read(f"{url}.{kind}").split()[0].decode().lower()
@@ -204,12 +204,12 @@ def _verify(url: str, data: bytes) -> None:
             continue
         found = hashlib.new(kind, data).hexdigest()
         if told != found:
-            raise ValueError(f"its {kind} is {found}, and the repository says {told}")
+            raise ValueError(f"its {kind} is {found}, but the repository states {told}")
         return
 
 
 def _ask_maven(mvn: str, missing: list[Coordinate]) -> str:
-    """One run for all: a module per jar, so that one that does not exist leaves the others alone."""
+    """One run for all jars: a module per jar, so that a missing one does not affect the others."""
     with tempfile.TemporaryDirectory(prefix="kipcheck-mvn-") as folder:
         root, out = Path(folder), Path(folder) / "jars"
         for at, coordinate in enumerate(missing):
@@ -225,13 +225,13 @@ def _ask_maven(mvn: str, missing: list[Coordinate]) -> str:
             return f"mvn did not finish within {SECONDS} s: is the network reachable?"
         for at, coordinate in enumerate(missing):
             jar = out / str(at) / coordinate.file
-            # Maven's own repository usually holds it now; a copy of ours is for users whose Maven keeps it elsewhere.
+            # Maven's local repository usually has it now; the copy is for users whose Maven stores it elsewhere.
             if jar.is_file() and _cached(coordinate) is None:
                 with _placing(coordinate) as staged:
                     shutil.copyfile(jar, staged)
             elif re.search(rf"(?:not find artifact {coordinate.jar}|{coordinate.jar} was not found) in ", done.stdout):
                 _remember(coordinate, "mvn")
-        # Maven's first words on a failure name the artifact and the cause; the rest is advice on Maven.
+        # The first error line names the artifact and the cause; the rest is advice on Maven.
         plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
         told = re.search(r"(?m)^\[ERROR\] (?:Failed to execute goal \S+ \(\S+\) on project \S+: )?(\S.*)", plain)
         cause = told[1].split("-> [Help")[0].strip() if told else f"exit code {done.returncode}"
@@ -267,7 +267,7 @@ def _remember(coordinate: Coordinate, where: str) -> None:
 
 
 def _recent(coordinate: Coordinate, where: str) -> bool:
-    """Did this repository say so, and not long ago?"""
+    """Whether this repository lacked the jar at the last attempt, less than a day ago."""
     try:
         told = _miss(coordinate).read_text("utf-8")
         age = time.time() - _miss(coordinate).stat().st_mtime
@@ -278,7 +278,7 @@ def _recent(coordinate: Coordinate, where: str) -> bool:
 
 @contextmanager
 def _placing(coordinate: Coordinate) -> Iterator[Path]:
-    """A file beside the jar's place that becomes the jar in one step."""
+    """A temporary file beside the jar that becomes the jar atomically."""
     target = cache() / "maven" / coordinate.path
     with placing(target) as staged:
         yield staged
@@ -286,7 +286,7 @@ def _placing(coordinate: Coordinate) -> Iterator[Path]:
 
 @contextmanager
 def placing(target: Path) -> Iterator[Path]:
-    """A path beside ``target`` that takes its place in one step at the end, or leaves nothing behind."""
+    """A path beside ``target`` that replaces it atomically at the end; on an error it is removed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
     os.close(handle)
@@ -301,12 +301,12 @@ def placing(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def _lock() -> Iterator[None]:
-    """One process at a time fetches; the others find what it brought."""
+    """Lets one process at a time fetch; the others then find its jars in the cache."""
     try:
         cache().mkdir(parents=True, exist_ok=True)
         file = (cache() / "fetch.lock").open("w")
     except OSError as wrong:
-        raise Unavailable(f"the cache {cache()} cannot be written ({wrong}): name another in {CACHE}") from None
+        raise Unavailable(f"the cache {cache()} cannot be written ({wrong}): set {CACHE} to another one") from None
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -336,7 +336,7 @@ def _repository() -> str | None:
     settings = _settings()
     for mirror in settings.iter("mirror") if settings is not None else ():
         url, of = (mirror.findtext("url") or "").strip(), (mirror.findtext("mirrorOf") or "").strip()
-        # One that wants a password is Maven's to ask.
+        # A mirror with credentials is left to Maven.
         private = settings is not None and any(
             server.findtext("id") == mirror.findtext("id") for server in settings.iter("server")
         )

@@ -1,9 +1,9 @@
-"""Ends child processes, and what they started, when their parent ends in whatever way, ``kill -9`` included.
+"""Kills child processes and their descendants when their parent ends for any reason, ``kill -9`` included.
 
-Three means. On Linux the kernel kills a child at the death of its parent (``die_with``) and hands orphans to an
-ancestor (``adopt_orphans``). Anywhere, a small shell reads a pipe of which the parent has the other end, and kills a
-whole process group when the pipe ends (``Guard``): this also finds the programs that a testee or a build tool started.
-What starts a session of its own leaves the group, and is killed by its ancestor at most.
+There are three ways. On Linux the kernel kills a child at the death of its parent (``die_with``) and hands orphans to
+an ancestor (``adopt_orphans``). On any system, a small shell reads a pipe whose other end the parent has, and kills a
+process group when the pipe ends (``Guard``): that includes programs that a testee or a build tool started. A process
+that starts a session of its own leaves the group; only an ancestor can then kill it.
 """
 
 import ctypes
@@ -22,34 +22,34 @@ from typing import Any, Final, Self
 LINUX: Final = sys.platform == "linux"
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_CHILD_SUBREAPER: Final = 36
-"""Both of linux/prctl.h."""
+"""Both from linux/prctl.h."""
 BURIED_S: Final = 5.0
-"""What it may take until killed processes are gone."""
+"""The time limit for killed processes to disappear."""
 
 SHELL: Final = "/bin/sh"
 AT_THE_END: Final = 'read -r _; kill -s KILL -- "-$1"'
-"""What a guard does: nothing is ever written to its pipe, so it reads until the pipe ends."""
+"""The script of a guard: nothing is ever written to its pipe, so it reads until the pipe ends."""
 
 _prctl: Callable[..., int] | None = ctypes.CDLL(None).prctl if LINUX else None
-"""Looked up at once: it is called between fork and exec."""
+"""Looked up early, because it is called between fork and exec."""
 
 
 def die_with(parent: int) -> None:
-    """From now on the kernel kills this process when ``parent``, which started it, ends in whatever way. Linux only.
+    """From now on the kernel kills this process when its ``parent`` ends for any reason. Linux only.
 
-    It does so at the end of the thread that started this process, even where the parent lives on: start processes
-    from a thread that lasts as long as they do.
+    The kernel does so at the end of the thread that started this process, even if the parent lives on: start processes
+    from a thread that lives at least as long.
     """
     if _prctl is None:
         return
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before
+    if os.getppid() != parent:  # the parent has ended already
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def die_at_the_end_of(fd: int) -> None:
-    """The same anywhere, for a process that leads its group, by a pipe of which only the parent has the other end: the
-    whole group goes. It takes a thread, so what hangs with the lock of the interpreter held is left to its limits.
+    """The same on any system, for a process that leads its group: the group is killed when the pipe ends whose other
+    end only the parent has. It uses a thread, so it does not work while native code holds the interpreter lock.
     """
 
     def wait() -> None:
@@ -61,7 +61,7 @@ def die_at_the_end_of(fd: int) -> None:
 
 
 class Guard:
-    """Kills a process group when this process ends, for whatever reason. Where there is no shell nothing is guarded."""
+    """Kills a process group when this process ends, for whatever reason. Without a shell it does nothing."""
 
     def __init__(self, group: int) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,11 +78,11 @@ class Guard:
         self.dismiss()
 
     def dismiss(self) -> None:
-        """The group is left alone from now on. To be called after it was killed, or has come to its end by itself."""
+        """Stops guarding the group. To be called after the group was killed or has ended."""
         process, self._process = self._process, None
         if process is None:
             return
-        process.kill()  # first: at the end of the pipe it would kill whoever has the group's number by now
+        process.kill()  # first, because the end of the pipe would kill the group that may have reused the number
         process.wait()
         assert process.stdin is not None
         process.stdin.close()
@@ -94,10 +94,11 @@ def kill_group(group: int) -> None:
 
 
 def run(argv: Sequence[str], seconds: float | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
-    """As ``subprocess.run`` with ``capture_output`` and text, for a tool that starts programs of its own.
+    """``subprocess.run`` with ``capture_output`` and text, for a tool that starts programs of its own.
 
-    It has a session and no input. All of it is killed at a time-out (``subprocess.TimeoutExpired``), when this call is
-    interrupted, and when this process ends. ``more``: for ``subprocess.Popen``. Errors: OSError where it cannot start.
+    The tool has a session of its own and no input. Its whole group is killed at a time-out
+    (``subprocess.TimeoutExpired``), when this call is interrupted, and when this process ends. ``more``: for
+    ``subprocess.Popen``. Errors: OSError if it cannot start.
     """
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     text = {"encoding": "utf-8", "errors": "replace"}
@@ -114,16 +115,16 @@ def run(argv: Sequence[str], seconds: float | None = None, **more: Any) -> subpr
 
 
 def adopt_orphans() -> None:
-    """What descendants of this process leave behind becomes its child. Linux only."""
+    """Orphaned descendants of this process become its children. Linux only."""
     if _prctl is not None:
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_children() -> int:
-    """Kill all children of this process, and what they leave behind as long as orphans are adopted. How many it were.
+    """Kills all children of this process, and adopted orphans in turn. Returns their number.
 
-    A session of its own, or a second fork, hides nobody. Where there is no /proc nobody is found. For processes without
-    threads.
+    It finds processes in other sessions and after a second fork, too, but none on systems without /proc. For processes
+    without threads.
     """
     ended, until = 0, time.monotonic() + BURIED_S
     while (found := _children()) and time.monotonic() < until:
@@ -138,8 +139,8 @@ def end_children() -> int:
 
 
 def parent_of(pid: int) -> int:
-    """Errors: OSError where there is no such process, or no /proc."""
-    # The name of the program, in parentheses, may hold anything.
+    """Errors: OSError if there is no such process, or no /proc."""
+    # The name of the program, in parentheses, may contain any character.
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
@@ -148,7 +149,7 @@ def _children() -> list[int]:
     with suppress(OSError):
         return list(map(int, Path(f"/proc/self/task/{me}/children").read_text().split()))
     found = []
-    with suppress(OSError):  # a kernel without that file may still tell of each process whose child it is
+    with suppress(OSError):  # a kernel without that file still has the parent of each process
         for name in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
                 if parent_of(int(name)) == me:

@@ -79,7 +79,7 @@ def row() -> Row:
 def test_a_row_is_read_back_from_json_as_it_was() -> None:
     one = row().sealed()
     assert Row.of(json.loads(json.dumps(one.plain))) == one
-    with pytest.raises(ValueError, match="a row has no colour"):
+    with pytest.raises(ValueError, match="unknown fields of a row: colour"):
         Row.of({**one.plain, "colour": "red"})
 
 
@@ -198,22 +198,22 @@ def test_time_that_runs_out_leaves_a_number_of_cases_undecided(tmp_path: Path) -
 def test_what_cannot_be_gone_on_with_is_said(tmp_path: Path, whole: Path) -> None:
     nothing = campaign(Asked(out=tmp_path, resume=True, executor="inline"))
     assert nothing.exit_code == exits.USAGE
-    assert "holds no manifest.json" in nothing.why
+    assert "contains no manifest.json" in nothing.why
     told = json.loads((whole / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**told, "kipcheck": "0.0.1"}))
     older = campaign(Asked(out=tmp_path, resume=True, executor="inline"))
     assert older.exit_code == exits.USAGE
-    assert "begun by kipcheck 0.0.1" in older.why
+    assert "started by kipcheck 0.0.1" in older.why
 
 
 @pytest.mark.parametrize(
     ("change", "code", "why"),
     [
         ({"targets": ("nobody",)}, exits.USAGE, "unknown target 'nobody'"),
-        ({"checks": ("wire/nothing",)}, exits.USAGE, "no check is called 'wire/nothing'"),
+        ({"checks": ("wire/nothing",)}, exits.USAGE, "no check matches 'wire/nothing'"),
         ({"targets": ("kafka-python",)}, exits.USAGE, "nothing is selected"),
-        ({"master": "local[2]"}, exits.USAGE, "--master is for Spark, and --executor inline asks for another one"),
-        ({"corpus": Path("nowhere")}, exits.USAGE, "no corpus to begin with"),
+        ({"master": "local[2]"}, exits.USAGE, "--master is for Spark: omit it, or use --executor spark"),
+        ({"corpus": Path("nowhere")}, exits.USAGE, "no corpus to start with"),
     ],
 )
 def test_what_cannot_be_begun_is_said_in_a_line(tmp_path: Path, change: Any, code: int, why: str) -> None:
@@ -239,7 +239,7 @@ def test_the_command_line_names_what_there_is() -> None:
 
 def test_a_campaign_that_is_resumed_brings_its_options_along(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["campaign", "--resume", str(whole), "--seed", "3"]) == exits.USAGE
-    assert "--seed is in the manifest" in capsys.readouterr().err
+    assert "--seed is fixed by the manifest" in capsys.readouterr().err
 
 
 def copied(whole: Path, to: Path) -> Path:
@@ -304,7 +304,7 @@ cp {out}/manifest.json {tmp_path}
     if made.returncode == 77 or "unshare:" in made.stderr:
         pytest.skip(f"nothing can be mounted here: {made.stderr.strip()}")
     why, full, resumed = made.stdout.splitlines()
-    assert "No space left on device; make room, and go on with --resume" in why
+    assert "No space left on device; free some space, and continue with --resume" in why
     assert (int(full), int(resumed)) == (exits.UNDECIDED, exits.FAILED)
     assert Manifest.read(tmp_path).hash == Manifest.read(whole).hash
 

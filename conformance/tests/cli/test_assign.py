@@ -116,7 +116,7 @@ def test_many_lines_need_one_start(leader: Target, tmp_path: Path) -> None:
 
 
 def test_an_assignor_that_is_not_claimed_is_not_asked_for(leader: Target) -> None:
-    why = "scripted has no assignor roundrobin; it has range, sticky"
+    why = "scripted does not support the assignor roundrobin; it supports range, sticky"
     assert asked(leader, "whole", "hang", assignor="roundrobin") == [error("Unsupported", why)] * 2
 
 
@@ -164,12 +164,12 @@ def test_a_group_reaches_the_leader_with_all_its_keys(leader: Target) -> None:
         ('{"topics": {"t": 1}, "topics": {}}', "the key 'topics' is repeated"),
         ({"topic": {}}, "topic: no key is called so; there are topics, members"),
         ({"topics": ["t"]}, 'topics: an object is wanted, not ["t"]'),
-        ({"topics": {"t": "3"}}, "topics.t: a number of partitions is wanted, or "),
-        ({"topics": {"t": True}}, "topics.t: a number of partitions is wanted, or "),
+        ({"topics": {"t": "3"}}, "topics.t: must be a number of partitions or "),
+        ({"topics": {"t": True}}, "topics.t: must be a number of partitions or "),
         ({"topics": {"t": -1}}, "topics.t: a number from 0 to 2147483647 is wanted, not -1"),
         ({"topics": {"t": {"partitions": 1.0}}}, "topics.t.partitions: a whole number is wanted, not 1.0"),
-        ({"topics": {"t": {}}}, "topics.t: how many partitions has it? 'partitions' says it"),
-        ({"topics": {"t": {"partitions": 2, "racks": [["a"]]}}}, "topics.t.racks: one list for each of its 2 "),
+        ({"topics": {"t": {}}}, "topics.t: 'partitions' is missing: give the number of partitions"),
+        ({"topics": {"t": {"partitions": 2, "racks": [["a"]]}}}, "topics.t.racks: must have one list for each of"),
         ({"topics": {"t": {"racks": ["a"]}}}, 'topics.t.racks[0]: a list is wanted, not "a"'),
         ({"topics": {"t": {"partitions": 1, "leader": 0}}}, "topics.t.leader: no key is called so"),
         ({"members": {"c-1": None}}, 'members["c-1"]: an object is wanted, not null'),
@@ -183,7 +183,7 @@ def test_a_group_reaches_the_leader_with_all_its_keys(leader: Target) -> None:
         ({"members": {"c1": {"generation": 1 << 31}}}, "members.c1.generation: a number from -2147483648 to "),
         ({"members": {"c1": {"generation": None}}}, "members.c1.generation: a whole number is wanted, not null"),
         ({"members": {"c1": {"instance": 1}}}, "members.c1.instance: a text is wanted, not 1"),
-        ({"members": {"c1": {"instance": "i"}, "c2": {"instance": "i"}}}, "members.c2.instance: 'i' is that of 'c1'"),
+        ({"members": {"c1": {"instance": "i"}, "c2": {"instance": "i"}}}, "members.c2.instance: 'i' is the"),
         ({"members": {"c1": {"userData": "0"}}}, 'members.c1.userData: hex is wanted, not "0"'),
         ({"members": {"\ud800": {}}}, "half a character, which UTF-8 cannot hold"),
     ],

@@ -178,9 +178,9 @@ def test_without_a_jdk_nothing_starts(ran: Ran, monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--from", "9.9"], "there is no Kafka Streams '9.9'"),
-        (["--to", "2.8.9"], "there is no Kafka Streams '2.8.9'"),
-        (["--from", "future"], "nobody comes from the future"),
+        (["--from", "9.9"], "unknown release of Kafka Streams '9.9'"),
+        (["--to", "2.8.9"], "unknown release of Kafka Streams '2.8.9'"),
+        (["--from", "future"], "the future version is only an upgrade target"),
         (["--from", "2.8", "--to", "2.0", "--scenario", "bounce"], "--scenario downgrade goes back"),
         (["--from", "2.8", "--to", "2.0", "--scenario", "downgrade"], "goes back from --to to --from"),
         (["--case", "nowhere.json"], "holds no history of a matrix"),
@@ -218,7 +218,7 @@ def test_a_history_is_played_again(ran: Ran, tmp_path: Path, monkeypatch: pytest
             step["body"]["release"] = "future"
     path.write_text(json.dumps(filed))
     told, breaks = again(path)
-    assert not breaks and told.endswith("rebalances at most\n") and "start a future" in told
+    assert not breaks and told.endswith(" rebalances\n") and "start a future" in told
     assert main.run(["matrix", "--case", str(path)]) == 0
 
 

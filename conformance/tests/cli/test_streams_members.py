@@ -233,9 +233,9 @@ def test_lines_fail_each_for_itself(capsys: pytest.CaptureFixture[str], monkeypa
     [
         (
             ("--target", "kafka-python"),
-            "kafka-python has no members of Streams groups; reference and java:kafka-streams",
+            "kafka-python does not support Streams groups: use reference or java:kafka-streams",
         ),
-        (("--target", "reference", "--edition", "kip-584"), "kip-584 says nothing of Streams groups"),
+        (("--target", "reference", "--edition", "kip-584"), "kip-584 does not specify Streams groups"),
     ],
 )
 def test_who_has_no_streams_says_who_has(

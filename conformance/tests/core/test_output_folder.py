@@ -191,7 +191,7 @@ def test_pruning_deletes_files_of_failures_only(tmp_path: Path, capsys: pytest.C
     capsys.readouterr()
     assert main.run(["replay", "--prune", *map(str, kept), str(tmp_path / found.name)]) == 0
     assert all(path.exists() for path in kept) and not (tmp_path / found.name).exists()
-    assert capsys.readouterr().err.count("stays: only a file that kipcheck wrote, named ID.json") == 3
+    assert capsys.readouterr().err.count("is kept: only files written by kipcheck and named ID.json") == 3
 
 
 # ---- the list
@@ -226,23 +226,23 @@ def test_a_list_that_is_damaged_is_named_with_what_to_do(tmp_path: Path, capsys:
     assert main.run([*RUN, "--out", str(out)]) == 0
     good = (out / LIST).read_bytes()
     wrong = {
-        b"": "does not begin with a header",
-        b"hello\n": "does not begin with a header",
-        b'"ledger.jsonl"\n' + good: "does not begin with a header",
-        b'{"format": 2, "kipcheck": "9"}\n': "it has the format 2, and 1 is what this kipcheck reads",
-        good + b"{}\n": "is no path",
-        good + b"\xff\xfe\n" + good: "is no path",
-        b"[" * 100_000 + b"\n": "does not begin with a header",
+        b"": "does not begin with kipcheck's header",
+        b"hello\n": "does not begin with kipcheck's header",
+        b'"ledger.jsonl"\n' + good: "does not begin with kipcheck's header",
+        b'{"format": 2, "kipcheck": "9"}\n': "its format is 2, and this kipcheck reads format 1",
+        good + b"{}\n": "is not a path",
+        good + b"\xff\xfe\n" + good: "is not a path",
+        b"[" * 100_000 + b"\n": "does not begin with kipcheck's header",
     }
     for data, why in wrong.items():
         (out / LIST).write_bytes(data)
         told = refused(capsys, tmp_path, *RUN, "--out", out)
         assert f"{out / LIST} is damaged: " in told and why in told
-        assert "move what you want to keep elsewhere and remove the folder, or name another folder with --out" in told
+        assert "move the files to keep elsewhere and remove the folder, or name another folder with --out" in told
     (out / LIST).unlink()
     (out / LIST).symlink_to(tmp_path / "list")
     (tmp_path / "list").write_bytes(good)
-    assert f"{out / LIST} is in the way: it is no regular file" in refused(capsys, tmp_path, *RUN, "--out", out)
+    assert f"{out / LIST} is in the way: it is not a regular file" in refused(capsys, tmp_path, *RUN, "--out", out)
 
 
 def test_a_folder_from_before_there_were_lists_is_known_by_its_ledger(
@@ -366,7 +366,7 @@ def test_a_second_campaign_keeps_the_corpus_of_the_first_and_comes_to_its_own_en
     capsys.readouterr()
     campaign(replace(other, out=out), inline)
     told = capsys.readouterr().err
-    assert f"the corpus of the campaign before stays in {newest}; to begin with it: --corpus {newest}" in told
+    assert f"the corpus of the previous campaign is kept in {newest}; to start from it: --corpus {newest}" in told
     campaign(replace(other, out=fresh), inline)
     assert capsys.readouterr().err.count("the campaign before") == 0
     assert state(out / "corpus").items() >= first.items()
@@ -399,10 +399,10 @@ def test_a_run_that_does_not_start_leaves_the_results_of_the_run_before(
     wrong: dict[tuple[str, ...], str] = {
         ("--target", "nosuch"): "unknown target 'nosuch'",
         ("--target", "reference", "--target", "nosuch"): "unknown target 'nosuch'",
-        ("--target", "reference", "--check", "wire/rond-trip"): "no check is called 'wire/rond-trip'",
+        ("--target", "reference", "--check", "wire/rond-trip"): "no check matches 'wire/rond-trip'",
         ("--target", "reference", "--message", "NoSuch*"): "nothing is selected",
         ("--target", "reference", "--target", VICE, "--message", "NoSuch*"): "nothing is selected",
-        ("--target", "reference", "--edition", "kip-1"): "no edition 'kip-1'",
+        ("--target", "reference", "--edition", "kip-1"): "unknown edition 'kip-1'",
         ("--target", "reference", "--known", str(tmp_path / "known.toml")): "known.toml",
         ("--target", "reference", "--known", str(tmp_path / "none.toml")): "none.toml",
         ("--target", "reference", "--profile", "nosuch"): "nosuch",

@@ -120,7 +120,7 @@ def test_a_testee_steers_neither_a_terminal_nor_a_file(capsys: pytest.CaptureFix
     refused = kipcheck(capsys, "replay", str(path))
     assert (refused.code, refused.out) == (2, "")
     assert f"{path} names the target '{command_of('Steers')}', and kipcheck starts no command" in refused.err
-    assert refused.err.endswith(f"say so with --target '{command_of('Steers')}', or with --trust\n")
+    assert refused.err.endswith(f"use --target '{command_of('Steers')}' or --trust\n")
     assert kipcheck(capsys, "replay", str(path), "--trust").code == 1
 
 
@@ -248,7 +248,7 @@ def test_exported_programs_compile_and_start_no_command_that_a_file_names(
                 told = names["TARGET"] if judged else names["COMMAND"]
                 assert told == ((command if judged else ["./evil", "--now"]) if more else ("" if judged else []))
                 assert ("which has to be given" in " ".join(names["__doc__"].split())) == (not more)
-                left_out = f"{path} names the command '{command}', which is left out without --trust"
+                left_out = f"{path} names the command '{command}', which is written only with --trust"
                 assert (left_out in seen.err) == (not more)
 
 
@@ -355,14 +355,14 @@ def test_a_manifest_is_no_terminal(capsys: pytest.CaptureFixture[str], tmp_path:
     made = replace(Manifest.of(plan, {}, (), {}), kipcheck=EVIL, python=EVIL)
     made.write(tmp_path)
     seen = kipcheck(capsys, "campaign", "--resume", str(tmp_path), "--executor", "inline")
-    assert seen.code == 2 and "it was begun by kipcheck 1.0\\x1b[2J" in seen.err and len(seen.err.splitlines()) == 1
+    assert seen.code == 2 and "it was started by kipcheck 1.0\\x1b[2J" in seen.err and len(seen.err.splitlines()) == 1
 
 
 def test_a_digest_is_no_path(tmp_path: Path) -> None:
     (tmp_path / "campaign" / "corpus").mkdir(parents=True)
     outside = tmp_path / "mine.jsonl.gz"
     outside.write_bytes(b"mine")
-    with pytest.raises(Lost, match="is the digest of no snapshot"):
+    with pytest.raises(Lost, match="invalid digest of a snapshot"):
         Shelf(tmp_path / "campaign").snapshot("../../mine")
     assert [*tmp_path.glob("mine*")] == [outside]
 

@@ -115,15 +115,15 @@ def test_a_profile_may_make_a_failure_of_a_warning(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("sentence", "sentences", "'sentences' is no key of a profile: there are sentence, roles"),
+        ("sentence", "sentences", "unknown key 'sentences': use sentence, roles"),
         ('sentence = "a client for a test"', "", "needs a sentence"),
-        ('"codec", "leader"', '"codec", "cook"', "'cook' is no role: there are codec, member, "),
-        ('roles = ["codec", "leader"]', 'roles = "codec"', "roles is a list of texts, not 'codec'"),
-        ('"0-4"', '"0+"', "messages.HeartbeatRequest: versions are named to the last"),
+        ('"codec", "leader"', '"codec", "cook"', "unknown role 'cook': use codec, member, "),
+        ('roles = ["codec", "leader"]', 'roles = "codec"', "roles must be a list of strings, got 'codec'"),
+        ('"0-4"', '"0+"', "messages.HeartbeatRequest: versions need an upper end"),
         ('"0-4"', '"4-0"', "messages.HeartbeatRequest: '4-0' ends before it begins"),
-        ('"0-4"', "4", "messages is a table of texts"),
-        ('machines = ["features"]', 'must = ["grp-05"]', "'grp-05' is no requirement of grade SHOULD"),
-        ("[messages]", "[messages", "no TOML"),
+        ('"0-4"', "4", "messages must be a table of strings"),
+        ('machines = ["features"]', 'must = ["grp-05"]', "'grp-05' is not a requirement of grade SHOULD"),
+        ("[messages]", "[messages", "not valid TOML"),
     ],
 )
 def test_what_is_wrong_in_a_profile_is_told(options: Options, old: str, new: str, why: str) -> None:
@@ -137,10 +137,10 @@ def test_what_is_wrong_in_a_profile_is_told(options: Options, old: str, new: str
 
 
 def test_a_profile_that_is_not_there_or_asks_for_nothing_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Wrong, match="there are consumer-client, feature-tool, or a file"):
+    with pytest.raises(Wrong, match="use consumer-client, feature-tool, or a file"):
         load("consumer-cliemt")
     (tmp_path / "empty.toml").write_text('sentence = "nobody"\n')
-    with pytest.raises(Wrong, match="it asks for nothing"):
+    with pytest.raises(Wrong, match="it requires nothing"):
         load(str(tmp_path / "empty.toml"))
 
 

@@ -85,8 +85,8 @@ def test_the_reference_is_conformant_and_the_ledger_is_whole(small: Options) -> 
     [
         ({"targets": ("nobody",)}, "unknown target 'nobody'"),
         ({"targets": ()}, "no target is selected"),
-        ({"edition": "kip-1"}, "no edition 'kip-1'"),
-        ({"checks": ("wire/fantasy",)}, "no check is called 'wire/fantasy'; there are wire/round-trip"),
+        ({"edition": "kip-1"}, "unknown edition 'kip-1'"),
+        ({"checks": ("wire/fantasy",)}, "no check matches 'wire/fantasy'; checks: wire/round-trip"),
         ({"checks": ()}, "no check is selected"),
         ({"messages": ("NoSuch*",)}, "nothing is selected"),
     ],

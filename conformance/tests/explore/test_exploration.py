@@ -80,7 +80,7 @@ def test_a_counter_example_is_drawn_written_and_can_be_played(
     [
         (("nothing",), "no model 'nothing'; there are features, group"),
         (("features",), "features is not played in apache: there is kip-584 alone"),
-        (("group", "--edition", "kip-1"), "no edition 'kip-1'"),
+        (("group", "--edition", "kip-1"), "unknown edition 'kip-1'"),
         (("group", "--scope", "brokers=1"), "group has no dial 'brokers'; there is static, dynamic, crashes"),
         (("group", "--scope", "static=9"), "static=9: static is one of 0, 1, 2, 3"),
         (("group", "--edition", "kip-429", "--scope", "static=1"), "there are no static members in this edition"),

@@ -370,7 +370,7 @@ def test_known_deviations_are_of_releases() -> None:
         ('"bounce"', '"bounces"', "none of join, bounce"),
         ('"breaks"', '"broken"', "none of ok"),
         ('"2.1.0+"', '"2.1"', "2.1"),
-        ("Its members take over what they do not know.", "TODO", "still to be written"),
+        ("Its members take over what they do not know.", "TODO", "must be written"),
         ("https://issues.apache.org/jira/browse/KAFKA-8649", "https://example.com/1", "link"),
         ("reason =", "because =", "because"),
         ("[[deviation]]", "[[deviations]]", "there is [[deviation]]"),

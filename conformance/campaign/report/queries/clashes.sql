@@ -1,4 +1,4 @@
--- Shards that came to several ends, although their target is the same every time: a defect of kipcheck. None is right.
+-- Shards of deterministic targets with several results: a bug in kipcheck. There should be none.
 SELECT
   campaign,
   round + 1 AS round,

@@ -1,4 +1,4 @@
--- How much there still was to see: kinds of behaviour that nobody had shown before, by round and target.
+-- Coverage growth: new kinds of behaviour, by round and target.
 WITH seen AS (
   SELECT campaign, target, round, explode(coverage) AS kind FROM shards
 ),

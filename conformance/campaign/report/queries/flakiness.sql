@@ -1,8 +1,8 @@
--- Failures that did not come again when they were run alone, and shards that did not come to their end at once.
+-- Failures that did not recur when they were run alone, and shards that did not end well at the first attempt.
 SELECT
   campaign,
   target,
-  'a failure did not come again alone' AS what,
+  'a failure did not recur alone' AS what,
   concat_ws(' ', each.check, each.invariant, each.subject, array_join(each.shape, ' ')) AS where,
   count(*) AS times
 FROM (SELECT campaign, target, explode(found) AS each FROM shards WHERE stage = 'reduce')
@@ -12,7 +12,7 @@ UNION ALL
 SELECT
   campaign,
   target,
-  CASE WHEN status = 'done' THEN 'a shard was begun again' ELSE concat('a shard ended as ', status) END AS what,
+  CASE WHEN status = 'done' THEN 'a shard was run again' ELSE concat('a shard ended as ', status) END AS what,
   split_part(detail, '\n', 1) AS where,
   count(*) AS times
 FROM shards

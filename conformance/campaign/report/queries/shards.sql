@@ -3,8 +3,8 @@
 -- `rows` is a view of all files of the ledgers of one campaign or of many:
 --   CREATE TEMPORARY VIEW rows AS SELECT * FROM parquet.`DIR/ledger/*/*.parquet`;
 --   CREATE TEMPORARY VIEW shards AS <this query>;
--- A shard may be told of more than once, for a driver that was killed does not know what it had written. The first that
--- tells what came of the shard counts, and what is no outcome of its own only where there is nothing else.
+-- A shard may have several rows, because a driver that was killed does not know what it had written. The first row
+-- with a result of the shard itself counts; any other row counts only if there is none.
 SELECT * EXCEPT (place)
 FROM (
   SELECT

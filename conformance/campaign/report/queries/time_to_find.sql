@@ -1,4 +1,4 @@
--- When each failure was first met: after how many cases of its target, in the order of the plan, whatever ran it.
+-- When each failure was first found: after how many cases of its target, in the order of the plan.
 WITH ordered AS (
   SELECT
     *,
@@ -15,7 +15,7 @@ timed AS (
   SELECT
     *,
     coalesce(cases_before, 0) + each.at_case AS after_cases,
-    -- Of the shard itself, as much as of its cases.
+    -- The same share of the shard's time as of its cases.
     (coalesce(cpu_ms_before, 0) + cpu_ms * each.at_case / nullif(cases, 0)) / 1000 AS after_cpu_s
   FROM met
 )

@@ -1,4 +1,4 @@
--- What came of the cases, by target, its version, and check
+-- Results of cases, by target, its version, and check
 SELECT
   campaign,
   target,

@@ -297,7 +297,7 @@ def test_all_but_what_came_from_elsewhere_can_be_made_again(tmp_path: Path, camp
     shelf = snapshots.shelf(tmp_path)
     assert (shelf.latest(), shelf.snapshot(campaign[2].digest)) == (campaign[-1], campaign[2])
     snapshots.place(tmp_path, SOME.digest).unlink()
-    with pytest.raises(snapshots.Lost, match=f"{SOME.digest}.jsonl.gz is gone, and no rows are there"):
+    with pytest.raises(snapshots.Lost, match=f"{SOME.digest}.jsonl.gz is missing, and there are no rows"):
         snapshots.shelf(tmp_path).snapshot(SOME.digest)
 
 
@@ -314,7 +314,7 @@ def test_rows_that_make_another_snapshot_are_not_taken_for_it(tmp_path: Path) ->
     row_files.write(tmp_path, 0, 0, [row(0, entry("a", {1}))])
     row_files.write(tmp_path, 1, 0, [row(0, round_=1, corpus="0123456789abcdef")])
     other = grown(Snapshot.empty(), [row(0, entry("a", {1}))]).digest
-    with pytest.raises(snapshots.Lost, match=f"of the rows comes another, {other}"):
+    with pytest.raises(snapshots.Lost, match=f"the rows lead to another one, {other}"):
         snapshots.shelf(tmp_path).latest()
 
 

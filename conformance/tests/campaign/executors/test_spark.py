@@ -100,9 +100,9 @@ def test_a_java_without_the_module_of_vectors_is_started_without_it(
 
 def test_missing_libraries_are_named_with_what_brings_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "find_spec", lambda name: None if name in ("pandas", "grpc") else object())
-    with pytest.raises(Unready, match=r"needs pandas, and .*pip install "):
+    with pytest.raises(Unready, match=r"needs pandas, but .*pip install "):
         preflight.libraries(remote=False)
-    with pytest.raises(Unready, match="needs pandas and grpc, and"):
+    with pytest.raises(Unready, match="needs pandas and grpc, but"):
         preflight.libraries(remote=True)
 
 
@@ -126,13 +126,13 @@ def test_a_local_master_may_try_a_task_again(named: str | None, workers: int, to
 
 
 def test_what_is_no_master_is_said_to_be_none() -> None:
-    with pytest.raises(Unready, match=r"'sparc://x' is no master of Spark; such are spark://HOST:PORT"):
+    with pytest.raises(Unready, match=r"invalid Spark master 'sparc://x': use spark://HOST:PORT"):
         preflight.master("sparc://x", 0)
 
 
 def test_a_master_is_no_server() -> None:
     assert preflight.server("sc://a:1") == "sc://a:1"
-    with pytest.raises(Unready, match=r"'spark://a:7077' is no server of Spark Connect, which is named sc://HOST:PORT"):
+    with pytest.raises(Unready, match=r"invalid Spark Connect server 'spark://a:7077': use sc://HOST:PORT"):
         preflight.server("spark://a:7077")
 
 
@@ -141,13 +141,13 @@ def test_nobody_answers(kind: str, usual: int) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and never listens
         port = taken.getsockname()[1]
-        with pytest.raises(Unready, match=rf"nobody answers at {kind}://127.0.0.1:{port} .*Connection refused"):
+        with pytest.raises(Unready, match=rf"no connection to {kind}://127.0.0.1:{port} .*Connection refused"):
             preflight.reached(f"{kind}://127.0.0.1:{port}")
         taken.listen()
         preflight.reached(f"{kind}://127.0.0.1:{port}")
         preflight.reached(f"{kind}://{'127.0.0.1:1,' if kind == 'spark' else ''}127.0.0.1:{port}/;user_id=x")
     assert list(preflight._addresses(f"{kind}://host")) == [("host", usual)]
-    with pytest.raises(Unready, match="names no HOST:PORT"):
+    with pytest.raises(Unready, match="it needs HOST:PORT"):
         preflight.reached(f"{kind}://")
 
 
@@ -168,7 +168,7 @@ def sent() -> dict[str, object]:
 
 
 def test_a_shard_that_took_down_two_workers_is_not_run_a_third_time() -> None:
-    assert spark_worker.answer(sent(), b"not even looked at", 2) == ("lost", "what ran it went down 2 times")
+    assert spark_worker.answer(sent(), b"not even looked at", 2) == ("lost", "its worker crashed 2 times")
 
 
 def test_a_worker_that_is_not_like_this_one_runs_nothing() -> None:
@@ -216,7 +216,7 @@ def test_of_a_stack_trace_the_last_cause_is_told() -> None:
     assert spark_logging.one_line(text) == "x.Y: why"
     assert spark_logging.one_line("first\nsecond") == "first"
     assert spark_logging.one_line("Traceback:\n  File x\nValueError: of  no\tuse") == "ValueError: of no use"
-    assert spark_logging.one_line("") == "nothing was said of it"
+    assert spark_logging.one_line("") == "there is no message"
     assert len(spark_logging.one_line("x" * 9999)) == spark_logging.MOST + 3
 
 
@@ -238,13 +238,15 @@ def test_what_spark_complains_of_becomes_a_line_that_helps() -> None:
 
     versions = {"worker_version": "3.12", "driver_version": "3.11"}
     mismatch = PySparkRuntimeError(errorClass="PYTHON_VERSION_MISMATCH", messageParameters=versions)
-    assert spark_logging.reason(mismatch, "sc://x").startswith("Python 3.11 here, and 3.12 on the workers of sc://x: ")
+    assert spark_logging.reason(mismatch, "sc://x").startswith(
+        "Python is 3.11 here, but 3.12 on the workers of sc://x: "
+    )
     for missing in ("No module named 'kipcheck'", "No module named kipcheck.conformance.campaign.executors.spark"):
         line = spark_logging.reason(
             Exception(f"Error from python worker:\n  /usr/bin/python3: {missing}\n"), "spark://x:7077"
         )
-        assert line.startswith(f"the Python of the workers of spark://x:7077 has no kipcheck, or another ({missing}")
-    assert spark_logging.reason(Exception("a\nb"), "yarn") == "Spark at yarn is of no use: a"
+        assert line.startswith("the Python of the workers of spark://x:7077 has no kipcheck, or another one (")
+    assert spark_logging.reason(Exception("a\nb"), "yarn") == "Spark at yarn failed: a"
 
 
 @pytest.mark.spark
@@ -271,7 +273,7 @@ def test_a_cluster_comes_to_the_same_rows_whatever_goes_down(tmp_path: Path, cap
     assert [row.status for _, row in sorted(rows.items())] == ["done", "done", "done", "crashed", "done", "infra"]
     assert rows[shard(1).key].attempt == 1
     assert rows[worker.key].attempt == 1
-    assert rows[poison.key].detail == "what ran it went down 2 times"
+    assert rows[poison.key].detail == "its worker crashed 2 times"
     assert seen[-1].total == len(shards)
     assert capfd.readouterr() == ("", "")
 
@@ -325,9 +327,9 @@ def test_the_queries_come_with_the_package_and_say_what_they_answer() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--spark", "--form", "html"], "--spark has no --form html: text and json it has"),
-        (["--master", "local"], "--master says where --spark runs: give that too"),
-        (["--remote", "sc://x"], "--remote says where --spark runs: give that too"),
+        (["--spark", "--form", "html"], "--spark supports --form text and json, not html"),
+        (["--master", "local"], "--master needs --spark"),
+        (["--remote", "sc://x"], "--remote needs --spark"),
     ],
 )
 def test_a_report_by_spark_says_what_it_cannot_do(
@@ -341,5 +343,5 @@ def test_a_report_by_spark_says_what_it_cannot_do(
 @pytest.mark.usefixtures("ready")
 def test_a_folder_without_a_campaign_is_not_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", str(tmp_path), "--spark"]) == 2
-    said = f"{tmp_path} holds no ledger of a campaign: a folder is wanted that kipcheck campaign wrote"
+    said = f"{tmp_path} contains no ledger of a campaign: use the --out of a kipcheck campaign"
     assert capsys.readouterr() == ("", f"kipcheck: {said}\n")

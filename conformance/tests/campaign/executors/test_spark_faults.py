@@ -98,7 +98,7 @@ def test_workers_with_another_kipcheck_hold_nothing(tmp_path: Path) -> None:
     shutil.copytree(SOURCES / "kipcheck", package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "reports" / "words.py").open("a").write("# another\n")
     there = {"PYTHONPATH": str(tmp_path / "other")}
-    told = r"not like this machine: the code of kipcheck \w+ instead of \w+$"
+    told = r"differ from this machine: the code of kipcheck \w+ instead of \w+$"
     with standalone(tmp_path, ("127.0.0.1",), there) as url, pytest.raises(Unready, match=told), spark(url, None, 0):
         pass
 
@@ -109,7 +109,7 @@ def test_a_cluster_without_workers_is_given_up(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(spark, "STARTED_S", 5.0)
     with (
         standalone(tmp_path, ()) as url,
-        pytest.raises(Unready, match="has begun nothing for 5 s"),
+        pytest.raises(Unready, match="has started no task for 5 s"),
         spark.spark(url, None, 0),
     ):
         pass
@@ -178,10 +178,10 @@ def test_spark_sql_counts_each_shard_once_and_tells_what_came_of_a_campaign(
             ["c", "t", "wire/prefixes", "wire/refuses", "M", "late", 2, 0, 210, 3.2, 1, 1],
         ],
         "flakiness": [
-            ["c", "t", "a failure did not come again alone", "wire/prefixes wire/refuses M cut", 1],
+            ["c", "t", "a failure did not recur alone", "wire/prefixes wire/refuses M cut", 1],
             ["c", "t", "a shard ended as crashed", "killed", 1],
             ["c", "t", "a shard ended as lost", "no outcome of its own", 1],
-            ["c", "t", "a shard was begun again", "", 1],
+            ["c", "t", "a shard was run again", "", 1],
         ],
         "clashes": [["c", 1, 0, "t", sorted([begun.digest, again.digest]), ["h"]]],
     }
@@ -195,7 +195,7 @@ def test_spark_sql_counts_each_shard_once_and_tells_what_came_of_a_campaign(
     assert run(["report", str(tmp_path), "--spark"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert re.fullmatch(rf"kipcheck: the ledger in {tmp_path} cannot be asked: .*wave-0\.parquet.*\n", said.err)
+    assert re.fullmatch(rf"kipcheck: the ledger in {tmp_path} cannot be queried: .*wave-0\.parquet.*\n", said.err)
 
 
 def count(result: str, cases: int) -> Count:

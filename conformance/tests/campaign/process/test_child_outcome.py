@@ -67,7 +67,7 @@ def test_a_child_holds_a_shard_as_this_process_does(nursery: Nursery) -> None:
     ("drill", "status", "why"),
     [
         ("segfault", "crashed", "killed by SIGSEGV"),
-        ("exit", "crashed", "left with exit code 0 and gave nothing back"),
+        ("exit", "crashed", "left with exit code 0 without a result"),
         ("raise", "crashed", "raised RuntimeError: a drill"),
         ("hang", "timeout", "more than 0.3 s of processor time in one place"),
         ("allocate", "memory", "more than 1024 MiB"),
@@ -88,7 +88,7 @@ def test_what_a_child_does_becomes_a_row_with_its_case(drill: str, status: str, 
 def test_garbage_is_not_believed_though_a_row_follows_it(nursery: Nursery) -> None:
     row = nursery.once(shard("drill:garbage@6"), b"")
     assert (row.status, row.at_case) == ("garbled", 11)
-    assert "bytes that are no row" in row.detail
+    assert "bytes that are not a row" in row.detail
 
 
 def test_what_sleeps_is_stopped_and_has_its_case(nursery: Nursery) -> None:

@@ -337,5 +337,5 @@ def test_a_list_of_its_own_is_brought_up_to_a_campaign_and_loses_nothing(tmp_pat
     told(tmp_path, holding(rows, found=()))
     later = updated(made.text, "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))
     assert later.text == made.text
-    with pytest.raises(Wrong, match="keep another list for campaigns"):
+    with pytest.raises(Wrong, match="use another list for campaigns"):
         updated(DEVIATION, "known.toml", ledger_of(tmp_path), None, date(2026, 1, 31))

@@ -150,7 +150,7 @@ def test_two_outcomes_of_one_shard_are_a_clash_that_names_the_files(tmp_path: Pa
     assert held.rows == by_key(one)
     (clash,) = held.clashes
     assert clash == row_files.Clash(one.key, (one.digest, other.digest, third.digest), (paths[0], paths[1], paths[3]))
-    assert str(clash).startswith("shard 0 of round 0 came to several ends: ")
+    assert str(clash).startswith("shard 0 of round 0 has several results: ")
     assert all(f"{each.digest} in {path}" in str(clash) for each, path in ((one, paths[0]), (other, paths[1])))
 
 
@@ -227,9 +227,9 @@ def one_word_changed(data: bytes) -> bytes:
         ("jsonl", cut, "line ", len(WHOLE) // 2),
         ("jsonl", lambda data: b"", "Expecting value", 0),
         ("jsonl", lambda data: b"\xff" + data, "", 0),
-        ("jsonl", lambda data: data.replace(b'"format":1', b'"format":9', 1), "no ledger of format 1", 0),
-        ("jsonl", last_line_missing, f"it has {len(WHOLE) - 1} rows of {len(WHOLE)}", len(WHOLE) - 1),
-        ("jsonl", one_word_changed, "the checksum of line 7 does not fit it", len(WHOLE) - 1),
+        ("jsonl", lambda data: data.replace(b'"format":1', b'"format":9', 1), "not a ledger of format 1", 0),
+        ("jsonl", last_line_missing, f"it has {len(WHOLE) - 1} of {len(WHOLE)} rows", len(WHOLE) - 1),
+        ("jsonl", one_word_changed, "the checksum of line 7 does not match", len(WHOLE) - 1),
     ],
 )
 def test_a_damaged_file_is_named_and_set_aside_and_nothing_else_is_lost(
@@ -259,7 +259,7 @@ def test_a_row_whose_digest_does_not_fit_is_left_out_and_the_others_of_its_file_
     files.put(path, arrow.parquet_of([row(0), replace(row(1), cases=7), row(2)]))
     held = row_files.read(tmp_path)
     assert held.rows == by_key(row(0), row(2))
-    assert [each.why for each in held.set_aside] == ["the digest of shard 1 does not fit it"]
+    assert [each.why for each in held.set_aside] == ["the digest of shard 1 does not match"]
     assert row_files.read(tmp_path) == row_files.Holdings(by_key(row(0), row(2)), [], [])
 
 
@@ -269,7 +269,7 @@ def test_columns_of_another_day_are_no_rows(tmp_path: Path) -> None:
     path = row_files.write(tmp_path, 0, 0, [row(0)])
     pq.write_table(pq.ParquetFile(path).read().rename_columns(["x", *arrow.SCHEMA.names[1:]]), path)
     held = row_files.read(tmp_path)
-    assert (held.rows, [each.why for each in held.set_aside]) == ({}, ["no row: a row has no x"])
+    assert (held.rows, [each.why for each in held.set_aside]) == ({}, ["invalid row: unknown fields of a row: x"])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -300,7 +300,7 @@ def test_what_cannot_be_moved_is_named_all_the_same(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "replace", denied)
     (aside,) = row_files.read(tmp_path).set_aside
     assert aside.now is None and path.exists()
-    assert str(aside).endswith("not set aside, for nothing may be moved there")
+    assert str(aside).endswith("not set aside, because files cannot be moved there")
 
 
 def test_files_that_were_set_aside_never_take_each_others_place(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_where_there_is_no_room_the_file_is_named_and_the_rest_is_whole(tmp_path
         written(form, tmp_path, row(1), wave=1)
     assert why.value.filename.endswith(f"wave-1.{form}")
     assert str(why.value).startswith(f"{why.value.filename} cannot be written: ")
-    assert " bytes are wanted" in str(why.value)
+    assert " bytes are needed" in str(why.value)
     assert isinstance(why.value, OSError) and why.value.errno in files.NO_ROOM
     assert [path.name for path in (tmp_path / "ledger" / "round=0").iterdir()] == ["wave-0.parquet"]
     row_files.write(tmp_path, 0, 1, [row(1)])

@@ -75,8 +75,8 @@ def test_the_dictionary_is_one_that_fuzzers_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (["--edition", "kip-1"], "no edition 'kip-1'"),
-        (["--message", "NoSuch"], "no message is called NoSuch in apache; there are ApiVersionsRequest"),
+        (["--edition", "kip-1"], "unknown edition 'kip-1'"),
+        (["--message", "NoSuch"], "no message matches NoSuch in apache; messages: ApiVersionsRequest"),
     ],
 )
 def test_what_there_is_not_is_told(
