@@ -115,7 +115,7 @@ def test_json_goes_to_standard_output_alone(ran: Ran) -> None:
 
 
 def deviation(verdict: str = "breaks") -> Deviation:
-    return Deviation("join", "2.8.0+", "3.9.0+", verdict, "A planted defect.", "conformance/docs/vices.md")
+    return Deviation("join", "2.8.0+", "3.9.0+", verdict, "A planted defect.", "conformance/docs/mutants.md")
 
 
 def test_a_cell_unlike_its_prediction_is_a_failure_and_is_told_with_what_plays_it_again(ran: Ran) -> None:

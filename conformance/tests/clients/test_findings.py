@@ -133,6 +133,6 @@ def test_a_page_names_what_is_broken_and_stands_in_the_index(path: Path) -> None
     broken = [invariants[id] for id in found_by if id in invariants]
     assert row(page, "grade") in {each.grade.value for each in broken}
     assert {each.id for each in named} & {id for each in broken for id in each.requirements} or "survives" in found_by
-    assert row(page, "standing").startswith(("new", "known before"))
+    assert row(page, "status").startswith(("new", "known before"))
     index = (FINDINGS / "index.md").read_text("utf-8")
     assert f"[{page.splitlines()[0].removeprefix('# ')}]({path.name})" in index

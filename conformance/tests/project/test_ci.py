@@ -170,7 +170,7 @@ def test_what_a_user_gives_to_the_action_is_never_code(runner: Runner) -> None:
 
 def test_the_workflow_shares_the_work_and_merges_it(runner: Runner) -> None:
     workflow, action = loaded("workflow.yml"), loaded("action.yml")
-    hold, tell = workflow["jobs"]["hold"], workflow["jobs"]["tell"]
+    hold, tell = workflow["jobs"]["check"], workflow["jobs"]["report"]
     parts = hold["strategy"]["matrix"]["part"]
     assert parts == [f"{number}/{len(parts)}" for number in range(1, len(parts) + 1)]
     ours = next(step for step in hold["steps"] if "conformance/docs/ci" in step.get("uses", ""))
