@@ -17,7 +17,9 @@ def free(out: Path) -> None:
 
 
 def checked(out: Path) -> OutputFolder:
-    """The folder of the campaign. Errors: ``output_folder.Unusable`` if it contains files that kipcheck did not write."""
+    """The folder of the campaign. Errors: ``output_folder.Unusable`` if it contains files that kipcheck did not
+    write.
+    """
     folder = OutputFolder(out)
     folder.check(*OF_A_CAMPAIGN)
     return folder

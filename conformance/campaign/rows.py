@@ -183,7 +183,9 @@ class Row:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """Names to plain values, nested rows included: a line of JSON, or a row of Parquet. ``Row.of`` reads it back."""
+        """Names to plain values, nested rows included: a line of JSON, or a row of Parquet. ``Row.of`` reads it
+        back.
+        """
         found: dict[str, Any] = _plain(self)
         return found
 

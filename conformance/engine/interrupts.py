@@ -71,7 +71,9 @@ def handled() -> Iterator[None]:
 
 
 def finish() -> None:
-    """From now on no signal interrupts the command, which only writes its results. Without ``handled``: does nothing."""
+    """From now on no signal interrupts the command, which only writes its results. Without ``handled``: does
+    nothing.
+    """
     if (handler := _handler()) is not None:
         handler.finishing = True
 

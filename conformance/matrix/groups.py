@@ -1,4 +1,6 @@
-"""Streams groups in the matrix: members run as reference models or as released jars; future members always as models."""
+"""Streams groups in the matrix: members run as reference models or as released jars; future members always as
+models.
+"""
 
 from collections.abc import Callable
 from functools import cache, cached_property, lru_cache

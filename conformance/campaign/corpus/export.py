@@ -61,7 +61,9 @@ def _value(entry: Kept) -> tuple[Any, Any]:
 
 
 def _bytes(case: Case, step: Step) -> bytes | None:
-    """The bytes that a codec reads, or the encoded form of a value that it writes. None: the value cannot be encoded."""
+    """The bytes that a codec reads, or the encoded form of a value that it writes. None: the value cannot be
+    encoded.
+    """
     if "hex" in step.body:
         return bytes.fromhex(step["hex"])
     layout = layout_of(case.edition, step["message"], step["version"])

@@ -43,7 +43,9 @@ def _greedy(entries: Sequence[Kept], most: int, room: int) -> Iterator[int]:
 
 
 def _needed(entries: Sequence[Kept], chosen: Sequence[int]) -> Iterator[int]:
-    """Without entries whose keys are all covered by others as well, about one in eight. The longest are removed first."""
+    """Without entries whose keys are all covered by others as well, about one in eight. The longest are removed
+    first.
+    """
     shown = Counter(key for index in chosen for key in entries[index].keys)
     for index in sorted(chosen, key=lambda index: (-entries[index].steps, -index)):
         if all(shown[key] > 1 for key in entries[index].keys):

@@ -25,7 +25,9 @@ class Chosen:
 
 @contextmanager
 def ready(name: ExecutorName, workers: int, master: str | None, remote: str | None) -> Iterator[Chosen]:
-    """``workers``: the number of concurrent shards; 0: one for each core, here or in the cluster. Errors: ``Unready``."""
+    """``workers``: the number of concurrent shards; 0: one for each core, here or in the cluster. Errors:
+    ``Unready``.
+    """
     settings = {key: url for key, url in (("master", master), ("remote", remote)) if url is not None}
     if settings and name in ("inline", "pool"):
         raise Unready(f"--{next(iter(settings))} is for Spark: omit it, or use --executor spark instead of {name}")

@@ -129,7 +129,9 @@ def _without_incubator(runtime: Path) -> Path:
 
 
 def master(named: str | None, workers: int) -> str:
-    """The master URL for Spark. ``workers``: concurrent shards on this machine if no master is given; 0: one per core."""
+    """The master URL for Spark. ``workers``: concurrent shards on this machine if no master is given; 0: one per
+    core.
+    """
     if named is None:
         return f"local[{workers or '*'},{TRIES}]"
     if found := LOCAL.fullmatch(named):

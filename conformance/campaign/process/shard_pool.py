@@ -60,7 +60,9 @@ class _Work:
 
 
 class Nursery:
-    """Runs one shard at a time. ``hold`` waits for its row; ``begin``, ``fileno`` and ``advance`` allow other waiting."""
+    """Runs one shard at a time. ``hold`` waits for its row; ``begin``, ``fileno`` and ``advance`` allow other
+    waiting.
+    """
 
     def __init__(self, run: str = RUN, bounds: BoundsOf = usual, path: Sequence[str] = ()) -> None:
         """``run``: module:function, as ``run_shard``. ``path``: additional folders in which the fork server and its

@@ -21,7 +21,9 @@ SECONDS = 60
 
 
 def ask(command: list[str]) -> list[dict[str, object]]:
-    """The testee's answers to all steps. A testee that crashes, hangs or breaks the protocol gives no further answers."""
+    """The testee's answers to all steps. A testee that crashes, hangs or breaks the protocol gives no further
+    answers.
+    """
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as testee:
         cases = [{"n": n, "case": 0, **step} for n, step in enumerate(STEPS)]
         asked = (
