@@ -160,7 +160,7 @@ def _mutants(session: nox.Session, long: bool) -> Iterator[Unit]:
     yield from _of_tier("mutants")(session, long)
     checks = str(session.run("kipcheck", "checks", silent=True, log=False))
     for family in dict.fromkeys(re.findall(r"^([a-z-]+)/", checks, re.MULTILINE)):
-        yield Unit(f"{family} with all checks", ("kipcheck", "vices", "--check", f"{family}/*"))
+        yield Unit(f"{family} with all checks", ("kipcheck", "mutants", "--check", f"{family}/*"))
 
 
 def _matrix(session: nox.Session, long: bool) -> Iterator[Unit]:

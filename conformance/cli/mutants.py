@@ -1,4 +1,4 @@
-"""The command ``vices``: runs the mutation test."""
+"""The command ``mutants``: runs the mutation test."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -13,9 +13,8 @@ ABOUT = "run the checks against every planted defect and print which check catch
 
 
 def add(commands: Commands) -> None:
-    planted = commands.add(
-        "vices", _vices, ABOUT, "exit codes: 0 every planted defect is caught, 1 one survives, 2 usage"
-    )
+    codes = "exit codes: 0 every mutant is caught, 1 a mutant survives, 2 usage"
+    planted = commands.add("mutants", _mutants, ABOUT, codes, aliases=("vices",))
     planted.add_argument(
         "--check", action="append", metavar="GLOB", help="only these checks and the defects planted for them"
     )
@@ -24,7 +23,7 @@ def add(commands: Commands) -> None:
     planted.add_argument("--json", action="store_true")
 
 
-def _vices(options: argparse.Namespace) -> int:
+def _mutants(options: argparse.Namespace) -> int:
     from kipcheck.conformance.engine import mutation_test, selection
 
     globs = options.check or ["*"]
@@ -52,7 +51,7 @@ def _lines(found: Iterable["Caught"]) -> Iterator[tuple["Caught", str]]:
     from kipcheck.conformance.mutants import VICES
 
     width = max(map(len, VICES))
-    print(f"{'vice':<{width}}  {'cases':>5}  {'cpu s':>6}  {'steps':>5}  caught by")
+    print(f"{'mutant':<{width}}  {'cases':>5}  {'cpu s':>6}  {'steps':>5}  caught by")
     for each in found:
         by = ", ".join(each.caught_by) or "NOTHING"
         cases, steps = ("-" if number is None else str(number) for number in (each.cases, each.least_steps))

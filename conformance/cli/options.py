@@ -48,9 +48,18 @@ class Commands:
     def __init__(self, top: argparse.ArgumentParser) -> None:
         self._commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
 
-    def add(self, name: str, call: Call, about: str, epilog: str = "", parents: Sequence[Any] = ()) -> Parser:
+    def add(
+        self,
+        name: str,
+        call: Call,
+        about: str,
+        epilog: str = "",
+        parents: Sequence[Any] = (),
+        aliases: Sequence[str] = (),
+    ) -> Parser:
+        """``aliases`` are former names of the command, which keep working."""
         made = self._commands.add_parser(
-            name, help=about, description=about, epilog=epilog, parents=parents,
+            name, aliases=aliases, help=about, description=about, epilog=epilog, parents=parents,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         made.set_defaults(call=call, interrupted=INTERRUPTED)

@@ -50,7 +50,7 @@ NOT_BY_ITS_CHECK: Final[Mapping[str, str]] = {
 AS_RELEASED: Final = {"echoes-by-instance", "tells-errors-in-its-own-version"}
 """Released Kafka does the same, so the reference breaks the invariant too: its grade is INFO."""
 GROUP_SHRUNK: Final = {"leaps-over", "takes-twins"}
-"""Of ``group/*``: shrinking takes seconds for each, and ``kipcheck vices --check 'group/*'`` shrinks the others."""
+"""Of ``group/*``: shrinking takes seconds for each, and ``kipcheck mutants --check 'group/*'`` shrinks the others."""
 
 
 def reference_coordinator(edition: str) -> Adapter:

@@ -60,7 +60,7 @@ def harmless(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_survivor_is_told_and_fails(harmless: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["vices", "--check", "wire/two-readings", "--workers", "1"]) == 1
+    assert main.run(["mutants", "--check", "wire/two-readings", "--workers", "1"]) == 1
     told = capsys.readouterr()
     assert "harmless" in told.out
     assert "NOTHING" in told.out
@@ -87,7 +87,7 @@ def test_nothing_meant_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_only_the_defects_planted_for_a_check_are_held_to_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["vices", "--check", "features/brokers", "--json", "--workers", "1"]) == 0
+    assert main.run(["mutants", "--check", "features/brokers", "--json", "--workers", "1"]) == 0
     rows = json.loads(capsys.readouterr().out)["vices"]
     assert {each["id"] for each in rows} == {name for name, vice in VICES.items() if vice.check == "features/brokers"}
     assert all(each["caught_by"] == ["features/brokers"] for each in rows)

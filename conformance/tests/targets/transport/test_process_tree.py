@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("run", "--target", ANSWERING, *MESSAGES, "--workers", "2"), ("run", "run", "sleep", "sleep", "sleep")
     ),
     "run-dry": (("run", "--target", SILENT, "--dry-run"), ("sleep", "sleep")),
-    "vices": (("vices", "--check", "wire/*", "--workers", "2"), ("vices", "vices")),
+    "mutants": (("mutants", "--check", "wire/*", "--workers", "2"), ("mutants", "mutants")),
     "campaign": (
         ("campaign", "--target", ANSWERING, "--check", "wire/round-trip", "--executor", "pool", "--workers", "2"),
         ("fork_server", "fork_server", "fork_server", "fork_server", "sleep", "sleep"),
