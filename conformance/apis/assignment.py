@@ -143,6 +143,11 @@ def rejoined(step: Step, before: Sequence[Op]) -> Step | None:
     return Step(step.actor, step.verb, {**body, "members": members})
 
 
+def completed(step: Step, before: Sequence[Op]) -> Step | None:
+    """The step as it is sent: see ``Family.complete``."""
+    return rejoined(step, before) if is_rejoin(step) else step
+
+
 def _topic(topic: Topic) -> dict[str, Any]:
     racks = None if topic.racks is None else [sorted(each) for each in topic.racks]
     return {"name": topic.name, "partitions": topic.partitions, "racks": racks}

@@ -1,7 +1,7 @@
 """Adapts kipcheck's assignors to the operations of the testee protocol."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kipcheck.conformance.apis.assignment import group_of, subscriptions_of, user_data
 from kipcheck.conformance.core.case import Step
@@ -23,6 +23,8 @@ from kipcheck.conformance.models.mixed_group import DRAFT, draft_leader
 from kipcheck.conformance.models.sticky import cooperative_sticky, sticky
 from kipcheck.conformance.wire import layout
 
+DRAFTED: Final = (DRAFT,)
+"""What ``DraftLeader`` assigns with."""
 ALL: Mapping[str, Callable[[Group], Assignment]] = {
     RANGE: range_,
     ROUNDROBIN: roundrobin,

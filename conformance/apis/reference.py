@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
-from kipcheck.conformance.apis.assignor_target import ALL, LEADING, DraftLeader, Leader
+from kipcheck.conformance.apis.assignor_target import ALL, DRAFTED, LEADING, DraftLeader, Leader
 from kipcheck.conformance.apis.machine_targets import players
 from kipcheck.conformance.core.edition import Edition, edition
-from kipcheck.conformance.models.mixed_group import DRAFT
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.conformance.wire import Layout, layout as layout_of
 from kipcheck.conformance.wire.errors import Refused
@@ -44,14 +43,14 @@ class Reference:
         for node in znode_messages(self._edition):
             versions = znode_versions(self._edition, node)
             messages_[node] = (versions[0], versions[-1])
-        return Claims(messages_, assignors=(*ALL, DRAFT), machines=tuple(self._players))
+        return Claims(messages_, assignors=(*ALL, *DRAFTED), machines=tuple(self._players))
 
     def answer(self, op: Mapping[str, Any], /) -> dict[str, Any]:
         player = next((each for each in self._players.values() if op["op"] in each.verbs), None)
         if player is not None:
             return player.answer(op)
         if op["op"] in LEADING:
-            return (self._draft if op["assignor"] == DRAFT else self._leader).answer(op)
+            return (self._draft if op["assignor"] in DRAFTED else self._leader).answer(op)
         try:
             layout = layout_of(self._edition, op["message"], op["version"])
         except LookupError as unknown:

@@ -14,8 +14,9 @@ from kipcheck.conformance.checks.nodes import NODE_CHECKS
 from kipcheck.conformance.checks.streams import STREAMS_CHECKS
 from kipcheck.conformance.checks.upgrade import BOUNCE_CHECKS
 from kipcheck.conformance.checks.wire import WIRE
+from kipcheck.conformance.core.case import Case
 
-__all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family"]
+__all__ = ["CHECKS", "FAMILIES", "LISTED", "Check", "Family", "family_of"]
 
 LISTED: tuple[Check[Any], ...] = (
     *WIRE,
@@ -31,3 +32,11 @@ LISTED: tuple[Check[Any], ...] = (
 )
 CHECKS: Mapping[str, Check[Any]] = {each.id: each for each in LISTED}
 FAMILIES: tuple[Family[Any], ...] = tuple({id(each.family): each.family for each in CHECKS.values()}.values())
+
+
+def family_of(case: Case) -> Family[Any] | None:
+    """That of its check; of a check that is not declared, the first one of its role."""
+    check = CHECKS.get(case.check)
+    if check is not None and check.role is case.role:
+        return check.family
+    return next((each for each in FAMILIES if each.role is case.role), None)

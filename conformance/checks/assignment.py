@@ -1,13 +1,15 @@
 """Checks of leaders: groups drawn for each assignor, and the invariants of their assignments."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from kipcheck.conformance.apis.assignment import assign, shares, with_user_data
-from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.apis.assignment import assign, completed, shares, with_user_data
+from kipcheck.conformance.checks.answer_digest import gist, payload
+from kipcheck.conformance.checks.coverage import Fields, outcome, size
+from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family, Operation
 from kipcheck.conformance.checks.known_hard_groups import CLAIMS
 from kipcheck.conformance.core.case import Role, Step, step
 from kipcheck.conformance.core.history import History, Op, Replied
@@ -198,6 +200,75 @@ def drawn(node: Node) -> Callable[[Assignor, Random], Value]:
     return draw
 
 
+def digest(history: History) -> str:
+    """Of who gets what, in whatever order; the user data of an assignment concerns its own assignor alone."""
+    return gist(history, _given)
+
+
+def _given(answer: Replied) -> Any:
+    with suppress(ValueError):  # what is no assignment is compared as it is
+        if any(name == "assignment" for name, _ in answer.payload):
+            return {"assignment": sorted((member, sorted(partitions)) for member, partitions in shares(answer))}
+    return payload(answer)
+
+
+def coverage(subject: Assignor, ops: Sequence[Op]) -> Iterator[list[Fields]]:
+    """What was in the group that is not in every group; how even the shares are and how much moved, also after what
+    had come of the round before.
+    """
+    before: Fields = ()
+    for op in ops:
+        about = ("leader", subject.name, op.step.verb)
+        group, came = _group(op.step.body), _balance(op)
+        yield [(*about, group), (*about, len(op.step.body.get("members", ())), came), (*about, before, came)]
+        before = came
+
+
+def _group(body: Mapping[str, Any]) -> Fields:
+    members = body.get("members", ())
+    owned = sum(len(each.get("owned", ())) for each in members)
+    return (
+        min(len(members), 4),
+        min(len(body.get("topics", ())), 3),
+        len({tuple(sorted(each["subscription"])) for each in members}) > 1,
+        0 if not owned else 1 if owned < sum(each["partitions"] for each in body.get("topics", ())) else 2,
+        len({each.get("generation") for each in members}) > 1,
+        any(each.get("instance") is not None for each in members),
+        any(each.get("rack") is not None for each in members),
+    )
+
+
+def _balance(op: Op) -> Fields:
+    """Are all served, by how much do the shares differ, how much moved from one to another?"""
+    if not isinstance(op.observation, Replied):
+        return (outcome(op.observation),)
+    try:
+        given = {member: {*partitions} for member, partitions in shares(op.observation)}
+    except ValueError:  # no assignment was asked for, or it is none
+        return ("replied",)
+    sizes = sorted(map(len, given.values())) or [0]
+    owner = {
+        tuple(each): member["id"] for member in op.step.body.get("members", ()) for each in member.get("owned", ())
+    }
+    moved = sum(owner.get(each, member) != member for member, got in given.items() for each in got)
+    return not sizes[0], min(sizes[-1] - sizes[0], 3), size(moved)
+
+
+def two_members(assignor: str, topic: str) -> dict[str, Any]:
+    """An operation: two members of one topic."""
+    member = {
+        "id": "c1", "subscription": [topic], "owned": [], "generation": -1, "instance": None, "rack": None,
+        "userData": None,
+    }  # fmt: skip
+    topics = [{"name": topic, "partitions": 2, "racks": None}]
+    return {"op": "assign", "assignor": assignor, "topics": topics, "members": [member, {**member, "id": "c2"}]}
+
+
+def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
+    if role is Role.LEADER:
+        yield from (two_members(each, "t") for each in ASSIGNORS if each in claims.assignors)
+
+
 LEADER: Family[Assignor] = Family(
     Role.LEADER,
     subjects,
@@ -206,6 +277,10 @@ LEADER: Family[Assignor] = Family(
     node=lambda subject: ANYTHING,
     draw=drawn(USUAL),
     exhibits=shown,
+    complete=completed,
+    digest=digest,
+    coverage=coverage,
+    sample_ops=sample_ops,
 )
 ALWAYS = (
     "assign/answers",

@@ -1,15 +1,16 @@
 """The family of codec checks: every version of every message."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family
+from kipcheck.conformance.checks.coverage import Fields, outcome, size
+from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family, Operation
 from kipcheck.conformance.checks.example_values import SYSTEMATIC, bare
 from kipcheck.conformance.core.case import Role, Step, step
-from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.edition import APACHE, edition
+from kipcheck.conformance.core.history import History, Op, Replied
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.two_decoders import brief, kind_at, layout_of
 from kipcheck.conformance.invariants.wire import canonical
@@ -163,6 +164,62 @@ def _differing(simplest: Any, value: Any, path: str) -> Iterator[str]:
         yield path
 
 
+def coverage(subject: Subject, ops: Sequence[Op]) -> Iterator[list[Fields]]:
+    """Which version answered what in which way; and what was in the fields that were read or written, at whatever
+    version.
+    """
+    layout = subject.layout
+    for op in ops:
+        about = ("codec", subject.name)
+        found: list[Fields] = [(*about, op.step.body.get("version"), op.step.verb, outcome(op.observation))]
+        told = dict(op.observation.payload) if isinstance(op.observation, Replied) else {}
+        value = told.get("value", op.step.body.get("value")) if told else None
+        if isinstance(value, dict):
+            top = (("." + name, _sort(value.get(name))) for name in layout.names)
+            found.extend((*about, *each) for each in (*top, *_inside(layout, value, "")))
+        yield found
+
+
+def _inside(layout: Layout, value: Mapping[str, Any], path: str) -> Iterator[Fields]:
+    """Along the layout, and not along what a target made of it."""
+    if TAGS in value:
+        yield path, TAGS
+    for slot in layout.slots:
+        inner, here = value.get(slot.name), f"{path}.{slot.name}"
+        for each in inner if isinstance(inner, list) else [inner]:
+            if slot.item is not None and isinstance(each, dict):
+                for name in slot.item.names:
+                    yield f"{here}.{name}", _sort(each.get(name))
+                yield from _inside(slot.item, each, here)
+
+
+def _sort(value: Any) -> Any:
+    """What sort of thing there is in a field."""
+    match value:
+        case list() | dict() | str():
+            return size(len(value))
+        case bool() | None:
+            return value
+        case int():
+            return value < 0, min(abs(value).bit_length() // 8, 7)
+    return type(value).__name__
+
+
+def layouts(claims: Claims) -> Iterator[Layout]:
+    """Of the messages and versions that are claimed and that ``apache`` has."""
+    known = set(messages(APACHE))
+    for name in claims.messages:
+        if name in known:
+            yield from (layout for layout in spec(APACHE, name) if claims.has(name, layout.version))
+
+
+def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
+    """The defaults of every message, to be encoded."""
+    for layout in layouts(claims) if role is Role.CODEC else ():
+        value = layout.codec.to_json(layout.defaults())
+        yield {"op": "encode", "message": layout.message, "version": layout.version, "value": value}
+
+
 CODEC: Family[Subject] = Family(
     Role.CODEC,
     subjects,
@@ -173,6 +230,8 @@ CODEC: Family[Subject] = Family(
     exhibits=annotated,
     remains=remains,
     trimmed=bare,
+    coverage=coverage,
+    sample_ops=sample_ops,
 )
 
 

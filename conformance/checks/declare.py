@@ -1,12 +1,14 @@
 """What a check is: cases drawn for every subject of its family, and the invariants that they have to keep."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from kipcheck.conformance.checks.answer_digest import gist
+from kipcheck.conformance.checks.coverage import Fields, of_conversations
 from kipcheck.conformance.core.case import Case, Role, Step
-from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.targets.protocol import Claims
 from kipcheck.strategies.nodes import Node
@@ -16,6 +18,14 @@ Drawing: TypeAlias = Callable[[Random, Value | None], Value]
 """A value that begins as the one given does, if one is, and goes on by luck."""
 Exhibit: TypeAlias = dict[str, Any]
 """Plain data of one ``kind`` that a report knows how to show: ``bytes``, ``table`` or ``sequence``."""
+
+
+Operation: TypeAlias = Mapping[str, Any]
+"""In the words of the testee protocol."""
+Completes: TypeAlias = Callable[[Step, Sequence[Op]], Step | None]
+"""A step, and what came before it in its case -> the step as it is sent: the very same one if it leaves nothing open;
+None if it goes on from an answer that there is not.
+"""
 
 
 class Subject(Protocol):
@@ -44,9 +54,16 @@ def nothing_remains(subject: Any, value: Value, shape: tuple[str, ...]) -> tuple
     return ()
 
 
+def no_operations(role: Role, claims: Claims) -> Iterable[Operation]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Family(Generic[S]):
-    """Subjects of one role, and how their values are drawn, reduced and shown."""
+    """Subjects of one role, and how their values are drawn, sent, reduced, counted, compared and shown.
+
+    What the rest of kipcheck has to know of a protocol it asks its family.
+    """
 
     role: Role
     subjects: Callable[[str], Iterable[S]]
@@ -58,13 +75,21 @@ class Family(Generic[S]):
     """What values there are: a shrinker reduces along it."""
     draw: Callable[[S, Random], Value]
     exhibits: Callable[[History, Violation], list[Exhibit]]
-    """What shows a failure, besides its sentences."""
+    """What shows a failure, besides its sentences: steps and answers in words, and the guilty places of bytes."""
     remains: Callable[[S, Value, tuple[str, ...]], tuple[str, ...]] = nothing_remains
     """What sort of things are left in a shrunk value, to tell failures apart whose violations look alike."""
     batch: Callable[[S, Random], Drawing] | None = None
     """How values are drawn that have something in common, which is drawn here; None: they have nothing in common."""
     trimmed: Callable[[Value], Value] = as_it_is
     """Without what the declaration allows and ``draw`` leaves out, for it has checks of its own."""
+    complete: Completes | None = None
+    """None: its steps leave nothing open."""
+    digest: Callable[[History], str] = gist
+    """A few letters for what a target made of a case: equal where the answers mean the same."""
+    coverage: Callable[[S, Sequence[Op]], Iterator[list[Fields]]] = of_conversations
+    """What is counted of each step, for a campaign to tell whether it is new."""
+    sample_ops: Callable[[Role, Claims], Iterable[Operation]] = no_operations
+    """Harmless operations in a role, of what a testee claims: a doctor sends them. One family has those of a role."""
 
 
 class Conversation(NamedTuple):

@@ -1,12 +1,13 @@
 """Checks of controllers: the feature updates of KIP-584's draft."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from kipcheck.conformance.checks.conversations import Subject, Wording, conversation, listed, machine_family
-from kipcheck.conformance.checks.declare import Check, Family
+from kipcheck.conformance.checks.declare import Check, Family, Operation
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import APACHE, KIP_584, edition
-from kipcheck.conformance.targets.protocol import FEATURES
+from kipcheck.conformance.targets.protocol import FEATURES, Claims
 from kipcheck.strategies.features import FEATURE_UPDATES
 
 
@@ -33,12 +34,21 @@ def _says(step: Step) -> str:
     return step.verb
 
 
-CONTROLLER: Family[Subject] = machine_family(
-    Role.CONTROLLER,
-    FEATURES,
-    editions,
-    lambda edition: FEATURE_UPDATES,
-    Wording("controller", _actor, _says, listed),
+def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
+    if role is Role.CONTROLLER:
+        yield {"op": "broker-up", "broker": 1, "low": 1, "high": 3}
+        yield {"op": "update", "level": 1, "allow_downgrade": False}
+
+
+CONTROLLER: Family[Subject] = replace(
+    machine_family(
+        Role.CONTROLLER,
+        FEATURES,
+        editions,
+        lambda edition: FEATURE_UPDATES,
+        Wording("controller", _actor, _says, listed),
+    ),
+    sample_ops=sample_ops,
 )
 
 FEATURE_CHECKS: tuple[Check[Subject], ...] = (

@@ -1,18 +1,18 @@
 """Checks of coordinators of classic groups, in releases and in KIP-429's draft."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from kipcheck.conformance.apis.group_sentences import answers, said
 from kipcheck.conformance.apis.group_shorthand import shorthand
 from kipcheck.conformance.apis.group_trace import trace
 from kipcheck.conformance.checks.conversations import Subject, Wording, answer, conversation, listed, machine_family
-from kipcheck.conformance.checks.declare import Check, Exhibit, Family
+from kipcheck.conformance.checks.declare import Check, Exhibit, Family, Operation
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, Standing, edition
 from kipcheck.conformance.core.history import History, Op
 from kipcheck.conformance.core.verdict import Violation
-from kipcheck.conformance.targets.protocol import GROUP
+from kipcheck.conformance.targets.protocol import GROUP, Claims
 from kipcheck.strategies.group_conversations import group_conversations
 
 
@@ -61,7 +61,17 @@ def _family(editions: Callable[[str], Iterable[str]]) -> Family[Subject]:
     return replace(found, exhibits=talk)
 
 
-COORDINATOR = _family(released)
+def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
+    """A member joins, and the group is described."""
+    if role is Role.COORDINATOR and GROUP in claims.machines:
+        yield {
+            "op": "join", "actor": "a", "version": 3, "member": "", "instance": None, "protocol_type": "consumer",
+            "protocols": [["p", "x"]], "session_ms": 10_000, "rebalance_ms": 30_000,
+        }  # fmt: skip
+        yield {"op": "describe-group", "actor": "a", "version": 3}
+
+
+COORDINATOR = replace(_family(released), sample_ops=sample_ops)
 DRAFT_COORDINATOR = _family(draft)
 
 ANSWERS = (

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from kipcheck.conformance.apis.assignment import drafted
-from kipcheck.conformance.checks.assignment import Assignor, claimed, drawn, shown
+from kipcheck.conformance.apis.assignment import completed, drafted
+from kipcheck.conformance.checks.assignment import Assignor, claimed, coverage, digest, drawn, shown
 from kipcheck.conformance.checks.declare import Check, Conversation, Family
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, edition
@@ -69,6 +69,9 @@ MIXED: Family[Assignor] = Family(
     node=lambda subject: values(groups.GROUPS),
     draw=drawn(values(OneOf((groups.EQUAL, groups.MIXED)))),
     exhibits=shown,
+    complete=completed,
+    digest=digest,
+    coverage=coverage,
 )
 MIXED_CHECKS: tuple[Check[Assignor], ...] = (
     Check(

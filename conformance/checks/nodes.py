@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, Final, TypeAlias, cast
 
-from kipcheck.conformance.checks.codec import Subject, explained
+from kipcheck.conformance.checks.codec import Subject, coverage, explained
 from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
@@ -63,6 +63,7 @@ NODES: Family[Subject] = Family(
     node=lambda subject: from_node(node_of(subject)),
     draw=drawn,
     exhibits=shown,
+    coverage=coverage,
 )
 
 

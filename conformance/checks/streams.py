@@ -1,21 +1,34 @@
 """Checks of Streams groups: upgrades and downgrades of every kind, in every order, with failures."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import permutations
-from typing import Final
+from typing import Any, Final
 
 from kipcheck.conformance.apis.streams import seen, shorthand, spoken, step_of
+from kipcheck.conformance.apis.streams_blobs import write_assignment, write_subscription
+from kipcheck.conformance.apis.streams_operations import plain_memory, plain_settings
 from kipcheck.conformance.apis.streams_sentences import words
 from kipcheck.conformance.checks.conversations import Subject, Value, Wording, conversation, machine_family
-from kipcheck.conformance.checks.declare import Check, Family
+from kipcheck.conformance.checks.declare import Check, Family, Operation
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import APACHE, KIP_268, Standing, edition
 from kipcheck.conformance.core.history import Replied
 from kipcheck.conformance.models.assignment import Topic
-from kipcheck.conformance.models.streams.members import Store, Subtopology, Topology
-from kipcheck.conformance.models.streams.operations import Deploy
+from kipcheck.conformance.models.streams.members import (
+    AssignmentInfo,
+    Memory,
+    Settings,
+    Store,
+    SubscriptionInfo,
+    Subtopology,
+    TaskId,
+    Topology,
+)
+from kipcheck.conformance.models.streams.operations import STATELESS, Deploy
 from kipcheck.conformance.models.streams.rules import Rules
-from kipcheck.conformance.targets.protocol import STREAMS, STREAMS_MIXED
+from kipcheck.conformance.targets.protocol import STREAM, STREAMS, STREAMS_MIXED, Claims
+from kipcheck.conformance.wire.schema import ZERO_UUID
 from kipcheck.strategies.streams import fleets, mixed_fleets
 
 # Hand-written scripts
@@ -178,7 +191,36 @@ def _replied(reply: Replied) -> str:
 
 
 WORDING: Final = Wording("fleet", lambda step: step.actor, _says, _replied)
-FLEETS: Family[Subject] = machine_family(Role.OPERATOR_TOOL, STREAMS, editions, fleets, WORDING)
+
+# Operations for a doctor
+
+SAMPLE: Final = Settings("", STATELESS, str(ZERO_UUID))
+
+
+def sample_ops(role: Role, claims: Claims) -> Iterator[Operation]:
+    """Of a leader and of a member. What they read is of version 1, which every release reads."""
+    if STREAM not in claims.assignors:
+        return
+    match role:
+        case Role.LEADER:
+            said = write_subscription(SubscriptionInfo(1)).hex()
+            joined = {"id": "c1", "subscription": ["t"], "userData": said, "owned": [], "generation": -1}
+            yield _sample("assign", topics=[{"name": "t", "partitions": 2}], members=[joined], offsets={})
+        case Role.MEMBER:
+            assigned = write_assignment(AssignmentInfo(1, active=(TaskId(0, 0),))).hex()
+            yield _sample("configure")
+            yield _sample("subscribe", topics=["t"])
+            yield _sample("assigned", partitions=[["t", 0]], userData=assigned)
+
+
+def _sample(op: str, **more: Any) -> Operation:
+    memory = {} if op == "configure" else {"memory": plain_memory(Memory(1))}
+    return {"op": f"stream-{op}", "settings": plain_settings(SAMPLE), **memory, **more}
+
+
+FLEETS: Family[Subject] = replace(
+    machine_family(Role.OPERATOR_TOOL, STREAMS, editions, fleets, WORDING), sample_ops=sample_ops
+)
 MIXED_FLEETS: Family[Subject] = machine_family(Role.OPERATOR_TOOL, STREAMS_MIXED, of_any_release, mixed_fleets, WORDING)
 
 VERSIONS: Final = (

@@ -12,7 +12,8 @@ from kipcheck.conformance.checks.example_values import emptied, extreme, inhabit
 from kipcheck.conformance.checks.other_versions import answer_in_v0, lacking, of_the_future, with_foreign_fields
 from kipcheck.conformance.core.case import step
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.invariants.two_decoders import Disagreement, without_foreign_fields
+from kipcheck.conformance.core.verdict import Disagreement
+from kipcheck.conformance.invariants.two_decoders import without_foreign_fields
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.schema import MessageSpec, spec
 from kipcheck.golden.vectors import Vector, check as unlike, vectors

@@ -9,15 +9,12 @@ import io
 import uuid
 from collections.abc import Mapping
 from importlib import import_module, metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kipcheck.conformance.clients.assignor_adapter import LEADING, answer
 from kipcheck.conformance.clients.kafka_python_assignors import KafkaPythonAssignors
 from kipcheck.conformance.targets.error_mapping import rejected
 from kipcheck.conformance.targets.protocol import MEMBER, Claims
-
-if TYPE_CHECKING:
-    from kipcheck.conformance.clients.kafka_python_member import KafkaPythonMember
 
 MODULES = (
     "kafka.protocol.admin", "kafka.protocol.consumer.fetch", "kafka.protocol.consumer.group",
@@ -44,7 +41,7 @@ class KafkaPython:
         self.version = metadata.version("kafka-python")
         self._classes = _classes()
         self._assignors = KafkaPythonAssignors()
-        self._member: KafkaPythonMember | None = None
+        self._member: Any = None
 
     def claims(self) -> Claims:
         spans = {name: each._valid_versions for name, each in self._classes.items()}
@@ -83,7 +80,8 @@ class KafkaPython:
             from kipcheck.conformance.clients.kafka_python_member import KafkaPythonMember
 
             self._member = KafkaPythonMember(SKIPS, LIMITS[SKIPS])
-        return self._member.answer(op)
+        found: dict[str, Any] = self._member.answer(op)
+        return found
 
 
 def _classes() -> dict[str, Any]:

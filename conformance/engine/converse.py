@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from kipcheck.conformance.apis.assignment import is_rejoin, rejoined
+from kipcheck.conformance.checks import family_of
+from kipcheck.conformance.checks.declare import Completes
 from kipcheck.conformance.core.case import Case, Step
 from kipcheck.conformance.core.history import Died, History, Lost, Observation, Op, Unsupported
 from kipcheck.conformance.core.verdict import Result, Verdict
@@ -20,8 +21,9 @@ def converse(cases: Sequence[Case], session: Session) -> Iterator[History]:
     Errors: ``Broken`` and ``Unstable``, when no more can be asked of the target.
     """
     found: list[list[Op]] = [[] for _ in cases]
+    complete = [None if (family := family_of(case)) is None else family.complete for case in cases]
     while waiting := [number for number, case in enumerate(cases) if len(found[number]) < len(case.steps)]:
-        runs = {number: _ready(cases[number].steps, found[number]) for number in waiting}
+        runs = {number: _ready(cases[number].steps, found[number], complete[number]) for number in waiting}
         asked = {number: run for number, run in runs.items() if run}
         for number in runs.keys() - asked.keys():
             ops = found[number]
@@ -35,18 +37,16 @@ def converse(cases: Sequence[Case], session: Session) -> Iterator[History]:
         yield History(case, session.info.name, tuple(ops))
 
 
-def _ready(steps: Sequence[Step], before: Sequence[Op]) -> tuple[Step, ...]:
+def _ready(steps: Sequence[Step], before: Sequence[Op], complete: Completes | None) -> tuple[Step, ...]:
     """What can be asked now: the next step, completed, and those after it that wait for nothing."""
+    if complete is None:
+        return tuple(steps[len(before) :])
     run: list[Step] = []
     for _, step in _rest(steps, before):
-        if is_rejoin(step):
-            if run:
-                break
-            completed = rejoined(step, before)
-            if completed is None:
-                break
-            step = completed
-        run.append(step)
+        completed = complete(step, before)
+        if completed is None or (run and completed is not step):
+            break
+        run.append(completed)
     return tuple(run)
 
 

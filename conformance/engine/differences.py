@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from kipcheck.conformance.checks.answer_digest import REFUSED
 from kipcheck.conformance.core.ledger import spans
-from kipcheck.conformance.engine.answer_digest import REFUSED
 from kipcheck.conformance.engine.worker import UnitResult
 
 JUDGED = ("PASS", "FAIL", "WARN", "NOTE")

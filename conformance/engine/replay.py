@@ -9,11 +9,10 @@ from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.exits import BROKEN, CONFORMANT, FAILED, OURS, UNDECIDED, USAGE
 from kipcheck.conformance.core.foreign import is_data, one_line
 from kipcheck.conformance.core.ledger import NAME
-from kipcheck.conformance.core.verdict import Result
+from kipcheck.conformance.core.verdict import Disagreement, Result
 from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.engine.failures import FOLDER, load
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
-from kipcheck.conformance.invariants.two_decoders import Disagreement
 from kipcheck.conformance.targets.protocol import Broken, Session, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import target as target_of
 

@@ -28,7 +28,7 @@ from kipcheck.conformance.core.exits import (
 )
 from kipcheck.conformance.core.ledger import NAME, Line, Writer
 from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder, Unusable
-from kipcheck.conformance.core.verdict import Grade, Result
+from kipcheck.conformance.core.verdict import Disagreement, Grade, Result
 from kipcheck.conformance.engine import failure_records, interrupts
 from kipcheck.conformance.engine.differences import Differences
 from kipcheck.conformance.engine.known.match import Account, account
@@ -36,7 +36,6 @@ from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.progress import Progress, show_traceback
 from kipcheck.conformance.engine.selection import NOTHING, Misused, Options, Selection
 from kipcheck.conformance.engine.worker import LATE, Finding, Results, UnitResult, Worker, shared, shrunk, unshrunk
-from kipcheck.conformance.invariants.two_decoders import Disagreement
 from kipcheck.conformance.targets.protocol import Broken, Target, TargetInfo, Unavailable, Unstable
 from kipcheck.conformance.targets.registry import is_shared, target as target_of
 

@@ -12,7 +12,6 @@ from kipcheck.conformance.checks.declare import Sample
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
 from kipcheck.conformance.core.verdict import Grade, Result, Verdict, Violation, worst
-from kipcheck.conformance.engine.answer_digest import gist
 from kipcheck.conformance.engine.converse import converse, judge
 from kipcheck.conformance.engine.pool import pool
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
@@ -184,7 +183,7 @@ def judged(unit: Unit, samples: Iterable[Sample], histories: Iterable[History]) 
                 about = result.unit, history, sample.value, sample.number, sample.kind
                 result.findings.append(Finding(*about, verdict.invariant, verdict.violations[0]))
         if unit.compared:
-            result.answers.append(gist(history))
+            result.answers.append(check.family.digest(history))
     return result
 
 

@@ -7,15 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 from kipcheck.conformance.core.edition import edition
+from kipcheck.conformance.core.verdict import Disagreement
 from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.schema import Slot, spec
 
 TAGS = "_unknownTaggedFields"
-
-
-class Disagreement(Exception):
-    """The codec and the construct reader differ: a bug in kipcheck, not in the target."""
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from typing import Final
 
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.history import History, Op, Refused as Refusal, Replied
-from kipcheck.conformance.core.verdict import Grade, Violation
+from kipcheck.conformance.core.verdict import Disagreement, Grade, Violation
 from kipcheck.conformance.invariants.registry import ByMessage, invariant
 from kipcheck.conformance.invariants.two_decoders import (
-    Disagreement,
     Reading,
     brief,
     difference,

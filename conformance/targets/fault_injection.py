@@ -26,7 +26,7 @@ from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Observation
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo
-from kipcheck.conformance.targets.registry import adapter
+from kipcheck.conformance.targets.registry import REFERENCE, adapter
 from kipcheck.conformance.targets.session import Limits
 from kipcheck.conformance.targets.transport import process_tree
 
@@ -126,7 +126,7 @@ class Drill(InProcess):
     """Counts cases over all its sessions."""
 
     def __init__(self, name: str, plan: Plan) -> None:
-        reference = adapter("reference")
+        reference = adapter(REFERENCE)
         reference.name = name
         super().__init__(reference)
         self._plan = plan

@@ -16,6 +16,8 @@ from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.toolchains import environments
 from kipcheck.conformance.targets.transport.pipe import Command, own_python
 
+REFERENCE = "reference"
+"""The target that plays kipcheck's own codec, assignors and machines."""
 MINIATURE = "miniature/"
 PREFIXES: Mapping[str, str] = {
     "cmd": "kipcheck.conformance.targets.command",

@@ -22,7 +22,6 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Final
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.campaign.corpus.entries import Damaged, Snapshot
 from kipcheck.conformance.campaign.plan import Shard
 from kipcheck.conformance.campaign.process.child import Run, Ties, live
@@ -31,6 +30,7 @@ from kipcheck.conformance.campaign.process.journal import Journal
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.targets.in_process import InProcess
+from kipcheck.conformance.targets.registry import REFERENCE, adapter
 from kipcheck.conformance.targets.transport import process_tree
 
 LENGTH: Final = struct.Struct(">Q")
@@ -122,9 +122,9 @@ class _Zygote:
         self._asked[about] += 1
         if self._asked[about] != 2:
             return
-        small = replace(shard, campaign="", round=-1, target=Reference.name, cases=min(shard.cases, WARM), corpus="")
+        small = replace(shard, campaign="", round=-1, target=REFERENCE, cases=min(shard.cases, WARM), corpus="")
         try:
-            self._run(small, Snapshot.empty(), self._heed, lambda name, limits: InProcess(Reference()))
+            self._run(small, Snapshot.empty(), self._heed, lambda name, limits: InProcess(adapter(REFERENCE)))
         except _Gone:
             raise
         except Exception:  # noqa: BLE001 - a child will raise it too, and report it

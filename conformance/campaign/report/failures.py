@@ -16,7 +16,7 @@ from kipcheck.conformance.engine.failures import Members, gathered, united
 from kipcheck.conformance.engine.known.match import where_of
 from kipcheck.conformance.engine.known.rules import Place
 from kipcheck.conformance.engine.worker import Finding, Unit
-from kipcheck.conformance.invariants.survival import survives
+from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 DOWN: Final = frozenset({"timeout", "memory", "crashed", "garbled"})
@@ -135,7 +135,8 @@ def _downed(row: Row) -> Finding:
     last = len(case.steps) - 1
     ops = tuple(Op(k, step, died if k == last else Lost("it went down")) for k, step in enumerate(case.steps))
     history = History(case, row.target, ops)
-    return _finding(row.target, case.check, _place(case), history, SURVIVES, next(survives(history)))
+    survives = next(each for each in all_invariants(case.role) if each.id == SURVIVES)
+    return _finding(row.target, case.check, _place(case), history, SURVIVES, next(survives.search(history)))
 
 
 def _finding(target: str, check: str, place: Place, history: History, invariant: str, violation: Violation) -> Finding:

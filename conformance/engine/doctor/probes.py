@@ -9,13 +9,15 @@ from importlib.resources import files
 from itertools import cycle, islice
 from typing import Any, Final
 
+from kipcheck.conformance.checks.assignment import two_members
+from kipcheck.conformance.checks.codec import layouts
+from kipcheck.conformance.checks.declare import Operation
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.engine.doctor.report import Examination, Ill, Patient, Told, Tried, Unfit, offered
-from kipcheck.conformance.engine.doctor.samples import ASSIGNORS, EDITION, Op, asked_of, assign, layouts, named, plain
-from kipcheck.conformance.models.mixed_group import DRAFT
+from kipcheck.conformance.engine.doctor.samples import EDITION, asked_of, assignors, named, plain
 from kipcheck.conformance.targets import answers
-from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, STREAM, Claims
+from kipcheck.conformance.targets.protocol import BATCH, GROUP, MACHINES, Claims
 from kipcheck.conformance.targets.transport.framing import Framing
 from kipcheck.conformance.targets.transport.pipe import Pipe
 from kipcheck.conformance.wire.schema import Layout, messages, spec
@@ -121,9 +123,8 @@ def capabilities(patient: Patient) -> str:
     for stranger in sorted({*claims.messages} - known):
         if meant := get_close_matches(stranger, known - {*claims.messages}, 1, ALIKE):
             raise Ill(f"unknown message {stranger}: did you mean {meant[0]}?")
-    assignors = (*ASSIGNORS, DRAFT, STREAM)
-    if strangers := [*({*claims.assignors} - {*assignors}), *({*claims.machines} - {*MACHINES})]:
-        there = f"{', '.join(assignors)}; {', '.join(MACHINES)}"
+    if strangers := [*({*claims.assignors} - {*assignors()}), *({*claims.machines} - {*MACHINES})]:
+        there = f"{', '.join(assignors())}; {', '.join(MACHINES)}"
         raise Ill(f"unknown: {', '.join(strangers)}; known are {there}")
     if claims.messages and not known & {*claims.messages}:
         raise Ill("kipcheck knows none of the claimed messages")
@@ -249,11 +250,11 @@ def unknown_message(patient: Patient) -> str:
         _unsupported(patient, {"op": "decode", "message": "Nothing", "version": 0, "hex": ""})
     if Role.LEADER in _roles(patient):
         patient.ready(Role.LEADER)
-        _unsupported(patient, assign("first-come", "t"))
+        _unsupported(patient, two_members("first-come", "t"))
     return "unsupported"
 
 
-def _unsupported(patient: Patient, op: Op) -> str:
+def _unsupported(patient: Patient, op: Operation) -> str:
     (result,) = patient.batch(op)
     if result["status"] != "unsupported":
         raise Ill(f"{named(op)} is answered with {plain(result)!s:.100}")
@@ -318,10 +319,10 @@ def unicode(patient: Patient) -> str:
         if "accepted" not in (written["status"], read["status"]):
             raise Unfit(f"{layout.message} is refused with {TEXT}")
         return f"kept in {layout.message}.{name}"
-    assignors = [each for each in ASSIGNORS if each in _claims(patient).assignors]
-    if assignors and Role.LEADER in _roles(patient):
+    sample = next(asked_of(_claims(patient), Role.LEADER), {})
+    if Role.LEADER in _roles(patient) and sample.get("op") == "assign":
         patient.ready(Role.LEADER)
-        (result,) = patient.batch(assign(assignors[0], TEXT))
+        (result,) = patient.batch(two_members(sample["assignor"], TEXT))
         topics = [topic for each in result.get("assignment", ()) for topic, _ in each["partitions"]]
         _is_text(topics, TEXT, "assign", result)
         return "kept in the name of a topic"

@@ -11,16 +11,18 @@ from pathlib import Path
 from pprint import pformat
 from typing import Any, Final, TypeAlias
 
-from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.core.case import Case, Role, Step
+from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
 from kipcheck.conformance.engine import failures
 from kipcheck.conformance.engine.export.pcap import Sent, pcap
-from kipcheck.conformance.invariants.two_decoders import layout_of
+from kipcheck.conformance.targets import registry
 from kipcheck.conformance.targets.in_process import InProcess
 from kipcheck.conformance.targets.protocol import operation
+from kipcheck.conformance.wire import Layout
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import encode_request, frame, header_version
+from kipcheck.conformance.wire.schema import spec
 
 Line: TypeAlias = Mapping[str, Any]
 
@@ -172,7 +174,7 @@ def wanted(stored: Stored) -> dict[str, Any]:
 
 def _reference(stored: Stored) -> dict[str, Any]:
     """What our own codec, or machine, answers: status, and what was asked for."""
-    adapter = Reference()
+    adapter = registry.adapter(registry.REFERENCE)
     with InProcess(adapter).open(stored.case.edition, stored.case.role):
         answers = [adapter.answer({"case": 0, **operation(step)}) for step in stored.case.steps]
     answer = answers[stored.guilty]
@@ -241,11 +243,15 @@ def _data(case: Case, step: Step) -> bytes | None:
         return None
     if "hex" in step.body:
         return bytes.fromhex(step["hex"])
-    layout = layout_of(case.edition, step["message"], step["version"])
+    layout = _layout(case.edition, step["message"], step["version"])
     try:
         return bytes(layout.encode(layout.codec.from_json(step["value"])))
     except Refused:
         return None
+
+
+def _layout(edition_name: str, message: str, version: int) -> Layout:
+    return spec(edition(edition_name), message).at(version)
 
 
 def as_pcap(stored: Stored) -> bytes:
@@ -277,7 +283,7 @@ def _frames(edition_name: str, message: str, version: int, data: bytes, number: 
     elif message.endswith("Response"):
         asked = f"{message.removesuffix('Response')}Request"
         yield Sent(frame(_request(edition_name, asked, version, number)), by_client=True)
-        layout = layout_of(edition_name, message, version)
+        layout = _layout(edition_name, message, version)
         header = number.to_bytes(4, "big") + b"\0" * header_version(layout)
         yield Sent(frame(header + data), by_client=False)
     else:
@@ -285,12 +291,12 @@ def _frames(edition_name: str, message: str, version: int, data: bytes, number: 
 
 
 def _request(edition_name: str, message: str, version: int, number: int) -> bytes:
-    body = layout_of(edition_name, message, version).defaults()
+    body = _layout(edition_name, message, version).defaults()
     return encode_request(edition_name, message, version, number, CLIENT_ID, body)
 
 
 def _body(edition_name: str, message: str, version: int) -> int:
-    layout = layout_of(edition_name, message, version)
+    layout = _layout(edition_name, message, version)
     return len(layout.encode(layout.defaults()))
 
 
@@ -299,7 +305,7 @@ Carried: TypeAlias = tuple[str, int, bytes]
 
 
 def _in_join(data: bytes) -> Carried:
-    layout = layout_of("apache", "JoinGroupRequest", 5)
+    layout = _layout("apache", "JoinGroupRequest", 5)
     join = layout.defaults() | {
         "groupId": "group", "protocolType": "consumer", "protocols": [{"name": "protocol", "metadata": data}]
     }  # fmt: skip
@@ -307,17 +313,17 @@ def _in_join(data: bytes) -> Carried:
 
 
 def _in_sync(data: bytes) -> Carried:
-    layout = layout_of("apache", "SyncGroupResponse", 3)
+    layout = _layout("apache", "SyncGroupResponse", 3)
     return "SyncGroupResponse", 3, layout.encode(layout.defaults() | {"assignment": data})
 
 
 def _in_subscription(data: bytes) -> Carried:
-    layout = layout_of("apache", "ConsumerProtocolSubscription", 1)
+    layout = _layout("apache", "ConsumerProtocolSubscription", 1)
     return "ConsumerProtocolSubscription", 1, layout.encode(layout.defaults() | {"userData": data})
 
 
 def _in_assignment(data: bytes) -> Carried:
-    layout = layout_of("apache", "ConsumerProtocolAssignment", 1)
+    layout = _layout("apache", "ConsumerProtocolAssignment", 1)
     return "ConsumerProtocolAssignment", 1, layout.encode(layout.defaults() | {"userData": data})
 
 

@@ -6,11 +6,10 @@ from importlib.resources import files
 import pytest
 
 from kipcheck.conformance.checks import CHECKS
-from kipcheck.conformance.checks.assignment import shown
+from kipcheck.conformance.checks.assignment import digest as gist, shown
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import Died, History, Observation, Op, Refused, Replied
 from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.answer_digest import gist
 from kipcheck.conformance.engine.converse import judge
 from kipcheck.conformance.mutants import VICES
 from kipcheck.conformance.tests.support.groups import CHECKED, LEADING, answered, member_writes, said
