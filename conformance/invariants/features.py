@@ -195,7 +195,7 @@ def epoch_names_contents(history: History) -> Iterator[Violation]:
             yield breach(each, why, f"level {before} at epoch {epoch}", "epoch", "repeats", at=(first,))
 
 
-# What may not be applied
+# Updates to refuse
 
 
 @invariant("features/downgrade-gated", "584-07", role=Role.CONTROLLER, concerns=on("update"))
@@ -267,7 +267,7 @@ def _registration(history: History, moment: Moment) -> tuple[int, ...]:
     return tuple([index for index in ups if history.ops[index].step["broker"] == number][-1:])
 
 
-# What has to be applied
+# Updates to apply
 
 
 def _kept_back(history: History) -> Iterator[Moment]:

@@ -33,7 +33,7 @@ def generation_grows(history: History) -> Iterator[Violation]:
 
 
 def _falls(talk: Reading, told: Told, before: Told | None) -> Iterator[Violation]:
-    """The generation is below the newest one of this reign, or below the one in the log."""
+    """The generation is below the newest one since the last memory loss, or below the one in the log."""
     low, since = (before.generation, before.by) if before is not None else talk.in_the_log(told.by)
     if told.generation >= low or since is None:
         return

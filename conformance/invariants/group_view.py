@@ -123,7 +123,7 @@ class Reading:
         )
 
     def unwritten(self, deletion: int) -> bool:
-        """May the write of the deletion have failed? Up to 3.9 the group then is gone only until it moves."""
+        """May the write of the deletion have failed? Up to 3.9 the group is then deleted only until it moves."""
         return any(isinstance(each.event, FailWrite) and each.index < deletion for each in self.trace.moments)
 
     @cached_property
@@ -150,7 +150,7 @@ class Reading:
                     yield each.by
 
     def reign(self, index: int) -> int:
-        """The number of breaks up to a step: between steps with the same number, memory was kept."""
+        """The number of memory losses up to a step: steps with the same number share the group's state in memory."""
         return sum(each <= index for each in self.breaks)
 
     @cached_property

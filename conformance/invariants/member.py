@@ -119,7 +119,7 @@ def gives_up_what_it_owns(history: History) -> Iterator[Violation]:
                     owned |= {*partitions}
 
 
-# What it is given
+# Assignments
 
 
 @invariant("member/owns-what-it-was-given", "grp-61", role=Role.MEMBER, concerns=every)

@@ -50,7 +50,7 @@ def news(moment: Moment) -> str:
     return moment.op.step.verb.removeprefix("member-")
 
 
-# Who it is
+# Member id and generation
 
 
 @invariant("member/speaks-as-it-was-told", "grp-64", role=Role.MEMBER, concerns=every)
@@ -115,7 +115,7 @@ def _untrue(moment: Moment, assignor: str, told: Subscription) -> Iterator[Viola
         yield breach(moment, why, f"generation {who.generation}", "generation")
 
 
-# What errors do
+# Errors
 
 
 @invariant("member/raises-what-is-fatal", "grp-65", role=Role.MEMBER, concerns=every)
@@ -218,7 +218,7 @@ def leads(history: History) -> Iterator[Violation]:
                 named = [id for id, _ in action.assignments]
                 if sorted(named) != sorted(wanted):
                     who = "the leader" if leader else "no leader" if joined.leader != joined.member else "told to skip"
-                    what = {"told to skip": "told to skip the assignment", "no leader": "not the leader"}.get(who, who)
+                    what = {"told to skip": "to skip the assignment", "no leader": "not the leader"}.get(who, who)
                     why = f"it is {what}, and assigns to {', '.join(named) or 'no member'}"
                     yield breach(each, why, ", ".join(sorted(wanted)) or "no assignments", who)
 

@@ -335,7 +335,7 @@ class Reader:
         """Does a cooperative member have to revoke partitions, after which it joins again?"""
         return is_cooperative(self.rules, self.view.opened) and bool(self.view.owned - {*taking.partitions})
 
-    # What it does
+    # Actions
 
     def did(self, action: Request | Seen) -> None:
         view = self.view

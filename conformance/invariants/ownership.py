@@ -17,7 +17,7 @@ from kipcheck.conformance.models.membership import V0
 from kipcheck.conformance.models.observed_events import Assigned, Ended, Formed, Gave, PutOut, Rests, Took
 from kipcheck.conformance.models.operations import TOPICS
 
-# The sums
+# Shared computations
 
 
 def contested(owned: Iterable[tuple[str, Collection[Partition]]]) -> Iterator[tuple[Partition, str, str]]:
@@ -54,7 +54,7 @@ def is_mixed(versions: Collection[int]) -> bool:
     return V0 in versions and any(each > V0 for each in versions)
 
 
-# What was seen
+# Observed events
 
 
 @dataclass(frozen=True, slots=True)

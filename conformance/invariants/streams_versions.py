@@ -105,7 +105,7 @@ def protocols(history: History) -> Iterator[Violation]:
     for round in story(history).rounds:
         for each in round.members:
             if each.life is None or each.life.release == FUTURE:
-                continue  # What a future member offers is no release's: tests choose it for the members it meets.
+                continue  # No release defines what a future member supports: it follows the members that it meets.
             if each.told.cooperative != (wanted := cooperates(each.life)):
                 what = {True: "cooperative", False: "eager"}
                 why = f"{each.life} joins generation {round.number} as a member that is {what[not wanted]}"

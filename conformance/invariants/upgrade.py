@@ -212,7 +212,7 @@ def _uncounted(member: str, at: int, generation: int, now: int) -> Violation:
     return Violation(why, (at, now), "num.incompatible.rebalance + 1", "unchanged", shape=("metric", "not raised"))
 
 
-# Who leads
+# Leaders
 
 
 @invariant("bounce/newest-leads", "429-08", "429-09", "429-12", role=Role.OPERATOR_TOOL, concerns=every_step)
@@ -248,7 +248,7 @@ def no_probing(history: History) -> Iterator[Violation]:
             yield Violation(why, (moment.step,), "one round", "a probing round", shape=("probing",))
 
 
-# What becomes of it
+# Results
 
 
 @invariant("bounce/rests", "grp-19", "429-04", role=Role.OPERATOR_TOOL,

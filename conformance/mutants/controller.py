@@ -141,7 +141,7 @@ class TellsTheLevelBefore(Playing):
         return Told(self._before.get(state.epoch, 0), state.epoch)
 
 
-# What may not be applied
+# Updates to refuse
 
 
 @gating("downgrade-gated", "up 0 1-2; update 2; update 1")
@@ -222,7 +222,7 @@ class AsksNobody(Playing):
         return iter(()) if alone else super().faults(state, update)
 
 
-# What has to be applied
+# Updates to apply
 
 
 @gating("upgrades", "up 0 1-2; update 2")

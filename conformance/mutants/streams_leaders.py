@@ -167,7 +167,7 @@ class SurvivesTheFuture(_WithRules):
         return _not(rules, DEAF)
 
     def in_bytes(self, made: Binary) -> Binary:
-        """Lets the leader decode at least the first two numbers of an unknown version."""
+        """Lets a leader of 1.1.1 decode at least the first two numbers of an unknown version."""
         return InBytes(made, "2.0.1" if made.settings.release == "1.1.1" else None)
 
 

@@ -118,4 +118,4 @@ def test_tags_are_shown_with_the_checks_and_remedies_with_a_requirement(capsys: 
     assert '"tags": {"class": "bounds", "effects": ["wrong-data"], "links": ["CWE-130"]}' in capsys.readouterr().out
     assert command(["requirements", "grp-05"]) == 0
     shown = capsys.readouterr().out
-    assert "Meaning: Reading undoes writing" in shown and "How to fix a violation: Compare every length" in shown
+    assert "Meaning: Reading is the inverse" in shown and "How to fix a violation: Compare every length" in shown
