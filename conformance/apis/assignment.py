@@ -1,6 +1,6 @@
-"""Between the steps of a conversation about an assignment and what they mean.
+"""Converts between the steps of an assignment conversation and groups, subscriptions and assignments.
 
-An operation says everything in lists, for the order of topics and members may matter to a leader; see
+Operations use lists throughout, because the order of topics and members may matter to a leader; see
 ``conformance/targets/testee.schema.json``.
 """
 
@@ -17,17 +17,17 @@ from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused
 
 Share: TypeAlias = tuple[str, tuple[Partition, ...]]
-"""A member, and what it was assigned."""
+"""A member id, and the partitions assigned to it."""
 
 
 def assign(assignor: str, topics: Iterable[Topic], members: Iterable[Member], rejoin: bool = False) -> Step:
-    """The step that asks a leader for an assignment, as its own members would write what they own."""
+    """The step that requests an assignment from a leader; members encode owned partitions as the assignor's own do."""
     body = {"assignor": assignor, "topics": [*map(_topic, topics)], "members": [*map(_member, members)]}
     return step("leader", "assign", **body, **({"rejoin": True} if rejoin else {}))
 
 
 def drafted(topics: Iterable[Topic], members: Mapping[str, Subscription]) -> Step:
-    """The step that asks a leader of KIP-429's draft, whose members say which version of the subscription they send."""
+    """The step for a leader of KIP-429's draft: each member has the version of its subscription."""
     as_members = (Member(id, each.topics, each.owned, each.generation, rack=each.rack) for id, each in members.items())
     asked = assign(DRAFT, topics, as_members)
     told = [{**each, "version": members[each["id"]].version} for each in asked["members"]]
@@ -35,7 +35,7 @@ def drafted(topics: Iterable[Topic], members: Mapping[str, Subscription]) -> Ste
 
 
 def subscriptions_of(step: Step) -> Mapping[str, Subscription]:
-    """By member id: what a leader of the draft reads. A subscription of version 0 has no place for what is owned."""
+    """Member id -> subscription as a leader of the draft reads it. Version 0 has no field for owned partitions."""
     group = group_of(step)
     versions = {each["id"]: each["version"] for each in step["members"]}
     return {
@@ -47,13 +47,13 @@ def subscriptions_of(step: Step) -> Mapping[str, Subscription]:
 
 
 def errors(observation: Observation) -> Mapping[str, int]:
-    """Of each member that an answer names, the error of its assignment; 0 where none is told (429-22)."""
+    """Member id -> error code of its assignment, for each member in an answer; 0 if the answer has none (429-22)."""
     assert isinstance(observation, Replied)
     return {str(each["id"]): int(each.get("error") or 0) for each in observation["assignment"]}
 
 
 def with_user_data(step: Step, version: int) -> Step:
-    """The same, but what members own is in the user data that Kafka's StickyAssignor writes, and nowhere else."""
+    """The same step, with owned partitions only in the user data that Kafka's StickyAssignor writes."""
     members = [
         {**each, "owned": [], "userData": user_data(_partitions(each["owned"]), each["generation"], version).hex()}
         for each in step["members"]
@@ -62,7 +62,7 @@ def with_user_data(step: Step, version: int) -> Step:
 
 
 def user_data(owned: Iterable[Partition], generation: int, version: int = 1) -> bytes:
-    """As Kafka's StickyAssignor writes it: topics in the order in which they come (version 0 has no generation)."""
+    """User data as Kafka's StickyAssignor writes it: topics in the given order (version 0 has no generation)."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in owned:
         by_topic.setdefault(topic, []).append(number)
@@ -72,13 +72,13 @@ def user_data(owned: Iterable[Partition], generation: int, version: int = 1) -> 
 
 
 def read_user_data(data: bytes) -> tuple[tuple[Partition, ...], int] | None:
-    """Partitions and generation; with the generation, else without one, else it says nothing (StickyAssignor)."""
+    """Partitions and generation: decoded as version 1, else as version 0, else None (StickyAssignor)."""
     read = _user_data(data)
     return None if read is None else read[:2]
 
 
 def user_data_version(data: bytes) -> int | None:
-    """Of the layout in which it is read."""
+    """The version that ``read_user_data`` decodes; None if it decodes none."""
     read = _user_data(data)
     return None if read is None else read[2]
 
@@ -96,7 +96,7 @@ def _user_data(data: bytes) -> tuple[tuple[Partition, ...], int, int] | None:
 
 
 def group_of(step: Step) -> Group:
-    """What the leader is told, with the claims that its assignor reads: of sticky, those in the user data."""
+    """The group as the assignor reads it: sticky takes owned partitions from the user data, if there are any."""
     return Group(
         tuple(_topic_of(each) for each in step["topics"]),
         tuple(_member_of(each, step["assignor"]) for each in step["members"]),
@@ -104,24 +104,24 @@ def group_of(step: Step) -> Group:
 
 
 def shares(observation: Observation) -> list[Share]:
-    """What an answer gives to each member that it names. Errors: ValueError for what is no assignment."""
+    """The assignment in an answer, member by member. Errors: ValueError for a malformed assignment."""
     assert isinstance(observation, Replied)
     try:
         return [(str(each["id"]), tuple(_partitions(each["partitions"]))) for each in observation["assignment"]]
     except (KeyError, TypeError, ValueError) as wrong:
-        raise ValueError(f"the answer is no assignment: {wrong!r}") from None
+        raise ValueError(f"the answer is not a valid assignment: {wrong!r}") from None
 
 
 def is_rejoin(step: Step) -> bool:
-    """Does it go on from the assignment of an earlier step?"""
+    """Whether the step continues from the assignment of an earlier step."""
     return step.verb == "assign" and bool(step.body.get("rejoin"))
 
 
 def rejoined(step: Step, before: Sequence[Op]) -> Step | None:
-    """The step with what its members own after the last assignment before it, one generation later.
+    """The step one generation after the last assignment before it, with the partitions that its members then own.
 
-    A member that was not there then owns nothing, nor does one of the draft that revokes before it joins. None where
-    there is no assignment to go on from.
+    New members own nothing, and so do members of the draft that revoke before they join. None if there is no earlier
+    assignment.
     """
     last = next((op for op in reversed(before) if op.step.verb == "assign"), None)
     if last is None or not isinstance(last.observation, Replied):
@@ -185,10 +185,10 @@ def _partitions(given: Iterable[Sequence[Any]]) -> list[Partition]:
 
 
 def shorthand(steps: Iterable[Step]) -> str:
-    """``sticky t0:2; a[t0]=t0-0@10; b(i0)[]``: topics with their sizes, members with what they subscribe to and own;
-    ``draft t0:2; a v1[t0]``: and with the version of the subscription that they send.
+    """``sticky t0:2; a[t0]=t0-0@10; b(i0)[]``: topics with sizes, members with subscribed topics and owned partitions;
+    ``draft t0:2; a v1[t0]``: members also with the version of their subscription.
 
-    Steps are parted by ``|``; of one that goes on from an earlier answer what is owned is left open.
+    Steps are separated by ``|``. A step that continues from an earlier answer omits owned partitions.
     """
     return " | ".join(map(_told, steps))
 

@@ -1,4 +1,4 @@
-"""KIP-848: a machine's event as the step that carries it, its actions as an answer, and back."""
+"""KIP-848: converts a machine's events to steps, its actions to answers, and steps to events."""
 
 from collections.abc import Iterable
 from typing import Any, assert_never
@@ -22,7 +22,7 @@ def step_of(event: Event) -> Step:
 
 
 def event_of(step: Step) -> Event:
-    """Errors: LookupError where no event is called so; TypeError or ValueError where it has other fields."""
+    """Errors: LookupError for an unknown verb; TypeError or ValueError for wrong fields."""
     body = dict(step.body)
     match step.verb:
         case "consumer-heartbeat":
@@ -31,11 +31,11 @@ def event_of(step: Step) -> Event:
             return Beat(says=Says(body.pop("says")), topics=told, **body)
         case "consumer-elapse":
             return Pass(**body)
-    raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(VERBS)}")
+    raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(VERBS)}")
 
 
 def answer_of(actions: Iterable[Action]) -> dict[str, Any]:
-    """In the words of the testee protocol."""
+    """The answer of the testee protocol."""
     for action in actions:
         match action:
             case Answered(_, epoch, assignment):
@@ -54,7 +54,7 @@ def shorthand(steps: Iterable[Step]) -> str:
 
 
 def spoken(text: str) -> tuple[Step, ...]:
-    """The steps of a shorthand. Errors: ValueError for what is none."""
+    """Parses shorthand into steps. Errors: ValueError."""
     return tuple(step_of(_event(word.split())) for word in text.split(";") if word.strip())
 
 
@@ -68,7 +68,7 @@ def _event(words: list[str]) -> Event:
             return _beat(client, Says.STAY, rest)
         case ["leave", client, *rest]:
             return _beat(client, Says.LEAVE, rest)
-    raise ValueError(f"{' '.join(words)!r} is no event of a consumer group")
+    raise ValueError(f"invalid event {' '.join(words)!r}: use pass MS, or join, beat or leave with a client")
 
 
 def _beat(client: str, says: Says, rest: list[str]) -> Beat:
@@ -81,7 +81,7 @@ def _beat(client: str, says: Says, rest: list[str]) -> Beat:
             return Beat(name, says, -behind, topics)
         case [("none" | "told" | "before") as owned]:
             return Beat(name, says, -behind, topics, owned)
-    raise ValueError(f"{' '.join(rest)!r} is not what a member may own: none, told or before")
+    raise ValueError(f"invalid owned partitions {' '.join(rest)!r}: use none, told or before")
 
 
 def _word(step: Step) -> str:

@@ -1,4 +1,4 @@
-"""Feature updates: a machine's event as the step that carries it, its actions as an answer, and back."""
+"""Feature updates: converts a machine's events to steps, its actions to answers, and steps to events."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
@@ -19,7 +19,7 @@ from kipcheck.conformance.models.features import (
 )
 
 INCOMPATIBLE = "INCOMPATIBLE_BROKER"
-"""Said of a broker that has to stop: no error code of Kafka's, for nobody answers it."""
+"""Error class for a broker that has to stop. It is not an error code of Kafka: the broker gets no response."""
 
 
 def step_of(event: Event) -> Step:
@@ -48,19 +48,19 @@ EVENTS: Mapping[str, type[Event]] = {
 
 
 def event_of(step: Step) -> Event:
-    """Errors: LookupError where no event is called so; TypeError where it has other fields."""
+    """Errors: LookupError for an unknown verb; TypeError for wrong fields."""
     if step.verb not in EVENTS:
-        raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(EVENTS)}")
+        raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(EVENTS)}")
     return EVENTS[step.verb](**step.body)
 
 
 def shorthand(steps: Iterable[Step]) -> str:
-    """``up 0 1-3; update 2; update 1!``: the mark stands for the downgrade flag, a dash for not knowing the feature."""
+    """``up 0 1-3; update 2; update 1!; up 1 -``: ``!`` is the downgrade flag, ``-`` a broker without the feature."""
     return "; ".join(map(_word, steps))
 
 
 def spoken(text: str) -> tuple[Step, ...]:
-    """The steps of a shorthand. Errors: ValueError for what is none."""
+    """Parses shorthand into steps. Errors: ValueError."""
     return tuple(step_of(_event(word.split())) for word in text.split(";") if word.strip())
 
 
@@ -79,7 +79,9 @@ def _event(words: list[str]) -> Event:
             return Restart()
         case ["describe"]:
             return Describe()
-    raise ValueError(f"{' '.join(words)!r} is no event of features")
+    raise ValueError(
+        "use update LEVEL, update LEVEL!, up BROKER LOW-HIGH, up BROKER -, down BROKER, restart or describe"
+    )
 
 
 def _word(step: Step) -> str:
@@ -95,7 +97,7 @@ def _word(step: Step) -> str:
 
 
 def answer_of(actions: Iterable[Action]) -> dict[str, Any]:
-    """In the words of the testee protocol. No action: there is nothing to tell."""
+    """The answer of the testee protocol; without fields if there is no action."""
     for action in actions:
         match action:
             case Applied(epoch):

@@ -1,4 +1,4 @@
-"""A group in a file of a person: each value looked at where it stands, and refused with its place and what would do."""
+"""Validates the values of a group file. Errors name the path of the value and the expected form."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,47 +17,47 @@ def refuse(path: Path, why: str) -> NoReturn:
 
 
 def keys_of(path: Path, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Errors: ``Unreadable`` for one that is not known; so do all the others."""
+    """Errors: ``Unreadable`` for an unknown key. All functions of this module raise it for an invalid value."""
     for key in given:
         if key not in known:
-            refuse((*path, key), f"no key is called so; there are {', '.join(known)}")
+            refuse((*path, key), f"unknown key: use one of {', '.join(known)}")
 
 
 def object_at(path: Path, given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
-        refuse(path, f"an object is wanted, not {shown(given)}")
+        refuse(path, f"must be an object, got {shown(given)}")
     found: dict[str, Any] = given
     return found
 
 
 def list_at(path: Path, given: Any) -> list[Any]:
     if not isinstance(given, list):
-        refuse(path, f"a list is wanted, not {shown(given)}")
+        refuse(path, f"must be a list, got {shown(given)}")
     found: list[Any] = given
     return found
 
 
 def text_at(path: Path, given: Any) -> str:
     if not isinstance(given, str):
-        refuse(path, f"a text is wanted, not {shown(given)}")
+        refuse(path, f"must be a string, got {shown(given)}")
     try:
         given.encode()
     except UnicodeEncodeError:
-        refuse(path, "half a character, which UTF-8 cannot hold")
+        refuse(path, "must be valid Unicode, got a lone surrogate, which UTF-8 cannot encode")
     return str(given)
 
 
 def number_at(path: Path, given: Any, least: int, most: int = LARGEST) -> int:
     if type(given) is not int:
-        refuse(path, f"a whole number is wanted, not {shown(given)}")
+        refuse(path, f"must be an integer, got {shown(given)}")
     if not least <= given <= most:
-        refuse(path, f"a number from {least} to {most} is wanted, not {shown(given)}")
+        refuse(path, f"must be from {least} to {most}, got {shown(given)}")
     return int(given)
 
 
 def flag_at(path: Path, given: Any) -> bool:
     if not isinstance(given, bool):
-        refuse(path, f"true or false is wanted, not {shown(given)}")
+        refuse(path, f"must be true or false, got {shown(given)}")
     return given
 
 
@@ -65,12 +65,12 @@ def hex_at(path: Path, given: Any) -> str:
     try:
         return bytes.fromhex(text_at(path, given)).hex()
     except ValueError:
-        refuse(path, f"hex is wanted, not {shown(given)}")
+        refuse(path, f"must be hexadecimal, got {shown(given)}")
 
 
 def partition_at(path: Path, given: Any) -> tuple[str, int]:
     if not isinstance(given, list) or len(given) != 2:
-        refuse(path, f'a partition is ["topic", number], not {shown(given)}')
+        refuse(path, f'must be a partition as ["topic", number], got {shown(given)}')
     return text_at((*path, 0), given[0]), number_at((*path, 1), given[1], 0)
 
 
@@ -80,7 +80,7 @@ def each_once(path: Path, given: Any, read: Callable[[Path, Any], Any]) -> list[
     for n, each in enumerate(list_at(path, given)):
         value = read((*path, n), each)
         if value in known:
-            refuse((*path, n), f"{json.dumps(each)} stands there twice; leave one out")
+            refuse((*path, n), f"duplicate value {json.dumps(each)}: remove one")
         known.add(value)
         found.append(value)
     return found
@@ -92,5 +92,5 @@ def shown(given: Any) -> str:
 
 
 def failed(kind: str, why: str) -> tuple[str, bool]:
-    """A line in the place of a result, and that it is none."""
+    """A line of JSON with an error in place of a result, and False."""
     return json.dumps({"error": {"class": kind, "message": why}}, ensure_ascii=False), False

@@ -1,6 +1,6 @@
-"""A classic group: an event of the service as the step that carries it, its answers as plain data, and back.
+"""A classic group: converts events of the service to steps, its answers to JSON, and back.
 
-Steps name members by references, answers by ids as they show: ``kipcheck.conformance.models.group.names``.
+Steps name members by references, answers by canonical ids: see ``kipcheck.conformance.models.group.names``.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -49,9 +49,9 @@ from kipcheck.conformance.models.group.messages import (
 from kipcheck.conformance.models.group.service import By, Elapse, Event, FailWrite
 
 TIME: Final = "time"
-"""Who lets time pass."""
+"""Actor of ``elapse``."""
 BROKER: Final = "broker"
-"""To whom the rest happens."""
+"""Actor of all other events that are not requests."""
 _INSTANCE: Final = maybe(text)
 _MEMBER: Final[Mapping[str, Reader]] = {"version": whole, "member": text, "instance": _INSTANCE}
 _VERSION: Final[Mapping[str, Reader]] = {"version": whole}
@@ -84,9 +84,9 @@ REQUESTS: Final[Mapping[str, tuple[type[Request], Mapping[str, Reader]]]] = {
     "list-groups": (ListGroups, _VERSION),
     "delete-group": (Delete, _VERSION),
 }
-"""What clients ask: verb -> class, and how its fields are read."""
+"""Requests of clients: verb -> class, and the readers of its fields."""
 DATED: Final = frozenset({"sync", "heartbeat", "commit"})
-"""What says of which generation it is."""
+"""Requests with a generation."""
 _FRAME: Final[Mapping[str, Reader]] = {"nameless": flag}
 _DATED_FRAME: Final[Mapping[str, Reader]] = {**_FRAME, "behind": maybe(whole)}
 HAPPENINGS: Final[Mapping[str, tuple[type[Event], Mapping[str, Reader]]]] = {
@@ -128,7 +128,7 @@ ANSWERS: Final[Mapping[str, tuple[type[Reply], Mapping[str, Reader]]]] = {
     "listed": (Listed, {"groups": rows(text, text)}),
     "deleted": (Deleted, {}),
 }
-"""What comes back: name -> class, and how its fields are read, besides ``to`` and ``error``, which all have."""
+"""Answers: name -> class, and the readers of its fields other than ``to`` and ``error``, which all answers have."""
 
 _VERBS: Final = {made: verb for verb, (made, _) in (*REQUESTS.items(), *HAPPENINGS.items())}
 _NAMES: Final = {made: name for name, (made, _) in ANSWERS.items()}
@@ -141,7 +141,7 @@ def step_of(event: Event) -> Step:
         return step(TIME if verb == "elapse" else BROKER, verb, **body_of(event, HAPPENINGS[verb][1]))
     verb = _VERBS[type(event.request)]
     body = body_of(event.request, REQUESTS[verb][1])
-    if body.get("protocol_version", 0) is None:  # KIP-429's draft alone has it
+    if body.get("protocol_version", 0) is None:  # exists only in KIP-429's draft
         del body["protocol_version"]
     if verb in DATED:
         body["behind"] = event.behind
@@ -151,9 +151,9 @@ def step_of(event: Event) -> Step:
 
 
 def event_of(step: Step) -> Event:
-    """A field that is left out is what it mostly is.
+    """Omitted fields have their defaults.
 
-    Errors: LookupError where no event is called so; TypeError where it has other fields.
+    Errors: LookupError for an unknown verb; TypeError for wrong fields.
     """
     if step.verb in HAPPENINGS:
         made, readers = HAPPENINGS[step.verb]
@@ -166,7 +166,7 @@ def event_of(step: Step) -> Event:
 
 
 def heard(step: Step) -> Event:
-    """As ``event_of``, but a testee passes over what it does not know: a later version of its protocol may add it."""
+    """Like ``event_of``, but ignores unknown fields, as a testee must: a later protocol version may add fields."""
     if step.verb in HAPPENINGS:
         known: Collection[str] = HAPPENINGS[step.verb][1]
     else:
@@ -176,14 +176,14 @@ def heard(step: Step) -> Event:
 
 
 def _asked(verb: str) -> tuple[type[Request], Mapping[str, Reader], Mapping[str, Reader]]:
-    """The class of a request, its own fields, and what an event says of it besides."""
+    """The class of a request, the readers of its own fields, and those of the event that carries it."""
     if verb not in REQUESTS:
-        raise LookupError(f"no event is called {verb!r}; there are {', '.join(EVENTS)}")
+        raise LookupError(f"unknown event {verb!r}: use one of {', '.join(EVENTS)}")
     return *REQUESTS[verb], _DATED_FRAME if verb in DATED else _FRAME
 
 
 def answer_of(replies: Iterable[Reply]) -> dict[str, Any]:
-    """In the words of the testee protocol: everything that a step led to, in order."""
+    """The answer of the testee protocol: all replies that a step caused, in order."""
     return {"status": "accepted", "answers": [*map(reply_to_json, replies)]}
 
 
@@ -193,9 +193,9 @@ def reply_to_json(reply: Reply) -> dict[str, Any]:
 
 
 def reply_of(found: Any) -> Reply:
-    """Fields that are left out are empty. Errors: TypeError for what is no answer."""
+    """Omitted fields are empty. Errors: TypeError for an invalid answer."""
     if not isinstance(found, Mapping) or found.get("answer") not in ANSWERS:
-        raise TypeError(f"{found!r} is none of the answers {', '.join(ANSWERS)}")
+        raise TypeError(f"unknown answer {found!r}: use one of {', '.join(ANSWERS)}")
     made, readers = ANSWERS[found["answer"]]
     known = {**_ALL, **readers}
     return made(**fields_from({key: found[key] for key in known if key in found}, known, made))

@@ -1,4 +1,4 @@
-"""What was said to the coordinator of a classic group and what it answered, in words for people."""
+"""Describes requests to the coordinator of a classic group, and its answers, for reports."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
@@ -54,7 +54,7 @@ def said(moment: Moment, trace: Trace) -> str:
         case FailWrite(error):
             return f"the next append fails: {error.name}"
         case Unload():
-            return "the partition of the group moves away"
+            return "the partition of the group moves to another broker"
         case Load():
             return "the partition comes back"
         case Loaded():
@@ -67,7 +67,7 @@ def asked(asked: Asked) -> str:
     """``SyncGroup v3, member a.1, generation 1, gives a.1 x``."""
     request = asked.request
     parts = [f"{_APIS[type(request)]} v{request.version}", *_details(request)]
-    return ", ".join([*parts, *["of no group"] * asked.nameless])
+    return ", ".join([*parts, *["with an empty group id"] * asked.nameless])
 
 
 def _details(request: Request) -> Iterator[str]:
@@ -87,13 +87,13 @@ def _details(request: Request) -> Iterator[str]:
             if request.assignments:
                 yield f"gives {', '.join(f'{member} {blob!r}' for member, blob in request.assignments)}"
         case Leave():
-            yield ", ".join(_member(id, instance) for id, instance in request.members) or "nobody"
+            yield ", ".join(_member(id, instance) for id, instance in request.members) or "no members"
         case Commit():
             yield _offsets(request.offsets)
 
 
 def answers(moment: Moment, trace: Trace) -> str | None:
-    """All that the step led to, in order; None: nothing. What answers an earlier step names it."""
+    """All replies that the step caused, in order; None if there are none. Replies to earlier steps name the step."""
     told = []
     for reply in moment.replies:
         others = [each.actor for each in trace.asked if each.index == reply.to != moment.index]
@@ -122,7 +122,7 @@ def answered(reply: Reply) -> str:
             return _offsets(reply.offsets) or "no offsets"
         case Described():
             members = ", ".join(_member(id, instance) for id, instance, _, _ in reply.members)
-            return f"{reply.state}, {members or 'nobody'}"
+            return f"{reply.state}, {members or 'no members'}"
         case Listed():
             return ", ".join(" ".join(filter(None, each)) for each in reply.groups) or "no groups"
         case Beat() | Committed() | Deleted():
@@ -132,7 +132,7 @@ def answered(reply: Reply) -> str:
 
 
 def _member(id: str, instance: str | None) -> str:
-    return " as ".join(filter(None, (id, instance))) or "nobody"
+    return " as ".join(filter(None, (id, instance))) or "no member"
 
 
 def _pairs(protocols: Iterable[tuple[str, object]]) -> str:

@@ -1,22 +1,22 @@
-"""The steps of a classic group as people write them: ``join a; join b as i; elapse 3000; sync a a=x b=y; beat b``.
+"""Parses and prints the shorthand of a classic group: ``join a; join b as i; elapse 3000; sync a a=x b=y; beat b``.
 
 ========================  ==========================================================================================
-``join a``                without a member id; ``rejoin a``: with the one it was told last
-``as i``                  with a group instance id (of all that have one)
-``lists=p:x,q:y``         protocols and their metadata, the preferred one first; ``lists=``: none
-``type=T``                the protocol type, ``consumer`` where nothing is said
+``join a``                without a member id; ``rejoin a``: with the id most recently given to ``a``
+``as i``                  with a group instance id (in every request that has one)
+``lists=p:x,q:y``         protocols and their metadata, preferred first; ``lists=``: none
+``type=T``                the protocol type, default ``consumer``
 ``session=MS``            and ``rebalance=MS``, the timeouts
 ``pv=1``                  the protocol version of KIP-429's draft
-``sync a a=x b=y``        the assignments of a leader; of a follower ``sync b``; ``type=T protocol=p`` from version 5 on
+``sync a a=x b=y``        the leader's assignments; a follower's ``sync b``; ``type=T protocol=p`` since version 5
 ``beat a``                a heartbeat
 ``leave a b/i /j``        members with ids, instances, both or neither (``/``); ``leave a``: itself; ``leave a none``
 ``commit a 5 t:1:7``      offsets of partition 0 of ``t``, and of any partition
-``fetch``, ``describe``   offsets, the group; ``list`` and ``delete``: groups. A client is named only where it is not a
-``id=b-old``              the request names another member than who asks (a reference); ``id=``: none
-``behind=1``              its generation is older than what its client was told last, by so much; ``behind=none``: -1
-``nameless``              it names no group
-``v4``                    its version; else 3 of joins without an instance, and the first with an instance of the others
-``elapse 3000``           time passes; ``fail ERROR``: the next append comes to nothing
+``fetch``, ``describe``   offsets, the group; ``list`` and ``delete``: groups. The client is omitted if it is ``a``
+``id=b-old``              the request names another member (a reference) than its sender; ``id=``: none
+``behind=1``              its generation is 1 less than the last one its client received; ``behind=none``: -1
+``nameless``              its group id is empty
+``v4``                    its version; default 3 for joins without an instance, else the first with an instance
+``elapse 3000``           time passes; ``fail ERROR``: the next append fails
 ``unload; load; loaded``  the group's partition moves away, comes back, and is read; ``move`` is all three
 ========================  ==========================================================================================
 """
@@ -49,9 +49,9 @@ USUAL: Final[Mapping[str, int]] = {
     "list-groups": 2,
     "delete-group": 1,
 }
-"""Versions, where none is said."""
+"""Versions of requests, unless the shorthand has one."""
 STATIC_JOIN: Final = 5
-"""The first that has an instance id."""
+"""The first version with an instance id."""
 DRAFT_JOIN: Final = 5
 FIRST: Final = "a"
 TYPE: Final = "consumer"
@@ -64,9 +64,9 @@ _HAVE_MEMBER: Final = frozenset({"join", "sync", "heartbeat", "commit"})
 
 
 def spoken(text: str, newest: Mapping[str, int] | None = None) -> tuple[Step, ...]:
-    """The steps of a shorthand. A version that is not said is never above ``newest``, by verb.
+    """Parses shorthand into steps. A default version is never above ``newest``, by verb.
 
-    Errors: ValueError for what is none.
+    Errors: ValueError.
     """
     said = (
         word.split() for each in text.split(";") for word in (MOVE.split(";") if each.strip() == "move" else [each])
@@ -75,7 +75,7 @@ def spoken(text: str, newest: Mapping[str, int] | None = None) -> tuple[Step, ..
 
 
 def shorthand(steps: Iterable[Step], newest: Mapping[str, int] | None = None) -> str:
-    """What ``spoken`` makes these steps of."""
+    """The shorthand that parses to these steps."""
     return "; ".join(_told(each, newest or {}) for each in steps).replace(MOVE, "move")
 
 
@@ -103,14 +103,14 @@ def _step(words: list[str], newest: Mapping[str, int]) -> Step:
     except ValueError as wrong:
         raise ValueError(f"{' '.join(words)!r}: {wrong}") from None
     known = ", ".join(("rejoin", *CALLED, "elapse", "fail", "unload", "load", "loaded", "move"))
-    raise ValueError(f"{' '.join(words)!r} is no event of group; they begin with {known}")
+    raise ValueError(f"invalid event {' '.join(words)!r}: it must begin with one of {known}")
 
 
 def _request(word: str, rest: list[str], newest: Mapping[str, int]) -> Step:
     verb = CALLED.get(word, "join")
     named = verb in _HAVE_MEMBER or verb == "leave"
     if named and not rest:
-        raise ValueError("who does it is missing")
+        raise ValueError("the client is missing")
     actor, words = (rest[0], rest[1:]) if named or (rest and not _is_option(rest[0])) else (FIRST, rest)
     options, others = _options(words)
     body = _BODIES[verb](actor, options, others)
@@ -125,7 +125,7 @@ def _request(word: str, rest: list[str], newest: Mapping[str, int]) -> Step:
     said = options.pop("v", None)
     body = {"version": _usual(verb, body, newest) if said is None else int(said), **body}
     if options or others or "=" in actor:
-        raise ValueError(f"it takes no {', '.join([*options, *others]) or actor}")
+        raise ValueError(f"unexpected {', '.join([*options, *others]) or actor}")
     return Step(actor, verb, body)
 
 
@@ -137,7 +137,7 @@ def _is_option(word: str) -> bool:
 
 
 def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """By name, and what is none. What an operation takes it takes out of both."""
+    """Options by name, and the remaining words. The parser of an operation removes those that it uses from both."""
     options: dict[str, str] = {}
     others = []
     left = iter(words)

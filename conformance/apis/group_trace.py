@@ -1,5 +1,5 @@
-"""A history of a classic group as what was asked and what came of it: ids, generations and times in the place of
-references."""
+"""Builds the trace of a classic group from a history: requests with their answers, member ids, generations and times in
+place of references."""
 
 from dataclasses import dataclass, replace
 
@@ -16,32 +16,32 @@ class Asked:
     """A request of a client."""
 
     index: int
-    """Of the step, and so the number by which answers name it."""
+    """Index of the step, which is also the number that answers refer to."""
     actor: str
     request: Request
-    """As it was sent: with ids as answers show them, and the generation that was meant."""
+    """The request as sent, with ids as they appear in answers, and the resolved generation."""
     nameless: bool
     at_ms: int
     before: Names
-    """What clients had been told when it was sent."""
+    """The ids and generations that clients knew when it was sent."""
     answer: Reply | None = None
-    """The first one; None: it was parked to the end of what is known."""
+    """The first answer; None: the request stayed parked until the end of the trace."""
     by: int | None = None
-    """The step that led to the answer."""
+    """Index of the step that caused the answer."""
     from_ms: int | None = None
-    """When that step began. While time passes, an answer may come at any moment of it."""
+    """Start of that step. During ``elapse`` an answer may come at any time within the step."""
     to_ms: int | None = None
-    """When that step was over."""
+    """End of that step."""
 
     @property
     def parked(self) -> bool:
-        """Was it not answered at once?"""
+        """Whether the answer came in a later step than the request."""
         return self.by != self.index
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A step, and everything that it led to."""
+    """A step, and all replies that it caused."""
 
     index: int
     event: Event
@@ -49,24 +49,24 @@ class Moment:
     to_ms: int
     replies: tuple[Reply, ...]
     after: Names
-    """What clients have been told when it is over."""
+    """The ids and generations that clients know at the end of the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """As far as each step was answered: what comes after a lost answer is nobody's fault."""
+    """The history up to the first step without an answer: later steps cannot be judged."""
 
     asked: tuple[Asked, ...]
-    """In the order in which they were sent."""
+    """All requests, in the order in which they were sent."""
     moments: tuple[Moment, ...]
-    """Without the steps that the target cannot be told."""
+    """All steps except those that the target does not support."""
     strays: tuple[tuple[int, Reply], ...]
-    """Answers to what nobody asked, or that was answered already, with the step that led to them."""
+    """Unsolicited and duplicate answers, with the step that caused them."""
     whole: bool
-    """Is it known to the last step?"""
+    """Whether the trace reaches the last step."""
 
     def request(self, index: int) -> Asked:
-        """Errors: KeyError where that step is no request."""
+        """The request sent in this step. Errors: StopIteration if the step is not a request."""
         return next(each for each in self.asked if each.index == index)
 
     @property
@@ -108,7 +108,7 @@ def trace(history: History) -> Trace:
 
 
 def _replies(observation: Observation) -> tuple[Reply, ...] | None:
-    """None where it is not known what the step led to."""
+    """None if the replies to the step are unknown."""
     if not isinstance(observation, Replied):
         return None
     try:

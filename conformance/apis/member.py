@@ -1,4 +1,4 @@
-"""A consumer of a classic group: an event as the step that carries it, its actions as plain data, and back."""
+"""A consumer of a classic group: converts events to steps, its actions to JSON, and back."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -61,7 +61,7 @@ USER: Final = "user"
 COORDINATOR: Final = "coordinator"
 TIME: Final = "time"
 UNFIT: Final = "ILLEGAL_ARGUMENT"
-"""The class of a refusal to make a consumer."""
+"""Error class of the answer if the consumer's configuration is invalid."""
 TOLD: Final = "member-told"
 
 _partitions: Final = rows(text, whole)
@@ -78,22 +78,22 @@ _ASSIGNED: Final[Mapping[str, Reader]] = {"partitions": _partitions, "error": wh
 
 
 def _known(found: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
-    """What a testee says besides is passed over."""
+    """Ignores unknown fields of a testee's answer."""
     return {key: found[key] for key in readers if key in found}
 
 
 def _subscription(found: Any) -> Subscription:
     if not isinstance(found, Mapping):
-        raise TypeError(f"{found!r} is no subscription")
+        raise TypeError(f"invalid subscription {found!r}: expected an object")
     return Subscription(**fields_from(_known(found, _SUBSCRIPTION), _SUBSCRIPTION, Subscription))
 
 
 def _assigned(found: Any) -> Blob:
-    """``""`` stands for no bytes at all."""
+    """``""`` stands for zero bytes."""
     if found == EMPTY:
         return EMPTY
     if not isinstance(found, Mapping):
-        raise TypeError(f"{found!r} is no assignment")
+        raise TypeError(f"invalid assignment {found!r}: expected an object or an empty string")
     return Assigned(**fields_from(_known(found, _ASSIGNED), _ASSIGNED, Assigned))
 
 
@@ -104,20 +104,20 @@ def _topics(found: Any) -> tuple[Topic, ...]:
 def _some_topics(found: Any) -> tuple[str, ...]:
     topics: tuple[str, ...] = listed(text)(found)
     if not topics:
-        raise TypeError("to no topics a consumer unsubscribes")
+        raise TypeError("must not be empty: use unsubscribe")
     return topics
 
 
 def _assignors(found: Any) -> tuple[str, ...]:
     names: tuple[str, ...] = listed(text)(found)
     if not names or any(each not in OFFERED for each in names) or len({*names}) < len(names):
-        raise TypeError(f"{found!r}: some of {', '.join(OFFERED)} are wanted, each once")
+        raise TypeError(f"invalid assignors {found!r}: use at least one of {', '.join(OFFERED)}, each once")
     return names
 
 
 def _protocol(found: Any) -> str:
     if found not in (EAGER, COOPERATIVE):
-        raise TypeError(f"{found!r} is neither {EAGER} nor {COOPERATIVE}")
+        raise TypeError(f"must be {EAGER} or {COOPERATIVE}, got {found!r}")
     return str(found)
 
 
@@ -143,7 +143,7 @@ CALLS: Final[Mapping[str, tuple[str, type[Event], Mapping[str, Reader]]]] = {
     "member-disconnected": (COORDINATOR, Disconnected, {}),
     "member-elapse": (TIME, Elapse, {"ms": whole}),
 }
-"""Verb -> who says it, the event, and how its fields are read; besides ``member-told``."""
+"""Verb -> actor, class of the event, and the readers of its fields; all verbs except ``member-told``."""
 EVENTS: Final = (*CALLS, TOLD)
 """All verbs."""
 ANSWERS: Final[Mapping[str, tuple[type[Answer], Mapping[str, Reader]]]] = {
@@ -168,7 +168,7 @@ ANSWERS: Final[Mapping[str, tuple[type[Answer], Mapping[str, Reader]]]] = {
     "left": (Left, {"error": error}),
     "committed": (Committed, {"error": error}),
 }
-"""What the coordinator says: name -> class, and how its fields are read."""
+"""Answers of the coordinator: name -> class, and the readers of its fields."""
 _REQUEST: Final[Mapping[str, Reader]] = {"version": whole, "member": text, "instance": _INSTANCE}
 ACTIONS: Final[Mapping[str, tuple[type[Request] | type[Seen], Mapping[str, Reader]]]] = {
     "join": (
@@ -203,7 +203,7 @@ ACTIONS: Final[Mapping[str, tuple[type[Request] | type[Seen], Mapping[str, Reade
     "commit-ended": (CommitEnded, {"error": text}),
     "metric": (Metric, {"value": whole}),
 }
-"""What the member does: name -> class, and how its fields are read."""
+"""Actions of the member: name -> class, and the readers of its fields."""
 
 _VERBS: Final = {made: verb for verb, (_, made, _) in CALLS.items()}
 _ANSWERS: Final = {made: name for name, (made, _) in ANSWERS.items()}
@@ -211,7 +211,7 @@ _ACTIONS: Final = {made: name for name, (made, _) in ACTIONS.items()}
 
 
 def rules_of(edition: Edition) -> Rules | None:
-    """None where an edition says nothing of consumers."""
+    """The rules of an edition's consumers; None if the edition does not specify any."""
     if edition.name == KIP_429.name:
         return Rules.drafted()
     if edition.standing is not Standing.RELEASED:
@@ -234,7 +234,7 @@ def step_of(event: Event) -> Step:
 
 
 def _told(answer: Answer) -> dict[str, Any]:
-    """Of an error no more than there is."""
+    """The fields of an answer; of an error answer only those that differ from their defaults."""
     name = _ANSWERS[type(answer)]
     body = body_of(answer, ANSWERS[name][1])
     if answer.error is not Error.NONE:
@@ -244,25 +244,25 @@ def _told(answer: Answer) -> dict[str, Any]:
 
 
 def event_of(step: Step) -> Event:
-    """A field that is left out is what it mostly is.
+    """Omitted fields have their defaults.
 
-    Errors: LookupError where no event is called so; TypeError where it has other fields.
+    Errors: LookupError for an unknown verb; TypeError for wrong fields.
     """
     if step.verb == TOLD:
         name = str(step.body.get("answer"))
         if name not in ANSWERS:
-            raise TypeError(f"{name!r} is none of the answers {', '.join(ANSWERS)}")
+            raise TypeError(f"unknown answer {name!r}: use one of {', '.join(ANSWERS)}")
         made, readers = ANSWERS[name]
         body = {key: each for key, each in step.body.items() if key != "answer"}
         return Told(made(to=0, **fields_from({"error": "NONE", **body}, readers)))
     if step.verb not in CALLS:
-        raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(EVENTS)}")
+        raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(EVENTS)}")
     _, called, readers = CALLS[step.verb]
     return called(**fields_from(step.body, readers, called))
 
 
 def answer_of(actions: Iterable[Action]) -> dict[str, Any]:
-    """In the words of the testee protocol: everything that a step led to, in order."""
+    """The answer of the testee protocol: all actions that a step caused, in order."""
     done = []
     for each in actions:
         if isinstance(each, Unfit):
@@ -273,9 +273,9 @@ def answer_of(actions: Iterable[Action]) -> dict[str, Any]:
 
 
 def action_of(found: Any) -> Request | Seen:
-    """Fields that are left out are empty. Errors: TypeError for what is no action."""
+    """Omitted fields are empty. Errors: TypeError for an invalid action."""
     if not isinstance(found, Mapping) or found.get("action") not in ACTIONS:
-        raise TypeError(f"{found!r} is none of the actions {', '.join(ACTIONS)}")
+        raise TypeError(f"unknown action {found!r}: use one of {', '.join(ACTIONS)}")
     made, readers = ACTIONS[found["action"]]
     return made(**fields_from(_known(found, readers), readers, made))
 

@@ -1,18 +1,18 @@
-"""The steps of a consumer as people write them: ``open range; subscribe t; poll; joined 1; synced t:0; poll; beat``.
+"""Parses and prints the shorthand of a consumer: ``open range; subscribe t; poll; joined 1; synced t:0; poll; beat``.
 
 =========================  =========================================================================================
-``open range,sticky``      a process begins with these assignors (``range`` where none is said); ``as=i rack=r``; in
-                           KIP-429's draft ``protocol=cooperative``; ``knows=t:3,u:1``: topics, ``t:2`` unless said
-``subscribe t,u``          ``unsubscribe``, ``poll`` and ``close`` need no more words
+``open range,sticky``      a process starts with these assignors (default ``range``); ``as=i rack=r``; in KIP-429's
+                           draft ``protocol=cooperative``; ``knows=t:3,u:1``: existing topics, default ``t:2``
+``subscribe t,u``          ``unsubscribe``, ``poll`` and ``close`` have no arguments
 ``commit t:0=5``           offsets
 ``elapse 3000``            time passes
-``metadata t:3``           the brokers tell of topics; ``disconnected``: all that is under way is lost
-``joined 1``               to its JoinGroup: the generation; ``me=m1 leader=m2 by=range`` unless said otherwise;
-                           ``members=m1,m2/i``: who is in the group, all subscribed to ``t``; ``skip``: assign nothing
-``joined ERROR``           with ``me=m1`` where an id is given out
-``synced t:0 t:1``         to its SyncGroup: what it is assigned; ``synced``: nothing; ``synced nothing``: no bytes;
-                           ``synced error``: the error of KIP-429's draft; ``synced ERROR``; ``by=range`` from v5 on
-``beat``, ``beat ERROR``   to its heartbeat; ``left`` and ``committed`` alike
+``metadata t:3``           the brokers report topics; ``disconnected``: requests and answers in flight are lost
+``joined 1``               answers JoinGroup: the generation; default ``me=m1 leader=m2 by=range``;
+                           ``members=m1,m2/i``: the group's members, all subscribed to ``t``; ``skip``: assign nothing
+``joined ERROR``           with ``me=m1`` if the answer carries a member id
+``synced t:0 t:1``         answers SyncGroup: the assignment; ``synced``: empty; ``synced nothing``: zero bytes;
+                           ``synced error``: the error of KIP-429's draft; ``synced ERROR``
+``beat``, ``beat ERROR``   answers Heartbeat; likewise ``left`` and ``committed``
 ``VERB {...}``             any step, with its body as JSON
 =========================  =========================================================================================
 """
@@ -57,12 +57,12 @@ PLAIN: Final[Mapping[str, type[Beat] | type[Left] | type[Committed]]] = {
 
 
 def spoken(text: str) -> tuple[Step, ...]:
-    """The steps of a shorthand. Errors: ValueError for what is none."""
+    """Parses shorthand into steps. Errors: ValueError."""
     return tuple(_step(word.strip()) for word in text.split(";") if word.strip())
 
 
 def shorthand(steps: Iterable[Step]) -> str:
-    """What ``spoken`` makes these steps of."""
+    """The shorthand that parses to these steps."""
     return "; ".join(map(_word, steps))
 
 
@@ -75,7 +75,7 @@ def _step(text: str) -> Step:
         event_of(found)
         return found
     except (LookupError, TypeError, ValueError) as wrong:
-        raise ValueError(f"{text!r} is no step of a consumer: {wrong}") from None
+        raise ValueError(f"invalid step {text!r}: {wrong}") from None
 
 
 def _event(verb: str, words: list[str]) -> Event:
@@ -100,7 +100,7 @@ def _event(verb: str, words: list[str]) -> Event:
             return Told(PLAIN[verb](0, Error.NONE))
         case (("beat" | "left" | "committed"), [error]):
             return Told(PLAIN[verb](0, Error[error]))
-    raise ValueError("there is no such word, or it is followed by others")
+    raise ValueError("unknown verb, or wrong arguments")
 
 
 def _pairs(words: Iterable[str]) -> Iterable[tuple[str, str, str]]:
@@ -115,7 +115,7 @@ def _partition(text: str) -> Partition:
 def _options(words: Iterable[str], *known: str) -> dict[str, str]:
     found = {name: value for name, _, value in _pairs(words)}
     for name in found.keys() - {*known}:
-        raise ValueError(f"{name!r} says nothing here")
+        raise ValueError(f"unknown option {name!r}: use one of {', '.join(known)}")
     return found
 
 
@@ -163,7 +163,7 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 def _said(event: Event) -> str | None:
-    """As good as it can be said; None: not at all."""
+    """The event in shorthand, possibly inexact; None if shorthand cannot express it."""
     for word, alone in ALONE.items():
         if event == alone:
             return word

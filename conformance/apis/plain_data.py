@@ -1,4 +1,4 @@
-"""Machines' words as plain data: a dataclass as the body of a step or an answer, and back, field by field."""
+"""Converts dataclasses of machines to bodies of steps and answers, and back, field by field."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -8,35 +8,35 @@ from typing import Any, TypeAlias
 from kipcheck.conformance.models.group.messages import Error
 
 Reader: TypeAlias = Callable[[Any], Any]
-"""From plain data. Errors: TypeError."""
+"""Validates and converts one JSON value. Errors: TypeError."""
 
 
 def text(found: Any) -> str:
     if isinstance(found, str):
         return found
-    raise TypeError(f"{found!r} is no text")
+    raise TypeError(f"must be a string, got {found!r}")
 
 
 def whole(found: Any) -> int:
     if type(found) is int:
         return found
-    raise TypeError(f"{found!r} is no whole number")
+    raise TypeError(f"must be an integer, got {found!r}")
 
 
 def flag(found: Any) -> bool:
     if isinstance(found, bool):
         return found
-    raise TypeError(f"{found!r} is neither true nor false")
+    raise TypeError(f"must be true or false, got {found!r}")
 
 
 def error(found: Any) -> Error:
-    """One that this protocol has not is none that we can tell apart from a failure of the broker."""
+    """An error by name. Errors unknown to this protocol become UNKNOWN_SERVER_ERROR."""
     return Error.__members__.get(text(found), Error.UNKNOWN_SERVER_ERROR)
 
 
 def known_error(found: Any) -> Error:
     if found not in Error.__members__:
-        raise TypeError(f"{found!r} is none of {', '.join(Error.__members__)}")
+        raise TypeError(f"unknown error {found!r}: use one of {', '.join(Error.__members__)}")
     return Error[found]
 
 
@@ -47,10 +47,10 @@ def maybe(reader: Reader) -> Reader:
 def rows(*readers: Reader) -> Reader:
     def read(found: Any) -> tuple[tuple[Any, ...], ...]:
         if not isinstance(found, list | tuple):
-            raise TypeError(f"{found!r} is no list")
+            raise TypeError(f"must be a list, got {found!r}")
         for row in found:
             if not isinstance(row, list | tuple) or len(row) != len(readers):
-                raise TypeError(f"{row!r} is no row of {len(readers)}")
+                raise TypeError(f"each item must be a list of {len(readers)}, got {row!r}")
         return tuple(tuple(reader(each) for reader, each in zip(readers, row, strict=True)) for row in found)
 
     return read
@@ -59,14 +59,14 @@ def rows(*readers: Reader) -> Reader:
 def listed(reader: Reader) -> Reader:
     def read(found: Any) -> tuple[Any, ...]:
         if not isinstance(found, list | tuple):
-            raise TypeError(f"{found!r} is no list")
+            raise TypeError(f"must be a list, got {found!r}")
         return tuple(map(reader, found))
 
     return read
 
 
 WORDLESS = frozenset({"user_data"})
-"""Fields that machines fill as they like, for one another."""
+"""Fields with values that only the machines understand. They are not converted."""
 
 
 def body_of(spoken: Any, readers: Iterable[str]) -> dict[str, Any]:
@@ -84,9 +84,9 @@ def _plain(value: Any) -> Any:
 
 
 def fields_from(body: Mapping[str, Any], readers: Mapping[str, Reader], made: Any = None) -> dict[str, Any]:
-    """The fields of a class. Errors: TypeError."""
+    """The fields of the class ``made``, converted. Errors: TypeError."""
     for name in body.keys() - readers.keys():
-        raise TypeError(f"there is no field {name}; there are {', '.join(readers) or 'none'}")
+        raise TypeError(f"unknown field {name}: the fields are {', '.join(readers) or 'none'}")
     for name in _needed(made) if made is not None else ():
         if name in readers and name not in body:
             raise TypeError(f"the field {name} is missing")

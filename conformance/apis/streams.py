@@ -1,6 +1,6 @@
-"""Scripts of Streams fleets: an operator's step and the event that it is, what was seen as an answer, and back.
+"""Converts scripts of Streams groups: steps of the operator to events, observed events to answers, and back.
 
-User data is told in hex: what members said, not what they meant.
+User data stays encoded, as hex.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ EVENTS: Mapping[str, type[Event]] = {
 }
 VERBS = {made: verb for verb, made in EVENTS.items()}
 Plain: TypeAlias = dict[str, Any]
-"""A happening as plain data: ``what``, and its fields."""
+"""An observed event as JSON: ``what``, and its fields."""
 
 
 def step_of(event: Event) -> Step:
@@ -47,10 +47,9 @@ def step_of(event: Event) -> Step:
 
 
 def event_of(step: Step) -> Event:
-    """Errors: LookupError where no event is called so; TypeError where it has other fields; ValueError for a member
-    that there is not."""
+    """Errors: LookupError for an unknown verb; TypeError for wrong fields; ValueError for an unknown member."""
     if step.verb not in EVENTS:
-        raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(EVENTS)}")
+        raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(EVENTS)}")
     made = EVENTS[step.verb]
     if made is Deploy:
         return _deploy(**step.body)
@@ -59,7 +58,7 @@ def event_of(step: Step) -> Event:
 
 def _of_somebody(event: Event) -> Event:
     if not isinstance(event, Deploy | Settle) and event.member not in MEMBERS:
-        raise ValueError(f"no member is called {event.member!r}; there are {', '.join(MEMBERS)}")
+        raise ValueError(f"unknown member {event.member!r}: use one of {', '.join(MEMBERS)}")
     return event
 
 
@@ -74,7 +73,7 @@ def _deploy(
     return Deploy(topology_of(topology), topics_of(topics), end_points, ours, newest_leads)
 
 
-# For people
+# Texts
 
 
 def shorthand(steps: Iterable[Step]) -> str:
@@ -84,12 +83,12 @@ def shorthand(steps: Iterable[Step]) -> str:
 
 
 def spoken(text: str) -> tuple[Step, ...]:
-    """The steps of a shorthand, in which nothing is deployed. Errors: ValueError for what is none."""
+    """Parses shorthand, which has no form for ``Deploy``, into steps. Errors: ValueError."""
     return tuple(step_of(event_in(word.split())) for word in text.split(";") if word.strip())
 
 
 def event_in(words: list[str]) -> Event:
-    """Of a shorthand. Errors: ValueError for what is none."""
+    """Parses one event of the shorthand. Errors: ValueError."""
     match words:
         case ["settle"]:
             return Settle()
@@ -103,7 +102,10 @@ def event_in(words: list[str]) -> Event:
             return _of_somebody(Move(member, int(moves)))
         case ["stop" | "restart" | "lose" | "expire" | "shut-down" as verb, member]:
             return event_of(step(ACTOR, f"stream-{verb}", member=member))
-    raise ValueError(f"{' '.join(words)!r} is no step of a fleet")
+    raise ValueError(
+        f"invalid step {' '.join(words)!r}: use settle, start MEMBER [RELEASE[<UPGRADE_FROM>] [of INSTANCE]], "
+        "move MEMBER [MOVES], or one of stop, restart, lose, expire, shut-down with a MEMBER"
+    )
 
 
 def _word(event: Event) -> str:
@@ -128,7 +130,7 @@ def _word(event: Event) -> str:
 
 
 def answer_of(happenings: Iterable[Happening]) -> dict[str, Any]:
-    """In the words of the testee protocol: what was seen, in its order."""
+    """The answer of the testee protocol: all observed events, in order."""
     return {"status": "accepted", "actions": [told(each) for each in happenings]}
 
 
@@ -141,7 +143,7 @@ def told(happening: Happening) -> Plain:
 
 
 def seen(told: Mapping[str, Any]) -> Happening:
-    """Errors: LookupError, TypeError, AttributeError or ValueError for what is no happening."""
+    """Errors: LookupError, TypeError, AttributeError or ValueError for a malformed event."""
     made: Any = HAPPENINGS[told["what"]]
     body = {name: _read(name, value) for name, value in told.items() if name != "what"}
     if made is Formed:
@@ -185,12 +187,12 @@ def _frozen(value: Any) -> Any:
 
 
 class Moment(NamedTuple):
-    """A happening, and the step that led to it."""
+    """An observed event, and the step that caused it."""
 
     step: int
     seen: Happening
 
 
 def moments(history: History) -> Iterator[Moment]:
-    """As far as each step was answered."""
+    """All observed events up to the first step without an answer."""
     return (Moment(step, seen(each)) for step, each in history.actions())

@@ -1,12 +1,12 @@
-"""User data of Streams members: the bytes that a release writes for a value, and what it makes of bytes that come.
+"""Encodes and decodes the user data of Streams members as a given release does.
 
-``release`` says whose hands they are: an exact patch, an edition, the future of one (``future_of``), or None for
-somebody who knows all that any release ever wrote, the simulated future included, and minds nothing that can be read.
+``release`` is an exact patch, an edition, the future of one (``future_of``), or None for a reader that knows the format
+of every release, the simulated future included, and accepts all data that can be decoded.
 
-What Kafka's classes hold in sets and maps stands in their order on the wire, which means nothing; it is read in ours.
+Kafka's classes write sets and maps in an arbitrary order. Decoding sorts them.
 
-The future version (one above the newest; above that of a draft in a draft) is led by the two numbers that everybody
-reads. What follows are the newest layout's fields and then bytes that nobody knows (268-06, 268-27).
+The future version (one above the newest; in a draft, one above the draft's) begins with the two numbers that all
+releases read. The fields of the newest layout follow, and then bytes that no release knows (268-06, 268-27).
 """
 
 import struct
@@ -46,7 +46,7 @@ from kipcheck.conformance.wire.schema import Layout, spec
 SUBSCRIPTION: Final = "SubscriptionInfo"
 ASSIGNMENT: Final = "AssignmentInfo"
 UNKNOWN_TAIL: Final = b"\x7fnobody knows this"
-"""What a future member writes after the fields of the newest version."""
+"""The bytes that a future member writes after the fields of the newest version."""
 
 TASK_ASSIGNMENT: Final = "org.apache.kafka.streams.errors.TaskAssignmentException"
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
@@ -55,15 +55,15 @@ NEGATIVE_SIZE: Final = "java.lang.NegativeArraySizeException"
 RUNTIME: Final = "java.lang.RuntimeException"
 BEFORE_PROBING: Final = releases("0.0.0-1.1.1")
 BY_HAND: Final = releases("0.0.0-2.4.1")
-"""Their reader of subscriptions is no generated one, and asks nothing of the two numbers."""
+"""Releases whose subscription reader is not generated, and does not check the two version numbers."""
 ZERO_IS_ONE: Final = releases("0.10.1.0-1.1.1")
-"""To them an assignment of version 0 has the layout of version 1 (268-54)."""
+"""Releases that read an assignment of version 0 with the layout of version 1 (268-54)."""
 ONE_IS_TWO: Final = releases("0.10.1.0-0.10.2.1, 0.11.0.0-0.11.0.2, 1.0.0-1.0.1, 1.1.0")
-"""They take an assignment of version 1, or 0, for one of version 2 (268-54)."""
+"""Releases that treat an assignment of version 1 or 0 as version 2 (268-54)."""
 UNGUARDED: Final = releases("2.5.0-2.8.1, 3.0.0-3.0.1, 3.1.0-3.1.1, 3.2.0-3.2.1")
-"""Their generated reader takes a length as it is, and finds out in reading that there is not as much."""
+"""Releases whose generated reader does not check a length against the remaining bytes before reading."""
 ALL_CORRUPT: Final = releases("4.3.1+")
-"""Whatever is wrong with an assignment has one class."""
+"""Releases that throw one class for every malformed assignment."""
 
 
 def future_of(edition: str) -> str:
@@ -73,7 +73,7 @@ def future_of(edition: str) -> str:
 
 
 def _whose(data: bytes) -> str | None:
-    """The draft's future has a number that a release has too; what comes after it does not."""
+    """``future@kip-268`` for data of the draft's future, whose version number a release uses too; else None."""
     future = future_of(KIP_268.name)
     is_draft = data.endswith(UNKNOWN_TAIL) and data.startswith(latest(future).to_bytes(4, "big"))
     return future if is_draft else None
@@ -81,7 +81,7 @@ def _whose(data: bytes) -> str | None:
 
 @cache
 def latest(release: str | None) -> int:
-    """The newest metadata version of a release. Errors: LookupError for one that there is not."""
+    """The newest metadata version of a release. Errors: LookupError for an unknown release."""
     high = spec(_edition(release), SUBSCRIPTION).versions.high
     assert high is not None
     return high + _is_future(release)
@@ -110,7 +110,7 @@ def write_subscription(info: SubscriptionInfo, release: str | None = None) -> by
 
 
 def read_subscription(data: bytes, release: str | None = None) -> SubscriptionInfo:
-    """As a leader of the release has it: of a version above its own the first two numbers only, from 2.0 on.
+    """Decodes a subscription as a leader of the release: since 2.0, only two numbers of a version above its own.
 
     Errors: ``Fatal``.
     """
@@ -157,7 +157,7 @@ def _whole(value: Mapping[str, Any]) -> SubscriptionInfo:
 
 
 def _sums(sums: Sequence[tuple[TaskId, int]], used: int) -> list[dict[str, Any]]:
-    """Flat, or up to version 9 by subtopology."""
+    """A flat list; up to version 9, grouped by subtopology."""
     if used > 9:
         return [{**_task(task), "namedTopology": task.topology, "offsetSum": offsets} for task, offsets in sums]
     grouped: dict[int, list[dict[str, int]]] = {}
@@ -200,9 +200,10 @@ def write_assignment(info: AssignmentInfo, release: str | None = None) -> bytes:
 
 
 def read_assignment(data: bytes, release: str | None = None) -> AssignmentInfo:
-    """As a member of the release has it. Of a topic that the dictionary lacks the name is empty (null to the release).
+    """Decodes an assignment as a member of the release. A topic missing from the dictionary gets an empty name (null in
+    the release).
 
-    Errors: ``Fatal``, for a version above its own too: an assignment is never read in part.
+    Errors: ``Fatal``, also for a version above the member's own: an assignment is never decoded in part.
     """
     return _assignment(bytes(data), release or _whose(data))
 
@@ -244,7 +245,7 @@ def _partitions(owned: Iterable[Partition]) -> list[dict[str, Any]]:
 
 
 def _host(name: str, owned: Partitions, topics: dict[str, int] | None) -> dict[str, Any]:
-    """``topics`` are those met so far, each with its number; None where they are spelt out."""
+    """``topics``: the dictionary of topics so far, with their indexes; None if the version writes topic names."""
     host, _, port = name.rpartition(":")
     found = _partitions(owned)
     if topics is not None:
@@ -304,7 +305,7 @@ def _exact(release: str | None) -> Release | None:
 
 @cache
 def _body(message: str, version: int, form: Edition) -> Layout:
-    """The layout of a version; of the future one that of the newest. Errors: LookupError for any other."""
+    """The layout of a version; for the future version, the newest. Errors: LookupError for an unknown version."""
     high = latest(None if form is APACHE else str(form))
     ahead = version == high + 1 and (form is APACHE or form.standing is Standing.DRAFT)
     if not ahead and not 1 <= version <= high:
@@ -325,7 +326,7 @@ def _written(message: str, value: dict[str, Any], named: Iterable[TaskId], relea
 
 
 def _fitting(layout: Layout, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what the version has no field for."""
+    """The value, reduced to the fields of the layout."""
     return {
         slot.name: value[slot.name] if slot.item is None else [_fitting(slot.item, each) for each in value[slot.name]]
         for slot in layout.slots
@@ -355,9 +356,9 @@ def _by_assignment(refused: str, exact: Release | None) -> str:
 
 
 def _ints(data: bytes, count: int, kind: str) -> tuple[int, ...]:
-    """The first ones. Errors: ``Fatal`` of that kind where the bytes end before."""
+    """The first ``count`` ints. Errors: ``Fatal`` of this kind if there are too few bytes."""
     if len(data) < 4 * count:
-        raise Fatal(kind, f"{len(data)} bytes, where {4 * count} lead user data")
+        raise Fatal(kind, f"user data has {len(data)} bytes, and must have at least {4 * count}")
     return struct.unpack_from(f">{count}i", data)
 
 
@@ -365,10 +366,13 @@ def _ints(data: bytes, count: int, kind: str) -> tuple[int, ...]:
 
 
 class InBytes:
-    """A binary that speaks values, behind the bytes of its release. Errors: as those of its methods, and ``Fatal``."""
+    """Wraps a binary that exchanges values, and encodes and decodes them as its release does.
+
+    Errors: those of its methods, and ``Fatal``.
+    """
 
     def __init__(self, binary: Binary, release: str | None = None) -> None:
-        """``release`` where it is not that of the settings: of a future member of a draft the draft's edition."""
+        """``release``: if it differs from that of the settings; for a future member of a draft, the draft's edition."""
         self._binary = binary
         self._release = release or binary.settings.release
 

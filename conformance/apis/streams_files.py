@@ -1,6 +1,6 @@
-"""A group of Streams members in a file of a person: an application, and what each member is and remembers.
+"""Parses a file that describes a Streams group: the application, and each member's configuration and memory.
 
-Errors everywhere: ``Unreadable``, which says where and what would do.
+All functions raise ``Unreadable``, with the path of the invalid value and the expected form.
 """
 
 import uuid
@@ -45,7 +45,7 @@ LONGEST: Final = (1 << 63) - 1
 @final
 @dataclass(frozen=True, slots=True)
 class Member:
-    """As the file has it."""
+    """A member, as described in the file."""
 
     id: str
     topics: tuple[str, ...]
@@ -59,31 +59,31 @@ class Member:
     owned: Partitions
     generation: int
     data: bytes | None
-    """What it says, where that is known already."""
+    """Its encoded subscription, if the file has it."""
 
     def remembers(self, initial: Memory) -> Memory:
-        """What it holds after what the file tells of it, in the version in which it begins."""
+        """Its memory: tasks and offset sums of the file, other fields from ``initial``."""
         return replace(initial, active=self.active, standby=self.standby, sums=self.sums)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A file."""
+    """The contents of a file."""
 
     topics: tuple[Topic, ...]
     topology: Topology
     members: tuple[Member, ...]
 
     def settings(self, member: Member, release: str) -> Settings:
-        """The keys of all tags are those by which standbys are spread (``rack.aware.assignment.tags``)."""
+        """Settings of a member; ``rack.aware.assignment.tags`` contains the tag keys of all members."""
         keys = sorted({key for each in self.members for key, _ in each.tags})
         return Settings(
             release, self.topology, member.process, member.upgrade_from, member.end_point, member.tags, tuple(keys)
         )
 
     def joining(self) -> tuple[Joining, ...]:
-        """All members, as their leader has them."""
+        """All members, as their leader receives them."""
         return tuple(map(_joining, self.members))
 
 
@@ -93,32 +93,32 @@ def application(text: str) -> Application:
     topics = tuple(_topic(("topics", name), name, each) for name, each in _object(given, "topics").items())
     topology = given.get("topology")
     if topology is None and not topics:
-        refuse(("topics",), 'there is none, and no topology either: {"t": 3} would be one')
+        refuse(("topics",), 'must not be empty without a topology; for example {"t": 3}')
     read = Topology((Subtopology(0, tuple(each.name for each in topics)),))
     if topology is not None:
         read = topology_at(("topology",), topology)
     members = _object(given, "members")
     if not members:
-        refuse(("members",), 'there is none: {"c1": {}} would be one')
+        refuse(("members",), 'must not be empty; for example {"c1": {}}')
     return Application(topics, read, tuple(_member(("members", id), id, each, read) for id, each in members.items()))
 
 
 def topology_at(path: Path, given: Any) -> Topology:
-    """A topology, wherever a file has one."""
+    """Parses a topology at any path of a file."""
     keys_of(path, object_at(path, given), ("subtopologies", "standbys"))
     path_in = (*path, "subtopologies")
     found = [_subtopology((*path_in, n), each) for n, each in enumerate(list_at(path_in, given.get("subtopologies")))]
     if not found:
-        refuse(path_in, 'there is none: {"id": 0, "sources": ["t"]} would be one')
+        refuse(path_in, 'must not be empty; for example {"id": 0, "sources": ["t"]}')
     known: set[tuple[str | None, int]] = set()
     stores: set[str] = set()
     for n, each in enumerate(found):
         if (each.topology, each.id) in known:
-            refuse((*path_in, n, "id"), f"another subtopology has the number {each.id}")
+            refuse((*path_in, n, "id"), f"duplicate subtopology id {each.id}: use another")
         known.add((each.topology, each.id))
         for m, store in enumerate(each.stores):
             if store.name in stores:
-                refuse((*path_in, n, "stores", m, "name"), f"another store is called {store.name!r}")
+                refuse((*path_in, n, "stores", m, "name"), f"duplicate store name {store.name!r}: use another")
             stores.add(store.name)
     return Topology(tuple(found), number_at((*path, "standbys"), given.get("standbys", 0), 0))
 
@@ -126,16 +126,16 @@ def topology_at(path: Path, given: Any) -> Topology:
 def _subtopology(path: Path, given: Any) -> Subtopology:
     keys_of(path, object_at(path, given), ("id", "sources", "repartition", "stores", "copartition", "topology"))
     if "id" not in given:
-        refuse(path, "which number has it? 'id' says it")
+        refuse(path, "'id', the number of the subtopology, is missing")
     sources = each_once((*path, "sources"), given.get("sources", []), _name_at)
     if not sources:
-        refuse((*path, "sources"), "of which topics does it read? There is none")
+        refuse((*path, "sources"), "must name at least one topic")
     groups = list_at((*path, "copartition"), given.get("copartition", []))
     copartition = [each_once((*path, "copartition", n), each, _name_at) for n, each in enumerate(groups)]
     for n, group in enumerate(copartition):
         for m, topic in enumerate(group):
             if topic not in sources:
-                refuse((*path, "copartition", n, m), f"{topic!r} is none of its sources")
+                refuse((*path, "copartition", n, m), f"{topic!r} must be one of the sources of the subtopology")
     stores = list_at((*path, "stores"), given.get("stores", []))
     named = given.get("topology")
     return Subtopology(
@@ -193,7 +193,7 @@ def _member(path: Path, id: str, given: Any, topology: Topology) -> Member:
 
 def _joining(member: Member) -> Joining:
     if member.data is None:
-        refuse(("members", member.id, "userData"), "what it says is wanted, in hex: `kipcheck subscribe` makes it")
+        refuse(("members", member.id, "userData"), "is missing: add the hex output of `kipcheck subscribe`")
     return Joining(member.id, member.topics, member.data, member.owned, member.generation)
 
 
@@ -203,7 +203,7 @@ def _object(given: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def _name_at(path: Path, given: Any) -> str:
     if not (text := text_at(path, given)):
-        refuse(path, "a name is wanted, and it is empty")
+        refuse(path, "must not be empty")
     return text
 
 
@@ -211,13 +211,13 @@ def _uuid_at(path: Path, given: Any) -> str:
     try:
         return str(uuid.UUID(text_at(path, given)))
     except ValueError:
-        refuse(path, f"a uuid is wanted, not {shown(given)}")
+        refuse(path, f"must be a UUID, got {shown(given)}")
 
 
 def _end_point_at(path: Path, given: Any) -> str:
     host, _, port = text_at(path, given).rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or int(port) > MOST_PORTS:
-        refuse(path, f"host:port is wanted, not {shown(given)}")
+        refuse(path, f"must be host:port, got {shown(given)}")
     return f"{host}:{int(port)}"
 
 

@@ -1,4 +1,4 @@
-"""What is asked of the members of a Streams group, in the words of the testee protocol, and what comes back."""
+"""Converts requests to members of a Streams group, and their results, to and from the JSON of the testee protocol."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def plain_memory(memory: Memory) -> dict[str, Any]:
 
 
 def memory_of(plain: Mapping[str, Any], before: Memory) -> Memory:
-    """What the program does not tell is as it was before."""
+    """Fields that the program omits keep their values of ``before``."""
     told: dict[str, Any] = {key: plain[key] for key in ("used", "unique", "error") if plain.get(key) is not None}
     told |= {key: _tasks(plain[key]) for key in ("active", "standby") if key in plain}
     if (sums := plain.get("sums")) is not None:

@@ -1,4 +1,4 @@
-"""What was seen of a fleet, in words for people. User data is told as anybody who knows all versions reads it."""
+"""Describes the observed events of a Streams group. User data is decoded by a reader that knows all versions."""
 
 from kipcheck.conformance.apis.streams_blobs import read_assignment, read_subscription
 from kipcheck.conformance.apis.upgrade_script import words as of_any_group
@@ -22,7 +22,7 @@ def words(happening: Happening) -> str:
     match happening:
         case Began(member, release, upgrade_from, latest, used):
             setting = "" if upgrade_from is None else f" with upgrade.from {upgrade_from}"
-            return f"{member} runs {release}{setting}, which knows version {latest}, and begins with {used}"
+            return f"{member} runs {release}{setting}; its latest version is {latest}, it starts with version {used}"
         case Refused(member, release, upgrade_from, why):
             setting = "" if upgrade_from is None else f" with upgrade.from {upgrade_from}"
             return f"{member} does not start as {release}{setting}: {why}"
@@ -38,29 +38,31 @@ def words(happening: Happening) -> str:
         case Died(member, during, kind, why):
             return f"{member} dies ({_DURING.get(during, during)}) of {kind.rpartition('.')[2]}: {why}"
         case Rests(generation, members):
-            return f"the group rests in generation {generation}: {'; '.join(map(_present, members)) or 'nobody'}"
+            return (
+                f"the group is at rest in generation {generation}: {'; '.join(map(_present, members)) or 'no members'}"
+            )
 
 
-_DURING = {"subscribe": "subscribing", "lead": "leading", "assigned": "taking up its assignment", "error": "told so"}
+_DURING = {"subscribe": "subscribing", "lead": "leading", "assigned": "applying its assignment", "error": "error code"}
 
 
 def _applied(happening: Applied) -> str:
-    what = f"runs {tasks(happening.active)}" if happening.applied else f"keeps {tasks(happening.active)} as it was"
+    what = f"runs {tasks(happening.active)}" if happening.applied else f"keeps its tasks {tasks(happening.active)}"
     if happening.standby:
-        what += f", stands by for {tasks(happening.standby)}"
+        what += f", with standby {tasks(happening.standby)}"
     if happening.error:
-        what = f"is told error {happening.error}"
+        what = f"receives error {happening.error}"
     if happening.before != happening.used:
-        what += f"; goes from version {happening.before} to {happening.used}"
+        what += f"; changes from version {happening.before} to {happening.used}"
     return f"{happening.member} {what}{_rejoin(happening.rejoin)}"
 
 
 def _rejoin(rejoin: Rejoin) -> str:
     match rejoin.when:
         case "again":
-            return "; leaves and subscribes again"
+            return "; leaves the group and subscribes again"
         case "now":
-            return "; asks to rejoin"
+            return "; rejoins at once"
         case "later":
             return f"; rejoins at {rejoin.at_ms} ms"
     return ""
@@ -74,15 +76,15 @@ def _subscription(data: Blob) -> str:
     try:
         info = read_subscription(_bytes(data))
     except Fatal as unreadable:
-        return f"says what cannot be read ({unreadable.why})"
-    return f"speaks {info.used}" + ("" if info.latest == NO_VERSION else f" of {info.latest}")
+        return f"sends undecodable data ({unreadable.why})"
+    return f"uses version {info.used}" + ("" if info.latest == NO_VERSION else f" of {info.latest}")
 
 
 def _assignment(data: Blob) -> str:
     try:
         info = read_assignment(_bytes(data))
     except Fatal as unreadable:
-        return f", and what cannot be read ({unreadable.why})"
+        return f", and undecodable data ({unreadable.why})"
     told = f" in version {info.used}" + ("" if info.supported == NO_VERSION else f" ({info.supported} supported)")
     if info.error:
         return f"{told}: error {info.error}"
@@ -103,4 +105,4 @@ def _partitions(partitions: tuple[tuple[str, int], ...]) -> str:
 
 def _present(member: Present) -> str:
     standby = f" (standby {tasks(member.standby)})" if member.standby else ""
-    return f"{member.member} speaks {member.used} and runs {tasks(member.active)}{standby}"
+    return f"{member.member} uses version {member.used} and runs {tasks(member.active)}{standby}"

@@ -1,4 +1,4 @@
-"""Topologies of Streams applications as plain data, and back: in files of people, steps of scripts, orders to a jar."""
+"""Converts topologies of Streams applications to and from JSON, for files, steps of scripts, and requests to jars."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ def plain_topology(topology: Topology) -> dict[str, Any]:
 
 
 def topology_of(plain: Mapping[str, Any]) -> Topology:
-    """Errors: KeyError, TypeError or ValueError for what is none."""
+    """Errors: KeyError, TypeError or ValueError for a malformed topology."""
     return Topology(tuple(map(_subtopology_of, plain["subtopologies"])), int(plain.get("standbys", 0)))
 
 

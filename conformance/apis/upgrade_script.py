@@ -1,4 +1,4 @@
-"""Upgrade scripts: an operator's step and the event that it is, what was seen of the members as an answer, and back."""
+"""Converts upgrade scripts: steps of the operator to events, observed events of the members to answers, and back."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -56,7 +56,7 @@ EVENTS: Mapping[str, type[Event]] = {
 }
 VERBS = {made: verb for verb, made in EVENTS.items()}
 Told: TypeAlias = dict[str, Any]
-"""A happening as plain data: ``what``, and its fields."""
+"""An observed event as JSON: ``what``, and its fields."""
 
 
 def step_of(event: Event) -> Step:
@@ -65,10 +65,10 @@ def step_of(event: Event) -> Step:
 
 
 def event_of(step: Step) -> Event:
-    """Errors: LookupError where no event is called so; TypeError where it has other fields; ValueError for a
-    member, a kind or a topic that there is not."""
+    """Errors: LookupError for an unknown verb; TypeError for wrong fields; ValueError for an unknown member, kind or
+    topic."""
     if step.verb not in EVENTS:
-        raise LookupError(f"no event is called {step.verb!r}; there are {', '.join(EVENTS)}")
+        raise LookupError(f"unknown event {step.verb!r}: use one of {', '.join(EVENTS)}")
     event = EVENTS[step.verb](**{name: _frozen(value) for name, value in step.body.items()})
     if isinstance(event, Roll):
         _known("kind of member", event.kind, KINDS)
@@ -81,10 +81,10 @@ def event_of(step: Step) -> Event:
 
 def _known(what: str, name: str, there: Collection[str]) -> None:
     if name not in there:
-        raise ValueError(f"no {what} is called {name!r}; there are {', '.join(there)}")
+        raise ValueError(f"unknown {what} {name!r}: use one of {', '.join(there)}")
 
 
-# For people
+# Texts
 
 
 def shorthand(steps: Iterable[Step]) -> str:
@@ -94,7 +94,7 @@ def shorthand(steps: Iterable[Step]) -> str:
 
 
 def spoken(text: str) -> tuple[Step, ...]:
-    """The steps of a shorthand. Errors: ValueError for what is none."""
+    """Parses shorthand into steps. Errors: ValueError."""
     return tuple(step_of(_event(word.split())) for word in text.split(";") if word.strip())
 
 
@@ -116,7 +116,10 @@ def _event(words: list[str]) -> Event:
             return RollStreams(member, int(version))
         case ["stop" | "crash" | "revive" | "lose" | "expire" as verb, member]:
             return event_of(step(ACTOR, verb, member=member))
-    raise ValueError(f"{' '.join(words)!r} is no step of a bounce")
+    raise ValueError(
+        f"invalid step {' '.join(words)!r}: use old-brokers, settle, roll MEMBER KIND [TOPICS], move MEMBER [MOVES], "
+        "streams MEMBER VERSION, or one of stop, crash, revive, lose, expire with a MEMBER"
+    )
 
 
 def _word(event: Event) -> str:
@@ -134,40 +137,40 @@ def _word(event: Event) -> str:
 
 
 def words(happening: Happening) -> str:
-    """For people."""
+    """A sentence for reports."""
     match happening:
         case Took(member, generation, partitions):
-            return f"{member} takes up {listed(partitions)} (generation {generation})"
+            return f"{member} takes over {listed(partitions)} (generation {generation})"
         case Gave(member, partitions, lost):
-            return f"{member} {'loses' if lost else 'gives up'} {listed(partitions)}"
+            return f"{member} {'loses' if lost else 'revokes'} {listed(partitions)}"
         case Ended(member):
-            return f"{member} is gone"
+            return f"the process of {member} ends"
         case PutOut(member):
-            return f"{member} is put out of the group"
+            return f"the coordinator removes {member} from the group"
         case Formed(generation, leader, protocol, members):
-            who = ", ".join(f"{each.member} speaks {each.version}" for each in members)
-            return f"generation {generation}: {who}; {leader} leads, {protocol}"
+            who = ", ".join(f"{each.member} uses version {each.version}" for each in members)
+            return f"generation {generation}: {who}; {leader} leads, with assignor {protocol}"
         case Assigned(member, _, partitions, error):
-            return f"{member} is assigned {listed(partitions)}" + (f", error {error}" if error else "")
+            return f"{member} receives the assignment {listed(partitions)}" + (f", error {error}" if error else "")
         case Counted(member, total):
             return f"num.incompatible.rebalance of {member} is {total}"
         case StreamsLed(generation, leader, version):
-            return f"generation {generation}: {leader}, which knows {version}, leads"
+            return f"generation {generation}: {leader} leads, and supports versions up to {version}"
         case SteppedDown(member, version):
-            return f"{member} is told to step down to {version}"
+            return f"the leader makes {member} downgrade to version {version}"
         case Failed(member, error):
-            return f"{member} gives up: {error}"
+            return f"{member} fails with {error}"
         case Rests(generation, members):
-            return f"the group of {len(members)} rests in generation {generation}"
+            return f"the group with {len(members)} members is at rest in generation {generation}"
         case Restless():
-            return "the group does not rest"
+            return "the group does not come to rest"
 
 
 # Answers
 
 
 def answer_of(happenings: Iterable[Happening]) -> dict[str, Any]:
-    """In the words of the testee protocol: what was seen, in its order."""
+    """The answer of the testee protocol: all observed events, in order."""
     return {"status": "accepted", "actions": [told(each) for each in happenings]}
 
 
@@ -180,7 +183,7 @@ def told(happening: Happening) -> Told:
 
 
 def seen(told: Mapping[str, Any]) -> Happening:
-    """Errors: LookupError, TypeError, AttributeError or ValueError for what is no happening."""
+    """Errors: LookupError, TypeError, AttributeError or ValueError for a malformed event."""
     body = {name: _frozen(value) for name, value in told.items() if name != "what"}
     made: Any = HAPPENINGS[told["what"]]
     if made in (Formed, Rests):
@@ -190,14 +193,14 @@ def seen(told: Mapping[str, Any]) -> Happening:
 
 
 class Moment(NamedTuple):
-    """A happening, and the step that led to it."""
+    """An observed event, and the step that caused it."""
 
     step: int
     seen: Happening
 
 
 def moments(history: History) -> Iterator[Moment]:
-    """As far as each step was answered."""
+    """All observed events up to the first step without an answer."""
     return (Moment(step, seen(each)) for step, each in history.actions())
 
 

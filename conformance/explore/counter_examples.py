@@ -1,4 +1,4 @@
-"""What exploration found, told: a counter-example as a history, as events that ``play`` reads, as rows of a diagram."""
+"""Renders a counter-example of an exploration: as events that ``play`` reads, and as rows of a sequence diagram."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from kipcheck.conformance.play.single_machine import Alone
 
 
 def history(world: World, breach: Breach[Any]) -> list[dict[str, Any]]:
-    """The events, as ``play`` reads them."""
+    """The events of the counter-example, in the JSON form that ``play`` reads."""
     if isinstance(world, Alone):
         return [_step_data(world.step_of(each.move)) for each in breach.path]
     return [event_data(world, each) for each in breach.path]
@@ -29,7 +29,7 @@ def jsonl(events: Sequence[Mapping[str, Any]]) -> str:
 
 
 def rows(world: World, breach: Breach[Any]) -> list[dict[str, Any]]:
-    """Who says what to whom, as ``kipcheck.reports.diagram`` draws it; the last event is the guilty one."""
+    """One row per message, as ``kipcheck.reports.diagram`` draws it; rows of the last event are marked guilty."""
     made = _alone(world, breach.path) if isinstance(world, Alone) else _together(world, breach.path)
     found = list(made)
     for row in found:
@@ -38,7 +38,7 @@ def rows(world: World, breach: Breach[Any]) -> list[dict[str, Any]]:
 
 
 def _together(world: World, path: Sequence[Event[Any]]) -> Iterator[dict[str, Any]]:
-    """A row for the move, and one for each message. A move of which nothing is said shows by its messages."""
+    """A row for each move and message that has a text. An event without any text gets one row, with its move."""
     whole = Whole(world)
     state = whole.initial()
     for number, event in enumerate(path):

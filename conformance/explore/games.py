@@ -1,4 +1,4 @@
-"""A game: a model that is told events, as JSON or in shorthand, and says what it does and how it is then."""
+"""Interactive sessions with a model: applies events, given as JSON or shorthand, and returns actions and state."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,28 +11,28 @@ from kipcheck.conformance.machines.product import Event, Whole
 from kipcheck.conformance.play.declare import Conversation, Playable, Scope, Verb, World
 
 MOST = 12
-"""So many of the moves that could be made are named where another was asked for."""
+"""How many enabled moves an error message lists at most."""
 
 
 class Unplayable(ValueError):
-    """An event that is none, or not now. The message says which, and what would do."""
+    """An event that is malformed or not enabled. The message names the event and the alternatives."""
 
 
 class Game(Protocol):
     def told(self, text: str) -> dict[str, Any]:
-        """What the model does on one event, and its state then. Errors: Unplayable."""
+        """Applies one event, and returns the model's actions and its new state. Errors: Unplayable."""
         ...
 
 
 def game(model: Playable, edition: Edition, scope: Scope | None) -> Game:
-    """The conversation with a model, or, where there is none or a scope is given, its world."""
+    """A session with the model's conversation; with its product machine if it has none or a scope is given."""
     if model.conversation is not None and scope is None:
         return Talk(model.verbs, model.conversation(edition))
     return Together(model.world(edition, model.scope("", edition) if scope is None else scope))
 
 
 def events(line: str) -> Iterator[str]:
-    """The events of a line: one in JSON, or several in the shorthand, with semicolons between them."""
+    """Splits a line into events: one in JSON, or several in shorthand, separated by semicolons."""
     text = line.strip()
     if text.startswith("{"):
         yield text
@@ -44,21 +44,21 @@ def _data(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as wrong:
-        raise Unplayable(f"no JSON: {wrong}") from None
+        raise Unplayable(f"invalid JSON: {wrong}") from None
     if not isinstance(found, dict):
-        raise Unplayable("an event is a JSON object")
+        raise Unplayable("an event must be a JSON object")
     unknown = sorted(found.keys() - {"actor", "verb", "body"})
     if unknown:
-        raise Unplayable(f'an event has "actor", "verb" and "body", not {unknown[0]!r}')
+        raise Unplayable(f'unknown key {unknown[0]!r}: an event has "actor", "verb" and "body"')
     if not isinstance(found.get("verb"), str):
-        raise Unplayable('an event has a "verb"')
+        raise Unplayable('an event must have a "verb", which is a string')
     if not isinstance(found.get("body", {}), dict):
-        raise Unplayable('the "body" of an event is an object')
+        raise Unplayable('the "body" of an event must be an object')
     return found
 
 
 class Talk:
-    """With one machine, in the words of cases."""
+    """A session with a single machine, whose events are steps of a case."""
 
     def __init__(self, verbs: tuple[Verb, ...], conversation: Conversation) -> None:
         self._verbs = {each.name: each for each in verbs}
@@ -81,30 +81,31 @@ class Talk:
         try:
             yield from self._conversation.spoken(text)
         except (LookupError, TypeError, ValueError) as wrong:
-            raise Unplayable(f"{text!r} is no event: {_why(wrong)}") from None
+            raise Unplayable(f"invalid event {text!r}: {_why(wrong)}") from None
 
     def _step(self, data: Mapping[str, Any]) -> Step:
         verb = self._verbs.get(data["verb"])
         if verb is None:
-            raise Unplayable(f"no event is called {data['verb']!r}; there are {', '.join(self._verbs)}")
+            raise Unplayable(f"unknown event {data['verb']!r}: use one of {', '.join(self._verbs)}")
         actor = data.get("actor", verb.actors[0] if len(verb.actors) == 1 else None)
         if actor not in verb.actors:
-            raise Unplayable(f"the actor of {verb.name} is {' or '.join(verb.actors)}, not {json.dumps(actor)}")
+            raise Unplayable(f"the actor of {verb.name} must be {' or '.join(verb.actors)}, not {json.dumps(actor)}")
         body = data.get("body", {})
         fields = {each.name: each for each in verb.fields}
         for name, value in body.items():
             if name not in fields:
-                raise Unplayable(f"{verb.name} has no field {name!r}; it has {', '.join(fields) or 'none'}")
+                raise Unplayable(f"{verb.name} has no field {name!r}; its fields are {', '.join(fields) or 'none'}")
             if not fields[name].kind.fits(value):
-                raise Unplayable(f"{name} of {verb.name} is {fields[name].kind.words}, not {json.dumps(value)}")
+                wanted = fields[name].kind.words
+                raise Unplayable(f"invalid {name} of {verb.name}: expected {wanted}, got {json.dumps(value)}")
         for name, field in fields.items():
             if field.needed and name not in body:
-                raise Unplayable(f"{verb.name} lacks {name}: {field.kind.words}, {field.meaning}")
+                raise Unplayable(f"{verb.name} requires the field {name} ({field.kind.words}): {field.meaning}")
         return Step(actor, verb.name, body)
 
 
 class Together:
-    """With all parts of a world: an event is a move that one of them can make now."""
+    """A session with a product machine: an event is an enabled move of one of its components."""
 
     def __init__(self, world: World) -> None:
         self._whole = Whole(world)
@@ -133,12 +134,12 @@ class Together:
         if not found:
             names = [spoken(world, each) for each in there]
             more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-            raise Unplayable(f"nobody can do that now; there is: {'; '.join(names[:MOST]) or 'nothing'}{more}")
+            raise Unplayable(f"this move is not enabled; enabled moves: {'; '.join(names[:MOST]) or 'none'}{more}")
         return found[0]
 
 
 def told(said: object) -> dict[str, Any]:
-    """A move or a message as plain data: its kind as the verb, its fields as the body."""
+    """A move or a message as JSON: its kind is the verb, its fields are the body."""
     if isinstance(said, str):
         return {"verb": said}
     body = plain(said)
@@ -146,17 +147,17 @@ def told(said: object) -> dict[str, Any]:
 
 
 def event_data(world: World, event: Event[Any]) -> dict[str, Any]:
-    """A move of a world as ``play`` reads it."""
+    """A move of a product machine, in the JSON form that ``play`` reads."""
     return {"actor": world.names[event.part], **told(event.move)}
 
 
 def spoken(world: World, event: Event[Any]) -> str:
-    """The shorthand of a world: the name of a part, and what it says of its move, or what stands in that."""
+    """A move of a product machine in shorthand: the component's name, and the text of the move."""
     return f"{world.names[event.part]} {in_words(world, event.move)}"
 
 
 def in_words(world: World, move: Any) -> str:
-    """Of a move that only says that somebody does something, what that is; of another its kind too."""
+    """The text of a move: the product machine's own, else its kind (except ``does``) and its fields."""
     kind = kind_of(move)
     return world.says(move) or " ".join((*[kind] * (kind != "does"), *_values(plain(move))))
 

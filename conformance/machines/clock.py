@@ -1,4 +1,4 @@
-"""A clock that is moved by hand, and the timers of a machine that are armed on it."""
+"""A clock that events advance, with the armed timers of a machine."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar, final
@@ -11,7 +11,7 @@ Timer = TypeVar("Timer")
 class Clock(Generic[Timer]):
     now_ms: int = 0
     timers: tuple[tuple[int, Timer], ...] = ()
-    """Due when; of two at one time the one that was armed first goes first."""
+    """Deadlines and timers, sorted by deadline; of equal deadlines, the timer armed first comes first."""
 
     def armed(self, timer: Timer, ms: int) -> "Clock[Timer]":
         timers = [*self.disarmed(timer).timers, (self.now_ms + ms, timer)]
@@ -21,7 +21,7 @@ class Clock(Generic[Timer]):
         return Clock(self.now_ms, tuple([each for each in self.timers if each[1] != timer]))
 
     def due(self, until: int) -> "tuple[Timer, Clock[Timer]] | None":
-        """The timer that runs out next, and the clock at that moment; None: none does by then."""
+        """The timer that expires next, and the clock at its deadline; None if no timer expires until then."""
         if not self.timers or self.timers[0][0] > until:
             return None
         at_ms, timer = self.timers[0]

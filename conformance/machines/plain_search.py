@@ -8,10 +8,10 @@ from kipcheck.conformance.core.machine import A_co, E, Machine, S
 
 
 class Edge(NamedTuple, Generic[S, E, A_co]):
-    """One transition, and the shortest way there."""
+    """One transition, and the shortest path to it."""
 
     path: tuple[E, ...]
-    """All events, the last one included."""
+    """All events from the initial state, including this one."""
     before: S
     actions: tuple[A_co, ...]
     after: S
@@ -22,10 +22,10 @@ def explore(
     within: Callable[[S], bool],
     events: Callable[[S], Iterable[E]] | None = None,
 ) -> Iterator[Edge[S, E, A_co]]:
-    """Every transition out of every state; a state that is not ``within`` is seen and not left.
+    """Yields every transition out of every reachable state ``within`` the bound; other states are not expanded.
 
-    The bound belongs to the search: ``enabled`` also serves generation, which has none. ``events``, where it is given,
-    says what is tried in a state instead: also what is refused there.
+    The bound belongs to the search: ``enabled`` also serves generation, which has none. ``events`` replaces
+    ``enabled``, for example to try events that the machine refuses.
     """
     tried = events or machine.enabled
     start = machine.initial()

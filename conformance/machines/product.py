@@ -1,18 +1,18 @@
-"""A machine made of parts: the form in which several machines are joined, explored and played together.
+"""Product machines: several machines joined into one, to be explored and played together.
 
-The first part is the hub (a coordinator, a broker); the others speak to it and, if they like, to each other. A move
-belongs to one part and reads nothing but that part. It may send messages, which arrive at once, within the same
-transition: a network that delays, loses or repeats is a slot in some part, and what it does is a move of that part.
+The first component is the hub (a coordinator or a broker); the others send messages to it and to each other. A move
+belongs to one component and reads only that component. It may send messages, which arrive within the same transition: a
+network that delays, loses or repeats messages is state of a component, and its faults are moves of that component.
 
-    moves(i, part)          what part i may do, by itself
-    act(i, part, move)      what becomes of it, and what it sends
-    take(j, part, message)  what becomes of part j on a message, and what it sends (the hub alone sends here)
+    moves(i, part)          the moves of component i
+    act(i, part, move)      its next state, and the messages it sends
+    take(j, part, message)  the next state of component j on a message, and the messages it sends (only the hub may)
 
-So all that happens is a function of few values, each of which comes again and again: that is what makes a search
-fast (``packed``). Keep parts small and alike: numbers that only grow (generations, request numbers, fresh ids) have to
-be told relative to the present (the hub, as it moves on, sends every part a message to age its numbers) or taken from a
-small pool, or no search ever ends. What is bounded by a scope (crashes, joins) is counted down in a part: in the hub if
-all share it, which then refuses (``take`` gives None) once it is used up.
+So each transition is a function of few values, which recur often, and this makes the search fast (``packed``). Keep the
+number of component states small: values that only grow (generations, request numbers, fresh ids) must be relative to
+the present (when the hub moves on, it sends a message to age the numbers of every component) or come from a small pool;
+otherwise a search does not end. A budget of the scope (crashes, joins) is counted down in a component; a shared budget
+in the hub, which refuses a message (``take`` returns None) once the budget is used up.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -22,14 +22,14 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from kipcheck.conformance.core.machine import Transition
 
 P = TypeVar("P", bound=Hashable)
-"""The state of a part: any frozen value; of a composed machine, the union of its kinds."""
+"""The state of a component: any frozen value; of a product machine, the union over its components."""
 V = TypeVar("V", bound=Hashable)
-"""A move: a frozen value that says what the part does, without its state."""
+"""A move: a frozen value, without the state of the component."""
 G = TypeVar("G", bound=Hashable)
-"""A message: a frozen value that says who sent it, if that matters."""
+"""A message: a frozen value, with its sender if that matters."""
 
 HUB = 0
-"""The number of the part that may answer at once."""
+"""The index of the hub, the only component that may send messages in ``take``."""
 
 
 class Sent(NamedTuple, Generic[G]):
@@ -40,16 +40,16 @@ class Sent(NamedTuple, Generic[G]):
 class Did(NamedTuple, Generic[P, G]):
     part: P
     sends: tuple[Sent[G], ...] = ()
-    """To others, never to itself, in the order of their arrival. ``act`` of another part than the hub sends at most
-    one message to the hub; ``take`` of another part sends none."""
+    """Messages to other components, in the order of arrival. Except for the hub, ``act`` sends at most one message to
+    the hub, and ``take`` sends none."""
 
 
 class Composed(Protocol[P, V, G]):
-    """Pure, as every machine: equal arguments give equal results."""
+    """A product machine. Pure, as every machine: equal arguments give equal results."""
 
     @property
     def names(self) -> Sequence[str]:
-        """Of the parts, for people: ``("coordinator", "a", "b", "c")``."""
+        """Names of the components: ``("coordinator", "a", "b", "c")``."""
         ...
 
     @property
@@ -58,55 +58,55 @@ class Composed(Protocol[P, V, G]):
     def initial(self) -> tuple[P, ...]: ...
 
     def moves(self, index: int, part: P, /) -> Iterable[V]:
-        """All of them, each once, in an order that depends on nothing else."""
+        """All moves of a component, each once, in an order that depends only on the arguments."""
         ...
 
     def act(self, index: int, part: P, move: V, /) -> Did[P, G]: ...
 
     def take(self, index: int, part: P, message: G, /) -> Did[P, G] | None:
-        """None, of the hub alone: it does not take that now, so that the move that sent it cannot be made."""
+        """None, only from the hub: it refuses the message, so that the move that sends it is not enabled."""
         ...
 
     def says(self, said: V | G, /) -> str:
-        """A move or a message in a few words, for a diagram: ``joins with 1 owned``, ``JoinGroup: generation +1``."""
+        """A short text of a move or a message for diagrams: ``joins with 1 owned``, ``JoinGroup: generation +1``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Law(Generic[P]):
-    """What no reachable state may break."""
+    """An invariant of all reachable states."""
 
     id: str
     requirements: tuple[str, ...]
     sentence: str
     view: Callable[[int, P], Hashable]
-    """What the law looks at in a part, given its number: the less, the faster. None where it looks at nothing."""
+    """The data of a component that the law depends on; less data makes a faster search. None if there is none."""
     breach: Callable[[tuple[Any, ...]], str | None]
-    """Why the views of all parts, in their order, contradict the law; None where they keep it."""
+    """How the views of all components, in order, contradict the law; None if they keep it."""
     at_rest: bool = False
-    """It concerns only states out of which no move leads."""
+    """True: the law applies only to states without enabled moves."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepLaw(Generic[P, V, G]):
-    """What no part may do, whatever the others are: judged wherever a part acts or takes."""
+    """An invariant of single steps of a component, whatever the others' states; checked on every act and take."""
 
     id: str
     requirements: tuple[str, ...]
     sentence: str
     breach: Callable[[int, P, V | G, Did[P, G]], str | None]
-    """Of the part's number, its state before, the move or message, and what it did: why that is wrong, or None."""
+    """Of the component's index, its state before, the move or message, and the result: the contradiction, or None."""
 
 
 class Event(NamedTuple, Generic[V]):
-    """A move, and whose it is."""
+    """A move, and the index of its component."""
 
     part: int
     move: V
 
 
 class Word(NamedTuple):
-    """Somebody does something (``to`` is None), or tells somebody."""
+    """A move of a component (``to`` is None), or a message to another."""
 
     by: int
     to: int | None
@@ -114,12 +114,12 @@ class Word(NamedTuple):
 
 
 class Disobeyed(Exception):
-    """A composed machine does not keep to the rules above."""
+    """A product machine breaks the contract above."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[P, V, G]):
-    """A part at work: what a step law is shown."""
+    """One step of a component: the input of step laws."""
 
     index: int
     before: P
@@ -128,9 +128,9 @@ class Step(Generic[P, V, G]):
 
 
 class Whole(Generic[P, V, G]):
-    """A composed machine as a plain one, whose state is the tuple of its parts: slow and easy to read.
+    """Adapts a product machine to an ordinary one, whose state is the tuple of component states.
 
-    What the packed search says is held against ``explore`` over this.
+    Slow, but easy to read: tests compare the packed search with ``explore`` over this machine.
     """
 
     def __init__(self, made: Composed[P, V, G]) -> None:
@@ -145,13 +145,13 @@ class Whole(Generic[P, V, G]):
                 yield event
 
     def offered(self, state: tuple[P, ...]) -> Iterator[Event[V]]:
-        """What each part would do, whether the hub goes along with it or not."""
+        """The moves of all components, including those whose messages the hub refuses."""
         for index, part in enumerate(state):
             for move in self.made.moves(index, part):
                 yield Event(index, move)
 
     def step(self, state: tuple[P, ...], event: Event[V], /) -> Transition[tuple[P, ...], Word]:
-        """Errors: ValueError for a move that cannot be made in this state."""
+        """Errors: ValueError for a move that is not enabled in this state."""
         if event.move in self.made.moves(event.part, state[event.part]):
             steps = self.followed(state, event)
             if steps is not None:
@@ -159,20 +159,20 @@ class Whole(Generic[P, V, G]):
                 for each in steps:
                     after[each.index] = each.did.part
                 return Transition(tuple(after), tuple(_words(steps)))
-        raise ValueError(f"{self.made.names[event.part]} cannot do that now: {self.made.says(event.move)}")
+        raise ValueError(f"move of {self.made.names[event.part]} is not enabled: {self.made.says(event.move)}")
 
     def followed(self, state: tuple[P, ...], event: Event[V]) -> list[Step[P, V, G]] | None:
-        """The part acts, and others take, one after another; None where the hub does not take it."""
+        """The steps of all components in this transition, in order; None if the hub refuses a message."""
         parts = list(state)
         did = self.made.act(event.part, parts[event.part], event.move)
         steps: list[Step[P, V, G]] = [Step(event.part, parts[event.part], event.move, did)]
         parts[event.part] = did.part
         waiting = [(event.part, sent) for sent in checked(event.part, did, acting=True).sends]
-        for _, (to, message) in waiting:  # which grows on the way
+        for _, (to, message) in waiting:  # grows during the loop
             taken = self.made.take(to, parts[to], message)
             if taken is None:
                 if to != HUB:
-                    raise Disobeyed(f"{self.made.names[to]} refuses {message!r}: only the hub may")
+                    raise Disobeyed(f"{self.made.names[to]} refuses {message!r}, but only the hub may refuse")
                 return None
             steps.append(Step(to, parts[to], message, checked(to, taken, acting=False)))
             parts[to] = taken.part
@@ -181,14 +181,14 @@ class Whole(Generic[P, V, G]):
 
 
 def checked(index: int, did: Did[P, G], acting: bool) -> Did[P, G]:
-    """Errors: Disobeyed where it sends what a part may not send."""
+    """Returns ``did``. Errors: Disobeyed if it contains messages that the component may not send."""
     to_hub = sum(sent.to == HUB for sent in did.sends)
     if any(sent.to == index for sent in did.sends):
-        raise Disobeyed(f"part {index} sends to itself")
+        raise Disobeyed(f"component {index} sends a message to itself")
     if index != HUB and not acting and did.sends:
-        raise Disobeyed(f"part {index} answers at once: only the hub may")
+        raise Disobeyed(f"component {index} answers a message, but only the hub may answer")
     if to_hub > 1:
-        raise Disobeyed(f"part {index} sends {to_hub} messages to the hub in one move")
+        raise Disobeyed(f"component {index} sends {to_hub} messages to the hub in one move")
     return did
 
 
@@ -200,7 +200,7 @@ def _words(steps: Sequence[Step[P, V, G]]) -> Iterator[Word]:
 
 
 def broken(made: Composed[P, V, G], state: tuple[P, ...], resting: bool) -> Iterator[tuple[Law[P], str]]:
-    """The laws of states that this one breaks, and why. ``resting``: no move leads out of it."""
+    """The state laws that this state breaks, each with the contradiction. ``resting``: no move is enabled."""
     for law in made.laws:
         if isinstance(law, Law) and (resting or not law.at_rest):
             why = law.breach(tuple(law.view(index, part) for index, part in enumerate(state)))
@@ -209,7 +209,7 @@ def broken(made: Composed[P, V, G], state: tuple[P, ...], resting: bool) -> Iter
 
 
 def misdone(made: Composed[P, V, G], step: Step[P, V, G]) -> Iterator[tuple[StepLaw[P, V, G], str]]:
-    """The laws of steps that this one breaks, and why."""
+    """The step laws that this step breaks, each with the contradiction."""
     for law in made.laws:
         if isinstance(law, StepLaw):
             why = law.breach(step.index, step.before, step.cause, step.did)

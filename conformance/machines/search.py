@@ -1,9 +1,9 @@
-"""The fast exploration of a composed machine: every reachable state, breadth first, as one integer each.
+"""Explores the state space of a product machine: every reachable state, breadth first, each packed in one integer.
 
-Each state that a part was ever in has a number; the numbers of all parts, side by side, are the state of the whole.
-What a part may do is looked up by its number, what the hub makes of a message by the hub's number, what another part
-makes of it by that part's: the machine itself is asked once for each of these, and a transition is an addition.
-``Whole`` of ``composed`` says the same slowly, and tests hold the two against each other.
+Each state of a component has a number; the numbers of all components, side by side, are the packed state. Tables give
+the moves of a component by its number, the hub's reaction to a message by the hub's number, and another component's by
+that component's number. The machine computes each table entry once, and a transition is an addition. ``Whole`` of
+``composed`` defines the same transitions in a slower, readable way, and tests compare the two.
 """
 
 from collections.abc import Hashable, Sequence
@@ -28,22 +28,22 @@ from kipcheck.conformance.machines.product import (
 )
 
 BITS: Final = 20
-"""Of the number of a part's state: a search does not end with more than a million states of one part."""
+"""Bits of the number of a component state: a component can have about a million states."""
 MASK: Final = (1 << BITS) - 1
 
 Delta: TypeAlias = int
-"""What is added to a state when one part changes."""
+"""The change of a packed state when one component changes."""
 Takes: TypeAlias = dict[int, Delta]
-"""What becomes of a part on one message, by the part's number."""
+"""For one message: number of the receiver's state -> its change."""
 Outs: TypeAlias = tuple[tuple[int, Takes], ...]
-"""For each message where the number of its receiver stands, and what becomes of that."""
+"""For each message: bit position of the receiver, and its table of changes."""
 Replies: TypeAlias = dict[int, tuple[Delta, Outs] | Literal[False]]
-"""What the hub makes of one message, by the hub's number; False: it does not take it."""
+"""For one message: number of the hub's state -> its change and messages; False: it refuses the message."""
 Edge: TypeAlias = tuple[Delta, Outs, Replies | None]
 
 
 class Breach(NamedTuple, Generic[V]):
-    """A contradiction; none is nearer to the beginning."""
+    """A counter-example of minimal length."""
 
     law: str
     requirements: tuple[str, ...]
@@ -53,7 +53,7 @@ class Breach(NamedTuple, Generic[V]):
 
 
 class _Part(Generic[P]):
-    """The states of one part by number, and what it does in each."""
+    """The states of one component by number, and its moves in each."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -61,44 +61,44 @@ class _Part(Generic[P]):
         self.numbers: dict[P, int] = {}
         self.states: list[P] = []
         self.views: list[int] = []
-        """By number: what laws look at, in its place."""
+        """By number: the view of the laws, shifted to the component's position."""
         self.does: list[tuple[int, tuple[Delta, ...], tuple[Edge, ...]] | None] = []
-        """By number: its view, the moves that send nothing, and the others; None where it was not asked yet."""
+        """By number: view, moves without messages, and moves with messages; None if not computed yet."""
 
 
 class Search(Generic[P, V, G]):
-    """One search. ``go`` until it says True; what it found stands in the attributes."""
+    """One search. Call ``go`` until it returns True; the attributes have the results."""
 
     def __init__(self, made: Composed[P, V, G]) -> None:
         self.made = made
         self.transitions = 0
         self.depth = 0
-        """Of the deepest state: the number of moves of the shortest way there."""
+        """Length of the shortest path to the deepest state."""
         self.complete = False
-        """All states were reached, and all that leads out of them was tried."""
+        """All reachable states were expanded."""
         self.breach: Breach[V] | None = None
         self._laws = [law for law in made.laws if isinstance(law, Law)]
         self._parts = [_Part[P](index) for index in range(len(made.names))]
         self._takes: dict[tuple[int, G], Takes] = {}
         self._replies: dict[tuple[G, bool], Replies] = {}
         self._about: dict[int, tuple[G, bool]] = {}
-        """The message that a table of takes or replies is about, by the table's id; and whether it is wrong."""
+        """Id of a table of takes or replies -> its message, and whether sending it breaks a law."""
         self._views: dict[tuple[Hashable, ...], int] = {}
         self._kept: set[int] = set()
-        """The views of all parts, side by side, that break no law."""
+        """Packed views that break no law."""
         self._misdeed: int | None = None
-        """The state in which a part first does what a law of steps forbids: it is told when all states of this level
-        were looked at, since one that breaks a law by itself is nearer."""
+        """The first state with a step that breaks a step law. It is reported after the whole level was checked, since
+        a state of this level that breaks a state law has a shorter path."""
         self._parents: dict[int, int] = {}
-        """Of each state the one from which it was reached first; of the first, itself."""
+        """State -> the state from which it was first reached; the initial state maps to itself."""
         self._level: list[int] = []
         self._at = 0
-        """How many of the level were left already."""
+        """Number of states of the level that were expanded."""
         self._deeper: list[int] = []
         self.again()
 
     def again(self) -> None:
-        """From the beginning, with all that was learnt of the machine."""
+        """Restarts the search, and keeps the computed tables."""
         start = self._packed(self.made.initial())
         self._parents, self._level, self._at, self._deeper = {start: start}, [start], 0, []
         self.transitions, self.depth, self.complete, self.breach, self._misdeed = 0, 0, False, None, None
@@ -109,12 +109,12 @@ class Search(Generic[P, V, G]):
 
     @property
     def asked(self) -> int:
-        """How often the machine was asked: what a part may do in a state, or makes of a message."""
+        """Number of computed table entries: component states, and reactions to messages."""
         moved = sum(each is not None for part in self._parts for each in part.does)
         return moved + sum(map(len, self._replies.values())) + sum(map(len, self._takes.values()))
 
     def go(self, leaving: int) -> bool:
-        """Leave so many states more, or all there are. True: the search is over."""
+        """Expands up to ``leaving`` states. Returns True when the search has ended."""
         while leaving > 0 and self.breach is None and not self.complete:
             until = min(len(self._level), self._at + leaving)
             leaving -= until - self._at
@@ -133,7 +133,7 @@ class Search(Generic[P, V, G]):
             self.complete = True
 
     def _leave(self, until: int) -> None:
-        """The hot loop: nothing in it is asked of the machine that was asked before."""
+        """Expands the level up to index ``until``. The hot loop: uses the machine for new entries only."""
         parents, deeper, kept = self._parents, self._deeper, self._kept
         parts = tuple((each, each.shift, each.does) for each in self._parts)
         transitions = 0
@@ -179,14 +179,14 @@ class Search(Generic[P, V, G]):
         self._at = until
         self.transitions += transitions
 
-    # What is asked of the machine, once
+    # Table entries, each computed once
 
     def _number(self, part: _Part[P], state: P) -> int:
         found = part.numbers.get(state)
         if found is None:
             found = part.numbers[state] = len(part.states)
             if found > MASK:
-                raise OverflowError(f"{self.made.names[part.index]} has more than {MASK:,} states")
+                raise OverflowError(f"component {self.made.names[part.index]} has more than {MASK:,} states")
             part.states.append(state)
             part.does.append(None)
             seen = tuple(law.view(part.index, state) for law in self._laws)
@@ -194,7 +194,7 @@ class Search(Generic[P, V, G]):
         return found
 
     def _opened(self, part: _Part[P], number: int, state: int) -> tuple[int, tuple[Delta, ...], tuple[Edge, ...]]:
-        """The moves of a part that is in such a state for the first time."""
+        """Computes the moves of a component in a state."""
         before = part.states[number]
         quiet: list[Delta] = []
         telling: list[Edge] = []
@@ -216,7 +216,7 @@ class Search(Generic[P, V, G]):
         return known
 
     def _table(self, message: G, wrong: bool) -> Replies:
-        """``wrong``: it was wrong to send it. Whether it was sent at all, the hub decides."""
+        """``wrong``: sending the message breaks a law, unless the hub refuses the message."""
         found = self._replies.get((message, wrong))
         if found is None:
             found = self._replies[message, wrong] = {}
@@ -224,7 +224,7 @@ class Search(Generic[P, V, G]):
         return found
 
     def _outs(self, sends: Sequence[Sent[G]]) -> Outs:
-        """But for what goes to the hub."""
+        """Messages to components other than the hub."""
         return tuple((self._parts[to].shift, self._takers(to, message)) for to, message in sends if to != HUB)
 
     def _takers(self, to: int, message: G) -> Takes:
@@ -235,7 +235,7 @@ class Search(Generic[P, V, G]):
         return found
 
     def _replied(self, replies: Replies, hub: int, state: int) -> tuple[Delta, Outs] | Literal[False]:
-        """The hub takes a message in such a state for the first time."""
+        """Computes the hub's reaction to a message in a state."""
         message, wrong = self._about[id(replies)]
         before = self._parts[HUB].states[hub]
         did = self.made.take(HUB, before, message)
@@ -248,34 +248,34 @@ class Search(Generic[P, V, G]):
         return found
 
     def _taken(self, takes: Takes, place: int, state: int, left: int) -> Delta:
-        """Another part takes a message in such a state for the first time, on the way out of the state ``left``."""
+        """Computes the reaction of another component to a message, in a transition out of the state ``left``."""
         message, _ = self._about[id(takes)]
         part = self._parts[place // BITS]
         number = state >> place & MASK
         before = part.states[number]
         did = self.made.take(part.index, before, message)
         if did is None:
-            raise Disobeyed(f"{self.made.names[part.index]} refuses {message!r}: only the hub may")
+            raise Disobeyed(f"{self.made.names[part.index]} refuses {message!r}, but only the hub may refuse")
         if any(misdone(self.made, Step(part.index, before, message, checked(part.index, did, acting=False)))):
             self._accuse(left)
         change = takes[number] = (self._number(part, did.part) - number) << place
         return change
 
-    # What breaks a law
+    # Counter-examples
 
     def _accuse(self, state: int) -> None:
         if self._misdeed is None:
             self._misdeed = state
 
     def _judge(self, state: int, view: int, resting: bool) -> None:
-        """``view``: of all parts, side by side, so that what keeps the laws once is not looked at again."""
+        """``view``: the packed views of all components. Views that keep the laws are not checked again."""
         for law, why in broken(self.made, self._unpacked(state), resting):
             self.breach = Breach(law.id, law.requirements, law.sentence, why, tuple(self._path(state)))
             return
         self._kept.add(view)
 
     def _misdone(self, state: int) -> Breach[V]:
-        """By what is done in this state."""
+        """The counter-example for a state with a step that breaks a step law."""
         whole = Whole(self.made)
         parts = self._unpacked(state)
         for event in whole.enabled(parts):
@@ -285,7 +285,7 @@ class Search(Generic[P, V, G]):
         raise Disobeyed(f"{self.made.names[0]} and the others do not do the same twice")
 
     def _path(self, state: int) -> list[Event[V]]:
-        """The shortest way there; found again in the readable form, which so confirms it."""
+        """The shortest path to the state, computed with ``Whole``, which confirms it."""
         chain = [state]
         while self._parents[chain[-1]] != chain[-1]:
             chain.append(self._parents[chain[-1]])

@@ -1,7 +1,7 @@
-"""Who reads which partition: groups as values, and the assignors range and roundrobin as Kafka 3.9.2 has them.
+"""Defines groups and assignments as values, and the assignors range and roundrobin of Kafka 3.9.2.
 
-The sticky ones are in ``kipcheck.conformance.models.sticky``. All are total: whatever a group claims, they answer, and
-keep every law of ``kipcheck.conformance.invariants.assignment``.
+The sticky assignors are in ``kipcheck.conformance.models.sticky``. All assignors are total: whatever partitions the
+members claim, they return an assignment that keeps every law of ``kipcheck.conformance.invariants.assignment``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ ASSIGNORS: Final = (RANGE, ROUNDROBIN, STICKY, COOPERATIVE)
 
 Partition: TypeAlias = tuple[str, int]
 Assignment: TypeAlias = Mapping[str, tuple[Partition, ...]]
-"""Member -> what it gets, every member present."""
+"""Member id -> assigned partitions, with an entry for every member."""
 NO_GENERATION: Final = -1
 
 
@@ -25,7 +25,7 @@ class Topic:
     name: str
     partitions: int
     racks: tuple[frozenset[str], ...] | None = None
-    """Of each partition, those of its replicas; None where nothing is known of racks."""
+    """For each partition, the racks of its replicas; None if racks are unknown."""
 
 
 @final
@@ -34,9 +34,9 @@ class Member:
     id: str
     subscription: tuple[str, ...]
     owned: tuple[Partition, ...] = ()
-    """What it claims to own."""
+    """The partitions that it claims to own."""
     generation: int = NO_GENERATION
-    """In which it was given what it owns; -1: it does not say."""
+    """The generation in which it was assigned them; -1 if unknown."""
     instance: str | None = None
     rack: str | None = None
 
@@ -44,14 +44,14 @@ class Member:
 @final
 @dataclass(frozen=True)
 class Group:
-    """What a leader decides about. A topic of a subscription that is not among ``topics`` does not exist."""
+    """The input of an assignor. Subscribed topics that are not among ``topics`` do not exist."""
 
     topics: tuple[Topic, ...]
     members: tuple[Member, ...] = field(default=())
 
     @property
     def has_racks(self) -> bool:
-        """Is anything known of racks that could have a say?"""
+        """Whether any replica and any member have a known rack."""
         return any(each.racks for each in self.topics) and any(each.rack for each in self.members)
 
     @cached_property
@@ -61,23 +61,23 @@ class Group:
 
     @cached_property
     def subscribers(self) -> Mapping[str, tuple[Member, ...]]:
-        """Of each topic that exists, in the order of assignors."""
+        """Existing topic -> its subscribers, in the order of ``in_order``."""
         ordered = in_order(self.members)
         return {name: tuple(each for each in ordered if name in each.subscription) for name in self.sizes}
 
     @cached_property
     def wanted(self) -> tuple[Partition, ...]:
-        """Every partition that somebody subscribes to, sorted."""
+        """Every partition of a subscribed topic, sorted."""
         return tuple(each for each in partitions_of(self.topics) if self.subscribers[each[0]])
 
     def may_have(self, member: Member, partition: Partition) -> bool:
-        """Does the partition exist, and does the member subscribe to it?"""
+        """Whether the partition exists and the member subscribes to its topic."""
         topic, number = partition
         return 0 <= number < self.sizes.get(topic, 0) and topic in member.subscription
 
     @cached_property
     def claims(self) -> Mapping[Partition, tuple[Member, ...]]:
-        """Whoever says that it owns a partition, in the order of assignors, be it so or not."""
+        """Partition -> the members that claim it, rightly or not, in the order of ``in_order``."""
         found: dict[Partition, list[Member]] = {}
         for member in in_order(self.members):
             for partition in dict.fromkeys(member.owned):
@@ -103,12 +103,12 @@ def partitions_of(topics: Iterable[Topic]) -> list[Partition]:
 
 
 def java_order(text: str) -> bytes:
-    """As ``String.compareTo`` has it: by UTF-16 code units."""
+    """A sort key with the order of ``String.compareTo``: by UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def in_order(members: Iterable[Member]) -> list[Member]:
-    """Static members first, by instance id, then the others by member id (KIP-345, AbstractPartitionAssignor)."""
+    """Static members first, by instance id, then dynamic ones by member id (KIP-345, AbstractPartitionAssignor)."""
     return sorted(members, key=_order)
 
 
@@ -118,10 +118,10 @@ def _order(member: Member) -> tuple[bool, bytes]:
 
 
 def roundrobin(group: Group) -> Assignment:
-    """All partitions in their order, one after the other to the next member that subscribes to them."""
+    """Assigns all partitions in order, each to the next member that subscribes to its topic."""
     given: dict[str, list[Partition]] = {each.id: [] for each in group.members}
     turns = cycle(in_order(group.members))
-    for partition in group.wanted:  # somebody subscribes to it, so that every walk ends
+    for partition in group.wanted:  # it has a subscriber, so that the loop below ends
         member = next(turns)
         while partition[0] not in member.subscription:
             member = next(turns)
@@ -130,7 +130,7 @@ def roundrobin(group: Group) -> Assignment:
 
 
 def range_(group: Group) -> Assignment:
-    """Of each topic by itself, a run of partitions to each subscriber in order; racks come first where they matter."""
+    """Assigns each topic by itself: a run of partitions to each subscriber in order, by rack first if racks matter."""
     shares = [_Share(topic, group.subscribers[topic.name]) for topic in group.topics if topic.partitions]
     if any(each.racks_matter for each in shares):
         for alike in _alike(shares):
@@ -147,10 +147,10 @@ def range_(group: Group) -> Assignment:
 
 
 class _Share:
-    """Of one topic: who may still get how much (RangeAssignor.TopicAssignmentState).
+    """The assignment of one topic in progress (RangeAssignor.TopicAssignmentState).
 
-    Everybody gets the quotient, and whoever is first to want more gets one of the remainder, so that whatever racks
-    do, no two subscribers differ by more than one.
+    Each subscriber gets the quotient, and the first that can take more get one of the remainder each. So no two
+    subscribers differ by more than one partition, whatever their racks.
     """
 
     def __init__(self, topic: Topic, members: tuple[Member, ...]) -> None:
@@ -168,7 +168,7 @@ class _Share:
         return max(0, self.quota + (self.extra > 0) - len(self.given[member.id]))
 
     def matches(self, member: Member, number: int) -> bool:
-        """Has the partition a replica where the member is? A member that is nowhere matches all."""
+        """Whether the partition has a replica in the member's rack. A member without a rack matches all partitions."""
         if member.rack is None:
             return True
         racks = self.topic.racks or ()
@@ -191,7 +191,7 @@ class _Share:
 
 
 def _alike(shares: list[_Share]) -> Iterator[list[_Share]]:
-    """Topics with the same subscribers and as many partitions: what is joined from them has to meet in one member."""
+    """Groups topics by subscribers and number of partitions: such topics are co-partitioned for joins."""
     found: dict[tuple[tuple[str, ...], int], list[_Share]] = {}
     for each in shares:
         found.setdefault((tuple(member.id for member in each.members), each.topic.partitions), []).append(each)
@@ -199,7 +199,7 @@ def _alike(shares: list[_Share]) -> Iterator[list[_Share]]:
 
 
 def _match_alike(alike: list[_Share]) -> None:
-    """Partitions of one number go to one member, whose rack has a replica of each of them."""
+    """Assigns partitions with the same number to one member whose rack has a replica of each of them."""
     first = alike[0]
     for number in range(first.topic.partitions):
         for member in first.members:

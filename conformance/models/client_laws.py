@@ -1,6 +1,6 @@
-"""What a coordinator owes to its clients, looked for in every state and step of ``clients``.
+"""Laws of a classic group coordinator, checked in every state and step of the product machine of ``clients``.
 
-The same rules as those of conversations (``invariants``), as far as they show in single states and steps.
+They restate those invariants of conversations (``invariants``) that concern single states or steps.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def _one_id(views: tuple[Any, ...]) -> Found:
 
 
 ONE_ID: Law[Part] = Law(
-    "group/one-id-per-instance", ("grp-08",), "No two members of a group have one instance id.", _instances, _one_id
+    "group/one-id-per-instance", ("grp-08",), "Members of a group have distinct instance ids.", _instances, _one_id
 )
 
 
@@ -52,10 +52,10 @@ def _one_leader(views: tuple[Any, ...]) -> Found:
         return None
     generation, leader, members = hub
     if leader not in members:
-        return f"{leader} leads generation {generation}, and is no member of it"
-    # One whose place another has taken does not know that yet.
+        return f"{leader} leads generation {generation}, but is not a member of it"
+    # A client that was replaced may not know yet that it no longer leads.
     leading = [id for led, id in filter(None, clients) if led == generation > 1 and id in members]
-    return f"{' and '.join(leading)} lead one generation" if len(leading) > 1 else None
+    return f"{' and '.join(leading)} both lead one generation" if len(leading) > 1 else None
 
 
 ONE_LEADER: Law[Part] = Law(
@@ -71,8 +71,8 @@ def _assigned(index: int, part: Part) -> Any:
 
 
 def _known(member: Member | None) -> str:
-    """By its instance, or by the name of its client, of which its id is made."""
-    return "nobody" if member is None else member.instance or member.id[:-1]
+    """Names a member by its instance id, or by its client, whose name begins its member id."""
+    return "no member" if member is None else member.instance or member.id[:-1]
 
 
 def _from_leader(views: tuple[Any, ...]) -> Found:
@@ -81,21 +81,21 @@ def _from_leader(views: tuple[Any, ...]) -> Found:
     leader, members = views[0]
     for member, assignment in members:
         if assignment == EMPTY:
-            return f"{member} is given nothing, in a generation that {leader} leads"
+            return f"{member} gets no assignment, in a generation that {leader} leads"
         if assignment != (member, leader):
             whose, by = assignment
-            return f"{member} is given what {by} meant for {whose}, in a generation that {leader} leads"
+            return f"{member} gets the assignment by {by} for {whose}, in a generation that {leader} leads"
     return None
 
 
 FROM_LEADER: Law[Part] = Law(
-    "group/assignment-from-leader", ("grp-02",), "Each member gets what the leader of the generation meant for it.",
-    _assigned, _from_leader,
+    "group/assignment-from-leader", ("grp-02",),
+    "Each member gets the assignment that the leader of the generation made for it.", _assigned, _from_leader,
 )  # fmt: skip
 
 
 def outlives(storage: Storage) -> Law[Part]:
-    """As far as the log is kept at all (``hub.forgetful``)."""
+    """Applies to states that keep the log (see ``hub.forgetful``)."""
 
     def kept(index: int, part: Part) -> Any:
         if not isinstance(part, Hub) or part.group.phase is not Phase.STABLE or part.group.writes:
@@ -103,7 +103,7 @@ def outlives(storage: Storage) -> Law[Part]:
         return _recorded(part.group), _recorded(storage.recalled(part.group.log))
 
     return Law(
-        "group/outlives-moves", ("grp-45",), "A group that is stable is what its records say.", kept,
+        "group/outlives-moves", ("grp-45",), "A stable group equals the group that its records describe.", kept,
         lambda views: _differ(*views[0]) if views[0] is not None else None,
     )  # fmt: skip
 
@@ -119,7 +119,7 @@ def _differ(group: tuple[Any, ...], log: tuple[Any, ...]) -> Found:
     names = ("phase", "generation", "protocol", "leader", "members")
     for name, one, other in zip(names, group, log, strict=True):
         if one != other:
-            return f"the {name} of the group is {one}, and by its records {other}"
+            return f"the {name} of the group is {one}, but its records say {other}"
     return None
 
 
@@ -130,7 +130,7 @@ def _waiting(index: int, part: Part) -> Any:
 
 
 def parked(group: State) -> tuple[int, ...]:
-    """The numbers of all requests that wait for an answer."""
+    """The numbers of all parked requests, sorted."""
     return tuple(sorted(_parked(group)))
 
 
@@ -146,11 +146,15 @@ def _not_forgotten(views: tuple[Any, ...]) -> Found:
     lost = [each for each in clients if each is not None and each not in hub]
     if not lost:
         return None
-    return f"client {clients.index(lost[0]) + 1} waits for an answer, and its request waits nowhere"
+    return f"client {clients.index(lost[0]) + 1} waits for a response, but the coordinator has no such request"
 
 
 PARKED: Law[Part] = Law(
-    "group/parked-answered", ("grp-07",), "What waits for an answer is not forgotten.", _waiting, _not_forgotten
+    "group/parked-answered",
+    ("grp-07",),
+    "The coordinator keeps every request that it has not answered.",
+    _waiting,
+    _not_forgotten,
 )
 
 
@@ -158,7 +162,7 @@ PARKED: Law[Part] = Law(
 
 
 def _answers(did: Did[Part, Message], ask: Ask) -> list[Error]:
-    """What the request hears at once."""
+    """The errors of the immediate answers to a request."""
     return [
         sent.message.reply.error
         for sent in did.sends
@@ -191,12 +195,12 @@ def _stale(index: int, before: Part, cause: Said | Message, did: Did[Part, Messa
     current = group.member(request.member) is not None and request.generation == group.generation
     if current or any(error is not Error.NONE for error in _answers(did, cause)):
         return None
-    return f"{request.member} of generation {request.generation} is not refused in generation {group.generation}"
+    return f"{request.member} of generation {request.generation} is not rejected in generation {group.generation}"
 
 
 STALE: StepLaw[Part, Said, Message] = StepLaw(
     "group/stale-never-wins", ("grp-01", "grp-35", "grp-36"),
-    "No heartbeat and no SyncGroup succeeds but of a member in the current generation.", _stale,
+    "Heartbeat and SyncGroup succeed only for members of the group, in its current generation.", _stale,
 )  # fmt: skip
 
 
@@ -209,23 +213,23 @@ def _fenced(index: int, before: Part, cause: Said | Message, did: Did[Part, Mess
     holder = before.group.static(request.instance)
     if holder is None or holder.id == request.member or any(each is not Error.NONE for each in _answers(did, cause)):
         return None
-    return f"{request.member} is not refused, although {holder.id} has its instance id"
+    return f"{request.member} is not rejected, although {holder.id} has its instance id"
 
 
 FENCED: StepLaw[Part, Said, Message] = StepLaw(
     "group/fenced-never-wins", ("grp-08",),
-    "Once another member has the instance id, nothing succeeds that names the old member id.", _fenced,
+    "Once another member has an instance id, every request with the old member id fails.", _fenced,
 )  # fmt: skip
 
 
 def _once(index: int, before: Part, cause: Said | Message, did: Did[Part, Message]) -> Found:
     if isinstance(before, Client) and isinstance(cause, Answer) and cause.serial == before.serial and not before.waits:
-        return "an answer comes to a client that waits for none"
+        return "a client gets a response, but has no pending request"
     return None
 
 
 ONCE: StepLaw[Part, Said, Message] = StepLaw(
-    "group/answered-once", ("grp-50",), "Every answer is to a request, and the first to it.", _once
+    "group/answered-once", ("grp-50",), "Every response answers a pending request.", _once
 )
 
 

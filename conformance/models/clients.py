@@ -1,8 +1,8 @@
-"""A classic group as its coordinator sees it: static and dynamic clients that ask for what they like, when they like.
+"""A product machine of a coordinator and clients, static and dynamic, that may send any request at any time.
 
-They know what they were told, and forget it when they are started again. They do not keep to the order in which a
-consumer asks; and what they are told to do they may do or not. Each has one request under way at most: to have an
-answer that is on its way is to be about to read it. A request whose answer is lost is one that is given up at once.
+Clients remember the ids and generations they received, and forget them when they restart. They do not follow the order
+of a consumer's requests, and may ignore answers. Each has at most one request in flight, and reads its answer in the
+same transition. A client gives up a request at once if its answer is lost.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ from kipcheck.conformance.models.group.rules import INSTANCE_SINCE
 
 CONSUMER, RANGE = "consumer", "range"
 IDS: Final = 3
-"""So many each client may be given; one that the group has forgotten is given again."""
+"""Number of member ids for each client. Ids that the group has forgotten are reused."""
 
 
 class Client(NamedTuple):
@@ -54,9 +54,9 @@ class Client(NamedTuple):
     leads: bool = False
     waits: bool = False
     serial: int = 0
-    """Of its requests, since it gave one up."""
+    """Number of requests it gave up, modulo ``NUMBERS``."""
     out: bool = False
-    """It was fenced: another process has its instance id."""
+    """True: it was fenced, because another process has its instance id."""
 
     def after_giving_up(self) -> "Client":
         return self._replace(serial=(self.serial + 1) % NUMBERS)
@@ -67,14 +67,14 @@ class Does(NamedTuple):
 
     verb: str
     lost: bool = False
-    """It will never know the answer."""
+    """True: the answer is lost."""
 
 
 Part: TypeAlias = Hub | Client
 Said: TypeAlias = Does | Move
 TIMEOUT_MS: Final = 6000
 CONFIG: Final = Config(initial_delay_ms=TIMEOUT_MS)
-"""The first join phase has one round: longer ones differ in nothing but their number."""
+"""The initial rebalance delay takes one round: more rounds would only repeat it."""
 VERBS: Final = ("join", "sync", "heartbeat", "leave")
 
 
@@ -83,16 +83,16 @@ class Scope:
     static: int = 2
     dynamic: int = 1
     crashes: int = 1
-    """Restarts of clients, which forget what they were told."""
+    """Number of client restarts."""
     losses: int = 0
     failures: int = 0
-    """Appends that come to nothing. Where there are some, appends also take their time."""
+    """Number of appends that fail. Above 0, appends are asynchronous."""
     twins: int = 0
-    """1: the first two static clients have one instance id, as an old process and the new one in its place."""
+    """1: the first two static clients have the same instance id, like an old process and its replacement."""
 
 
 class Clients:
-    """The composed machine."""
+    """The product machine."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class Clients:
         scope: Scope,
         laws: "tuple[Law[Part] | StepLaw[Part, Said, Message], ...]" = (),
     ) -> None:
-        """``coordinator``: as configured by ``CONFIG``. Errors: LookupError where it has no static members."""
+        """``coordinator``: configured with ``CONFIG``. Errors: LookupError if it does not support static members."""
         rules = coordinator.rules
         self.laws = laws
         self.versions = {request: max(span, default=0) for request, span in rules.versions.items()}
         self.draft = isinstance(coordinator, DraftCoordinator)
         if scope.static and not has_static(coordinator):
-            raise LookupError("there are no static members in this edition: ask for static=0")
+            raise LookupError("this edition has no static members: use static=0")
         count = scope.static + scope.dynamic
         self.names = ("coordinator", *"abcdefgh"[:count])
         static = [f"i{name}" for name in self.names[1 : scope.static + 1]]
@@ -163,7 +163,7 @@ class Clients:
         instance, version, asked = self.instances[index], self.versions, number(index, client.serial)
         match verb:
             case "join":
-                # In the draft the last client speaks a higher version than the others.
+                # In the draft the last client has a higher protocol version than the others.
                 highest = int(index == len(self.names) - 1) if self.draft else None
                 said = CONSUMER, ((RANGE, EMPTY),), TIMEOUT_MS, TIMEOUT_MS, "", highest, asked
                 return Join(version[Join], client.id, instance, *said)
@@ -177,7 +177,7 @@ class Clients:
         return Leave(version[Leave], ((client.id, instance),), asked)
 
     def shares(self, leader: int) -> tuple[tuple[str, tuple[str, str]], ...]:
-        """For every id that there may be: the coordinator leaves out strangers. Each says for whom, and of whom."""
+        """Assignments for all possible ids; the coordinator ignores unknown ones. Each names its member and leader."""
         known = [instance or name for name, instance in zip(self.names, self.instances, strict=True)]
         return tuple(
             (id, (known[index], known[leader])) for index, name in enumerate(self.names) if index for id in pools(name)
@@ -219,13 +219,13 @@ class Clients:
             case Does(verb, lost):
                 return f"{verb}s, and gives up at once" if lost else ""
             case Answer(Synced(error=Error.NONE, assignment=(whose, by))):
-                return f"assigned what {by} meant for {whose}"
+                return f"assignment by {by} for {whose}"
             case _:
                 return spoken(said)
 
 
 def has_static(coordinator: Coordinator) -> bool:
-    """Whether it knows instance ids."""
+    """Whether the coordinator supports instance ids."""
     newest = max(coordinator.rules.versions[Join], default=0)
     return newest >= INSTANCE_SINCE[Join] and not isinstance(coordinator, DraftCoordinator)
 

@@ -1,9 +1,9 @@
-"""Consumers and their coordinator, joined by a network that delays, loses and breaks, as one composed machine.
+"""A product machine of consumers, their coordinator, and a network that delays and loses messages.
 
-Each member has one connection: requests go one after another, and an answer is heard when its time comes. A member that
-has heard something polls until it has nothing more to do. Processes crash and are started again. Timers of the
-coordinator run out as soon as nobody who is alive is waited for; earlier only at a cost, since a network is faster than
-a session. A heartbeat is sent only where its answer would say more than that all is well: others change nothing.
+Each member has one connection, on which requests arrive in order; receiving an answer is a move of its own. After an
+event, a member polls until nothing is left to do. Processes crash and restart. A timer of the coordinator expires
+without cost if it does not wait for a live member; otherwise it takes from a budget, since a network is faster than a
+session timeout. A heartbeat is sent only if its answer carries an error: other heartbeats change nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -81,10 +81,10 @@ Life: TypeAlias = tuple[Node, tuple[Sent[Message], ...], list[Seen]]
 
 
 class Cluster:
-    """The composed machine. ``consumers``: what each kind of member is."""
+    """The product machine. ``consumers``: kind of member -> its consumer."""
 
     most_rounds = ROUNDS
-    """So many generations are counted since anything befell the group."""
+    """Up to which number generations are counted since the last disturbance."""
 
     def __init__(
         self,
@@ -96,8 +96,8 @@ class Cluster:
         laws: "tuple[Law[Any] | StepLaw[Any, Any, Any], ...]" = (),
         adapted: Callable[[Request], Request] = lambda request: request,
     ) -> None:
-        """``kinds``: of the members that are about to start, one after another. ``adapted``: a request as the
-        brokers can read it."""
+        """``kinds``: of the members that start, in order. ``adapted``: converts a request to a version that the
+        brokers support."""
         self.coordinator = coordinator
         self.consumers = consumers
         self.names = ("coordinator", *members)
@@ -113,7 +113,7 @@ class Cluster:
 
     @property
     def folds(self) -> bool:
-        """Does it forget what only grows?"""
+        """Whether generations and counters are bounded, for a search."""
         return self.scope.newest < MANY
 
     def initial(self) -> tuple[Part, ...]:
@@ -122,7 +122,7 @@ class Cluster:
         nodes += [Node()] * (count - len(nodes))
         return (Centre(self.hub.initial(), (frozenset(),) * count), *nodes)
 
-    # What may happen
+    # Moves
 
     def moves(self, index: int, part: Part, /) -> Iterator[Move]:
         if isinstance(part, Centre):
@@ -136,7 +136,7 @@ class Cluster:
             yield Does(verb)
 
     def natural(self, node: Node) -> Iterator[str]:
-        """What happens by itself."""
+        """Moves without a fault."""
         if node.state is None:
             if node.starts:
                 yield "starts"
@@ -151,7 +151,7 @@ class Cluster:
             yield "retries"
 
     def would_hear_news(self, node: Node) -> bool:
-        """Who is about to join again has heard all that a heartbeat could tell."""
+        """Whether a heartbeat could carry news: not for a member that is about to rejoin anyway."""
         state = node.state
         if node.busy or state is None or state.rejoin or state.pause is Pause.SEARCH:
             return False
@@ -166,7 +166,7 @@ class Cluster:
                 yield "repeats"
 
     def cost(self, centre: Centre, move: Fire | Store) -> str:
-        """A timer runs out for nothing if it waits for nobody who is alive."""
+        """The budget that a move takes from: ``late`` for a timer that waits for a live member, else none."""
         if isinstance(move, Store):
             return ""
         group, (kind, member) = centre.group, (move.timer.kind, move.timer.member)
@@ -182,7 +182,10 @@ class Cluster:
         return LATE if any(map(centre.holds, awaited)) else ""
 
     def is_at_peace(self, centre: Centre) -> bool:
-        """All who run, or are to run, are in the group, and it is stable: the operator looks at nothing else."""
+        """Whether the group is stable and has all running members, which is when the operator continues.
+
+        With ``scope.patient`` the group must have all members.
+        """
         group = centre.group
         everybody = all(any(map(group.member, held)) for held in centre.held if held or self.scope.patient)
         present = group.phase is GroupPhase.STABLE and not group.owing and not group.pending
@@ -203,22 +206,22 @@ class Cluster:
         assert isinstance(move, Fire | Store)
         cost = self.cost(centre, move)
         hub = centre.hub.spent(cost)
-        assert hub is not None, "moves are offered while there is something left"
+        assert hub is not None, "moves are enabled only within the budget"
         did = self.hub.act(hub, move)
         return self.done(centre, did, disturbed=not (isinstance(move, Fire) and centre.group.initial))
 
     def forsaken(self, centre: Centre, index: int) -> Centre:
-        """A process is told to stop: whether it says good-bye or its session ends need not be waited for."""
+        """The state after a process was stopped: the coordinator's timers need not wait for it any more."""
         held = tuple([frozenset() if at == index else each for at, each in enumerate(centre.held, 1)])
         return centre._replace(held=held, rounds=0)
 
     def done(self, centre: Centre, did: Did[Hub, Any], disturbed: bool) -> Did[Part, Message]:
-        """What the coordinator did, and what follows for what is known of the processes."""
+        """Updates ids, kinds and rounds after the coordinator's transition."""
         held = list(centre.held)
         before = set(ids(centre.group))
         for to, message in did.sends:
             if isinstance(message, Answer) and isinstance(message.reply, Joined) and message.reply.member not in before:
-                # Of a name that was there before it is known whose it is: the answer may be to one that is gone.
+                # Ids that existed before have an owner already; their answer may be for a process that is gone.
                 held[to - 1] = held[to - 1] | ({message.reply.member} - {""})
         group = did.part.group
         known = frozenset(ids(group))
@@ -248,7 +251,7 @@ class Cluster:
         assert isinstance(after.part, Centre)
         if not isinstance(request, Join):
             return after
-        # Whose name is new has not heard of it yet where the join phase goes on, and is there all the same.
+        # A member with a new id does not know it yet while the join phase goes on, but counts as alive.
         before, now = set(ids(centre.group)), set(ids(after.part.group))
         here = (after.part.held[by - 1] | (now - before)) & now
         held = list(after.part.held)
@@ -257,7 +260,7 @@ class Cluster:
         return Did(after.part._replace(held=tuple(held), kinds=tuple(sorted(kinds.items()))), after.sends)
 
     def is_disturbed(self, centre: Centre, message: From) -> bool:
-        """Does something befall the group with it, so that it may rebalance once more?"""
+        """Whether the message is a disturbance, after which the group may rebalance again."""
         request = message.ask.request
         if isinstance(request, Join):
             return bool(message.ask.cost) or centre.group.member(request.member) is None
@@ -278,10 +281,10 @@ class Cluster:
             case Told(kind, topics):
                 return self.told(node, kind, topics)[0]
             case From():
-                raise AssertionError("only the coordinator is asked")
+                raise AssertionError("only the coordinator receives requests")
 
     def told(self, node: Node, kind: str, topics: tuple[str, ...]) -> tuple[Node, list[Seen]]:
-        """To stop, and to start as that kind."""
+        """The member stops, and starts again as ``kind``; not, if ``kind`` is empty."""
         node = node._replace(then=(kind, topics))
         if node.state is None:
             return self.gone(node), []
@@ -289,7 +292,7 @@ class Cluster:
         return self.gone(after), seen
 
     def gone(self, node: Node) -> Node:
-        """A process that has nothing more to say ends, and what comes after it starts."""
+        """A closed process without requests in flight ends, and its successor, if any, starts."""
         if node.state is not None and (node.state.phase is not Phase.CLOSED or node.busy):
             return node
         if node.then is None:
@@ -299,8 +302,8 @@ class Cluster:
         return Node(kind or node.kind, topics, starts=started, serial=node.serial)
 
     def lived(self, index: int, node: Node, move: Move) -> Life:
-        """What becomes of a member, what it sends, and what its user sees."""
-        # Who watches a move asks once more what came of it.
+        """The member's next state, its messages, and the events that its user observes."""
+        # An observer of a move requests its outcome a second time.
         asked, before, answer = self._last
         if asked != (index, move) or before is not node:
             answer = self._lived(index, node, move)
@@ -341,7 +344,7 @@ class Cluster:
         return node._replace(out=node.out[1:], waits=True), self.asks(index, node, request), []
 
     def heard(self, reply: Reply) -> Event:
-        assert isinstance(reply, Joined | Synced | Beat | Left), "members ask for nothing else"
+        assert isinstance(reply, Joined | Synced | Beat | Left), "members send no other requests"
         return reply
 
     def started(self, node: Node) -> tuple[Node, tuple[Sent[Message], ...]]:
@@ -365,7 +368,7 @@ class Cluster:
         return (Sent(HUB, From(index, Ask(numbered, pool, cost), node.kind, only_news=only_news)),)
 
     def run(self, node: Node, event: Event) -> tuple[Node, list[Seen]]:
-        """The consumer meets something, and polls until it has nothing more to do."""
+        """Applies an event to the consumer, then polls until nothing is left to do."""
         assert node.state is not None
         consumer = self.consumers[node.kind]
         state, actions = consumer.step(node.state, event)
@@ -385,7 +388,7 @@ class Cluster:
         return node._replace(state=self.kept(state), out=(*node.out, *requests)), seen
 
     def kept(self, state: State) -> State:
-        """Of what a consumer remembers, what matters here."""
+        """The consumer's state without fields that do not affect this model."""
         state = replace(state, given=(), given_in=-1)
         return replace(state, incompatible=state.incompatible % 2) if self.folds else state
 

@@ -1,4 +1,4 @@
-"""The parts of a cluster, what they do and what they send; and what they remember once the group has aged."""
+"""Components, moves and messages of ``cluster``, and how their generations age."""
 
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
@@ -12,29 +12,29 @@ from kipcheck.conformance.models.membership import Subscription
 from kipcheck.conformance.models.operations import EVERYBODYS
 
 CRASHES, LOSSES, LATE, REPEATS = "crashes", "losses", "late", "repeats"
-"""Budgets: processes that end, connections that break, timers that run out for members that are alive, requests that
-arrive twice."""
+"""Budgets: processes that end, connections that break, timers that expire for live members, requests that arrive
+twice."""
 IDS: Final = 4
-"""So many each member may be given; one that the group has forgotten is given again."""
+"""Number of member ids for each member. Ids that the group has forgotten are reused."""
 MANY: Final = 10**6
-"""Of a budget, or of generations: no search, no bound."""
+"""A budget, or number of generations, that is effectively unbounded: for conversations, not for searches."""
 POLLS: Final = 10
 ROUNDS: Final = 4
-"""So many generations are counted since anything befell the group."""
+"""Up to which number generations are counted since the last disturbance."""
 
 
 class Centre(NamedTuple):
-    """The coordinator, and what it could know of the processes behind its members, but does not."""
+    """The coordinator, with facts about the processes behind its members that it does not know itself."""
 
     hub: Hub
     held: tuple[frozenset[str], ...]
-    """The ids that each member's process knows, or will when it hears what is on its way."""
+    """For each member, the ids that its process knows, or will know from the response in flight."""
     kinds: tuple[tuple[str, str], ...] = ()
-    """What joined under an id, sorted."""
+    """Member id -> kind of the member that joined with it, sorted."""
     rounds: int = 0
-    """Generations since anything befell the group, up to ``ROUNDS``."""
+    """Generations since the last disturbance, up to ``ROUNDS``."""
     rolled: int = 0
-    """Steps of the script that are done."""
+    """Completed steps of the script."""
 
     @property
     def group(self) -> Group:
@@ -46,23 +46,23 @@ class Centre(NamedTuple):
 
 class Node(NamedTuple):
     kind: str = ""
-    """Nothing: nobody has ever started it."""
+    """Empty: it has never been started."""
     topics: tuple[str, ...] = EVERYBODYS
     state: State | None = None
-    """None: there is no process."""
+    """None: no process is running."""
     out: tuple[Request, ...] = ()
-    """Requests, the oldest first."""
+    """Requests in flight, oldest first."""
     waits: bool = False
-    """A request has arrived, and its answer has not set out."""
+    """A request has arrived, and has not been answered."""
     inbox: Reply | None = None
-    """The answer that is on its way."""
+    """The response in flight."""
     serial: int = 0
     starts: bool = False
-    """Somebody will start it again."""
+    """It will be started again."""
     then: tuple[str, tuple[str, ...]] | None = None
-    """As what it starts when it has left: kind and topics."""
+    """Kind and topics with which it starts after it has left."""
     failed: str = ""
-    """What it gave up with."""
+    """The error that ended it."""
 
     @property
     def busy(self) -> bool:
@@ -77,30 +77,30 @@ class Node(NamedTuple):
 
 
 class Does(NamedTuple):
-    """A member: ``hears`` what is on its way, its request ``arrives``, it ``beats``, ``retries``, ``starts``,
-    ``crashes``, its connection ``breaks``, its request arrives and ``repeats``."""
+    """A move of a member: it ``hears`` the response in flight, its request ``arrives``, it ``beats``, ``retries``,
+    ``starts``, ``crashes``, its connection ``breaks``, its request arrives and ``repeats``."""
 
     verb: str
 
 
 class Rolls(NamedTuple):
-    """The operator goes on with the script."""
+    """The operator continues with the script."""
 
 
 class From(NamedTuple):
-    """A member asks, or something befalls it."""
+    """A request of a member, or a fault that affects it."""
 
     by: int
     ask: Ask
     kind: str
     keeps: str | None = None
-    """What its process still knows, where the connection broke; None: it did not."""
+    """The id that the process still knows after its connection broke; None if the connection did not break."""
     only_news: bool = False
-    """It arrives only where the answer has something to say."""
+    """The request arrives only if its answer carries news."""
 
 
 class Told(NamedTuple):
-    """The operator tells a member to stop, and to start as another kind: none, to stay away."""
+    """The operator's order to stop and to start as another kind; an empty kind means not to start."""
 
     kind: str
     topics: tuple[str, ...] = EVERYBODYS
@@ -113,27 +113,27 @@ Message: TypeAlias = From | Answer | Aged | Told
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much may happen."""
+    """Bounds of a search."""
 
     crashes: int = 1
     losses: int = 0
     late: int = 0
     repeats: int = 0
     stays_away: bool = False
-    """Who crashed is not started again."""
+    """A crashed member does not restart."""
     newest: int = 2
-    """So many generations are told from each other."""
+    """Number of generations that states distinguish."""
     script: tuple[tuple[int, str], ...] = ()
-    """Of the operator: number of a member, and what it shall be."""
+    """The operator's steps: number of a member, and its next kind."""
     patient: bool = False
     """The operator waits until every member is in the group."""
 
 
 NO_SCOPE: Final = Scope(MANY, MANY, MANY, MANY, newest=MANY)
-"""For conversations, which bring their own end."""
+"""For conversations, which are finite anyway."""
 
 
-# What a member remembers, once the group has aged
+# Aging of what a member remembers
 
 
 def aged_blob(blob: Blob, by: int) -> Blob:

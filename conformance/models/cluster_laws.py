@@ -1,6 +1,6 @@
-"""What members of a group and their coordinator owe to each other, in every state of ``cluster``.
+"""Laws of a group of consumers, checked in every state of the product machine of ``cluster``.
 
-The rules of ``invariants.ownership`` and ``invariants.upgrades``, as far as they show in single states.
+They restate those rules of ``invariants.ownership`` and ``invariants.upgrades`` that concern single states.
 """
 
 from collections import Counter
@@ -19,14 +19,14 @@ Found: TypeAlias = str | None
 
 
 def _owned(index: int, part: Part) -> Any:
-    """Of the group who is in it; of a member its id and what it has taken up and not given up."""
+    """View: the group's members; a member's id and owned partitions."""
     if isinstance(part, Centre):
         return tuple(each.id for each in part.group.members)
     return (part.id, part.state.owned) if part.state is not None and part.state.owned else None
 
 
 def _one_owner(views: tuple[Any, ...]) -> Found:
-    """Who was put out of the group is fenced, whatever it still believes."""
+    """Ignores members that the coordinator removed: they are fenced."""
     members, *nodes = views
     owned: list[tuple[str, Partitions]] = [each for each in nodes if each is not None and each[0] in members]
     counted = Counter(partition for _, partitions in owned for partition in partitions)
@@ -39,12 +39,12 @@ def _one_owner(views: tuple[Any, ...]) -> Found:
 
 ONE_OWNER: Law[Part] = Law(
     "bounce/revoked-first", ("429-05", "429-15", "429-16"),
-    "Nobody takes up a partition that another member of the group has not given up yet.", _owned, _one_owner,
+    "A member takes over a partition only after its previous owner in the group has revoked it.", _owned, _one_owner,
 )  # fmt: skip
 
 
 def all_owned(partitions: Partitions) -> Law[Part]:
-    """``partitions``: all that the members subscribe to. Of a mixed group of the draft some are nobody's (429-02)."""
+    """``partitions``: all subscribed partitions. In a mixed group of the draft some have no owner (429-02)."""
 
     def resting(index: int, part: Part) -> Any:
         if isinstance(part, Centre):
@@ -66,25 +66,25 @@ def all_owned(partitions: Partitions) -> Law[Part]:
         if sorted(id for id, _, _ in present) != list(members) or any(each[1] != generation for each in present):
             return None
         left = sorted(set(partitions) - {each for _, _, owned in present for each in owned})
-        return f"the group rests, and {left[0][0]}-{left[0][1]} belongs to nobody" if left and present else None
+        return f"the group is at rest, and {left[0][0]}-{left[0][1]} has no owner" if left and present else None
 
     return Law(
-        "bounce/all-owned", ("grp-03", "429-04"), "When a group rests, all that its members subscribe to is read.",
+        "bounce/all-owned", ("grp-03", "429-04"), "In a group at rest every subscribed partition has an owner.",
         resting, breach,
     )  # fmt: skip
 
 
 def is_mixed(group: State) -> bool:
-    """Do members that revoke before they join meet members that do not, by the version of their subscription?"""
+    """Whether subscriptions of version 0, whose members revoke before joining, meet later versions."""
     told = [each.metadata(group.protocol) for each in group.members]
     return len({each.version == V0 for each in told if isinstance(each, Subscription)}) > 1
 
 
 RESTS: Law[Part] = Law(
     "bounce/rests", ("grp-19", "429-04"),
-    "A group that is left alone comes to rest, after few generations for each thing that befell it.",
+    "Without disturbances, a group comes to rest after few generations.",
     lambda index, part: part.rounds if isinstance(part, Centre) else None,
-    lambda views: f"{ROUNDS} generations, and nothing befell the group meanwhile" if views[0] >= ROUNDS else None,
+    lambda views: f"{ROUNDS} generations formed without a disturbance" if views[0] >= ROUNDS else None,
 )  # fmt: skip
 
 
@@ -97,11 +97,15 @@ def _waiting(index: int, part: Part) -> Any:
 def _not_forgotten(views: tuple[Any, ...]) -> Found:
     hub, *nodes = views
     lost = [place for place, each in enumerate(nodes, 1) if each is not None and each not in hub]
-    return f"member {lost[0]} waits for an answer, and its request waits nowhere" if lost else None
+    return f"member {lost[0]} waits for a response, but the coordinator has no such request" if lost else None
 
 
 WAITING: Law[Part] = Law(
-    "group/parked-answered", ("grp-07",), "What waits for an answer is not forgotten.", _waiting, _not_forgotten
+    "group/parked-answered",
+    ("grp-07",),
+    "The coordinator keeps every request that it has not answered.",
+    _waiting,
+    _not_forgotten,
 )
 
 

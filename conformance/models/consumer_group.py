@@ -1,7 +1,7 @@
-"""The coordinator of one group of KIP-848, released with 4.0.0: members beat, and it moves partitions between them.
+"""The coordinator of one KIP-848 consumer group, released with 4.0.0: reconciles members by their heartbeats.
 
-``GroupMetadataManager``, ``CurrentAssignmentBuilder`` and ``ConsumerGroupMember`` of the releases. Dynamic members
-only, with the ids that clients make themselves. A heartbeat is answered at once; nothing is parked.
+Source: ``GroupMetadataManager``, ``CurrentAssignmentBuilder`` and ``ConsumerGroupMember`` of the releases. Only dynamic
+members, whose ids the clients generate. Every heartbeat is answered immediately.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,13 +13,13 @@ from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.models.assignment import Partition
 
 TOPICS: Final = {"t": 3, "u": 2}
-"""Those that there are, and how many partitions each has."""
+"""Existing topics, with their numbers of partitions."""
 SESSION_MS: Final = 45_000
-"""``group.consumer.session.timeout.ms``: a member that is silent for as long is fenced."""
+"""``group.consumer.session.timeout.ms``: a member without a heartbeat for this long is fenced."""
 REBALANCE_MS: Final = 30_000
-"""What every member asks for: so long it may take to give up what it is told to."""
+"""Rebalance timeout of every member: how long it may take to revoke partitions."""
 LEAVING: Final = -1
-"""The member epoch of a member that goes, and of the answer to it."""
+"""The member epoch of a leaving member, and of the answer to it."""
 
 INVALID_REQUEST = "INVALID_REQUEST"
 GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
@@ -34,13 +34,12 @@ class Says(Enum):
     JOIN = "join"
     """Epoch 0."""
     STAY = "stay"
-    """The epoch that it was told last, or one so much older, which may come to one of the others."""
+    """The last epoch that it received, minus ``behind``, which may make it equal to one of the other two."""
     LEAVE = "leave"
 
 
 Owns: TypeAlias = Literal["none", "told", "before"] | None
-"""What a heartbeat says that its member owns: nothing, what it was given last, what it was given before that as well;
-None: it does not say."""
+"""Owned partitions in a heartbeat: none, those of the last assignment, those of the last two; None: omitted."""
 
 
 @final
@@ -50,7 +49,7 @@ class Beat:
     says: Says
     behind: int = 0
     topics: tuple[str, ...] | None = None
-    """What it subscribes to; None: as before."""
+    """Subscribed topics; None: unchanged."""
     owned: Owns = None
 
 
@@ -71,7 +70,7 @@ class Answered:
     client: str
     epoch: int
     assignment: Partitions | None
-    """None: nothing new."""
+    """None: unchanged."""
 
 
 @final
@@ -85,7 +84,7 @@ Action: TypeAlias = Answered | Rejected
 
 
 class Memory(NamedTuple):
-    """What a client was told."""
+    """What a client knows from earlier answers."""
 
     client: str
     epoch: int = 0
@@ -105,12 +104,12 @@ class Member(NamedTuple):
     topics: tuple[str, ...]
     epoch: int = 0
     previous: int = 0
-    """The epoch before: a client that did not get the last answer comes with it."""
+    """The previous epoch, which a client uses that did not get the last answer."""
     assigned: Partitions = ()
     pending: Partitions = ()
-    """It was told to give them up, and has not said that it did."""
+    """Partitions that it must revoke, and has not confirmed as revoked."""
     waiting: bool = False
-    """It waits for what others have to give up."""
+    """It waits for partitions that other members must revoke."""
     silent_ms: int = 0
     revoking_ms: int = 0
 
@@ -153,7 +152,7 @@ class ConsumerGroup:
                 assert_never(event)
 
     def enabled(self, state: State, /) -> Iterator[Event]:
-        """What it accepts."""
+        """Events that the coordinator accepts."""
         for client in CLIENTS:
             if state.member(client) is None:
                 yield from (Beat(client, Says.JOIN, topics=topics, owned="none") for topics in SUBSCRIPTIONS)
@@ -199,7 +198,7 @@ class ConsumerGroup:
         return FENCED_MEMBER_EPOCH
 
     def is_stale(self, member: Member, epoch: int, owned: Partitions | None) -> bool:
-        """The last epoch but one is taken once more where the member says that it owns no more than it was given."""
+        """The previous epoch is still valid if the member owns only partitions that are assigned to it."""
         if epoch == member.epoch:
             return False
         return not (epoch == member.previous and owned is not None and {*owned} <= {*member.assigned})
@@ -220,7 +219,7 @@ class ConsumerGroup:
         return state._replace(target=tuple(self.shares(state)), target_epoch=state.group_epoch)
 
     def shares(self, state: State) -> Iterator[tuple[str, Partitions]]:
-        """Balanced, and keeping what balance lets stay: which of all such shares is no matter of the protocol."""
+        """A balanced and sticky target assignment; the protocol leaves the choice among such assignments open."""
         given: dict[str, list[Partition]] = {each.id: [] for each in state.members}
         owners = {partition: member for member, partitions in state.target for partition in partitions}
         topics = {topic for each in state.members for topic in each.topics}
@@ -247,7 +246,7 @@ class ConsumerGroup:
         members = tuple(each for each in state.members if each.id != id)
         return state._replace(members=members, group_epoch=self.bumped(state))
 
-    # One member on its way to its share
+    # Reconciliation of one member
 
     def reconciled(self, state: State, member: Member, owned: Partitions | None) -> Member:
         if member.pending:
@@ -262,7 +261,7 @@ class ConsumerGroup:
         return owned is not None and not {*owned} & {*member.pending}
 
     def computed(self, state: State, member: Member, owned: Partitions | None, epoch: int) -> Member:
-        """``epoch`` is told while there is something to give up; then comes that of the target."""
+        """The member's next assignment: with ``epoch`` while it has partitions to revoke, else with the target's."""
         aims = state.aims(member.id)
         keep = [each for each in member.assigned if each in aims]
         revoke = [each for each in member.assigned if each not in aims]
@@ -295,7 +294,7 @@ class ConsumerGroup:
 
 
 def claimed(memory: Memory, owned: Owns) -> Partitions | None:
-    """What a client means that was told so much."""
+    """The partitions that ``owned`` stands for."""
     match owned:
         case None:
             return None

@@ -1,9 +1,9 @@
-"""A classic group coordinator as the hub of a composed machine: any number of parts ask it, time and luck are moves.
+"""A classic group coordinator as the hub of a product machine; expiring timers and results of appends are its moves.
 
-What only grows is told relative to the present, so that a search comes to an end. The newest generations have the
-numbers up to ``newest``: where the group goes beyond, everybody is told to take as much off what it remembers, and what
-is very old becomes equally old. Fresh ids come from a small pool of each part; a request has the number of its part and
-a serial one, so that the answer to one that was given up is told from the answer to the next.
+Growing values are relative to the present, so that a search ends. The newest generations have the numbers up to
+``newest``: when the group exceeds it, all components subtract the difference from the generations they remember, and
+very old generations become equal. Fresh ids come from a small pool for each component. A request has the number of its
+component and a serial number, which distinguishes the answer to an abandoned request from the answer to the next.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,40 +39,40 @@ from kipcheck.conformance.models.group.state import Log, State, armed
 from kipcheck.conformance.models.membership import Assigned
 
 MOST_WRITES: Final = 2
-"""Appends that are under way: until one of them ends, nothing else happens to the group."""
+"""Limit of pending appends. While it is reached, the hub refuses requests and timers."""
 NUMBERS: Final = 3
-"""Of requests, for each part."""
+"""Number of serial numbers of requests for each component."""
 
 
 def number(part: int, serial: int) -> int:
-    """Of a request, of which the coordinator says it in its answer. ``serial`` is below ``NUMBERS``."""
+    """The number of a request, which its answer repeats. ``serial`` is below ``NUMBERS``."""
     return part * NUMBERS + serial
 
 
 class Ask(NamedTuple):
-    """A request of a part reaches the coordinator. A fresh id is filled in there."""
+    """A request of a component that reaches the coordinator, where a fresh id is filled in."""
 
     request: Request | None
-    """With its ``number``. None: it only costs."""
+    """The request, with its ``number``. None: only the cost applies."""
     pool: tuple[str, ...] = ()
-    """Ids that this part may be given. Those that the group knows are passed over."""
+    """Ids for this component. The first that the group does not know is used."""
     cost: str = ""
-    """Of which budget it takes one: what is used up is refused."""
+    """The budget it takes one unit from. If the budget is used up, the hub refuses the request."""
 
 
 class Answer(NamedTuple):
-    """To the part that it reaches."""
+    """An answer, addressed to a component."""
 
     reply: Reply
 
     @property
     def serial(self) -> int:
-        """Of the request."""
+        """The serial number of the request."""
         return self.reply.to % NUMBERS
 
 
 class Aged(NamedTuple):
-    """The group has moved on: all that remembers a generation takes so many off."""
+    """Generations age: each component subtracts ``by`` from the generations it remembers."""
 
     by: int
 
@@ -80,10 +80,10 @@ class Aged(NamedTuple):
 class Hub(NamedTuple):
     group: State
     left: tuple[tuple[str, int], ...] = ()
-    """Of each budget, sorted."""
+    """Budget -> units left, sorted."""
 
     def spent(self, cost: str) -> "Hub | None":
-        """None: there is nothing left of it."""
+        """The hub with one unit less of the budget; None if the budget is used up."""
         if not cost:
             return self
         left = dict(self.left)
@@ -98,7 +98,7 @@ class Fire(NamedTuple):
 
 
 class Store(NamedTuple):
-    """The oldest append is committed, or comes to nothing with an error."""
+    """The oldest append is committed, or fails with an error."""
 
     error: Error | None = None
 
@@ -108,12 +108,12 @@ Message: TypeAlias = Ask | Answer | Aged
 
 
 def same(blob: Blob, by: int) -> Blob:
-    """A blob in which no generation stands."""
+    """Ages a blob that contains no generation."""
     return blob
 
 
 class Coordinating:
-    """What the hub does."""
+    """The moves and transitions of the hub."""
 
     def __init__(
         self,
@@ -126,12 +126,12 @@ class Coordinating:
         newest: int = 2,
         blob: Callable[[Blob, int], Blob] = same,
     ) -> None:
-        """``parts``: how many others there are.
+        """``parts``: the number of other components.
 
-        ``costs``: of a kind of timer, the budget that it takes from; others run out as often as they like.
-        ``slow_log``: appends wait to be committed, which is a move, or to fail, which takes from ``failures``.
-        ``newest``: so many generations are told from each other, the present one included.
-        ``blob``: metadata and assignments, once the group has aged.
+        ``costs``: kind of timer -> the budget it takes from; timers without a budget may expire any number of times.
+        ``slow_log``: an append is committed by a move, or fails by a move that takes from ``failures``.
+        ``newest``: the number of generations that states distinguish, the present one included.
+        ``blob``: ages metadata and assignments.
         """
         self.coordinator = coordinator
         self.sync_deadline = sync_deadline
@@ -162,11 +162,11 @@ class Coordinating:
             case Store(error):
                 event = Written() if error is None else WriteFailed(error)
                 spent = hub if error is None else hub.spent("failures")
-        assert spent is not None, "moves are offered while there is something left"
+        assert spent is not None, "moves are enabled only within the budget"
         return self.done(spent, event)
 
     def take(self, hub: Hub, ask: Ask) -> Did[Hub, Message] | None:
-        """None where the budget or the pool is used up, or the log is behind."""
+        """None if the budget or the pool of ids is used up, or too many appends are pending."""
         spent = hub.spent(ask.cost)
         request = ask.request
         if spent is None or len(hub.group.writes) >= MOST_WRITES:
@@ -199,12 +199,12 @@ class Coordinating:
 
 
 def forgetful(group: State) -> State:
-    """Without a log that says other than the group: before anybody reads it, it will be written again."""
+    """The group without a log that differs from it: the log will be rewritten before it is read."""
     return group if group.phase is Phase.STABLE or group.writes else group._replace(log=Log(None, group.offsets))
 
 
 def spoken(said: Move | Message) -> str:
-    """A move or a message in a few words; nothing of what only keeps numbers low."""
+    """A short text of a move or a message; empty for ``Aged``."""
     match said:
         case Fire(Timer(kind, member)):
             return f"the {kind} timer{f' of {member}' * bool(member)} runs out"

@@ -1,7 +1,7 @@
-"""The controller of KIP-584's draft: brokers say which levels of a feature they support, the operator finalizes one.
+"""The controller of KIP-584's draft: brokers report the levels of a feature they support, the operator finalizes one.
 
-One feature, whose level is 0 where it is not finalized. The epoch is the version of the node that holds the level. A
-broker that comes up under a number that is taken has gone down before: that is how a roll brings new binaries.
+There is one feature; its level is 0 if it is not finalized. The epoch is the version of the ZooKeeper node that stores
+the level. A broker that registers with the number of a live broker replaces it, as in a rolling upgrade.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,9 +11,9 @@ from typing import TypeAlias, assert_never, final
 from kipcheck.conformance.core.machine import Transition
 
 INVALID_REQUEST = "INVALID_REQUEST"
-"""What is wrong in the update itself (584-66)."""
+"""The update itself is invalid (584-66)."""
 FEATURE_UPDATE_FAILED = "FEATURE_UPDATE_FAILED"
-"""What only some broker forbids (584-66)."""
+"""A broker does not support the level (584-66)."""
 
 
 @final
@@ -28,7 +28,7 @@ class Update:
 class BrokerUp:
     broker: int
     low: int | None
-    """Both None: it does not know the feature."""
+    """``low`` and ``high`` are None if the broker does not know the feature."""
     high: int | None
 
 
@@ -41,13 +41,13 @@ class BrokerDown:
 @final
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Of all controllers at once: what is not in the node is gone, brokers register again as they were."""
+    """All controllers restart: state outside the node is lost, and brokers register again unchanged."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """What the node holds."""
+    """A request for the contents of the node."""
 
 
 Event: TypeAlias = Update | BrokerUp | BrokerDown | Restart | Describe
@@ -68,7 +68,7 @@ class Rejected:
 @final
 @dataclass(frozen=True, slots=True)
 class ShutDown:
-    """A broker that cannot live with what is finalized."""
+    """The order to a broker to stop, because it does not support the finalized level."""
 
     broker: int
 
@@ -103,7 +103,7 @@ class State:
     level: int = 0
     epoch: int = 0
     brokers: tuple[Broker, ...] = ()
-    """The live ones, by number."""
+    """The live brokers, sorted by number."""
 
     def without(self, number: int) -> "State":
         return replace(self, brokers=tuple(each for each in self.brokers if each.number != number))
@@ -167,7 +167,7 @@ class FeatureController:
         return (event for event in STIMULI if self.accepts(state, event))
 
     def accepts(self, state: State, event: Event) -> bool:
-        """The guard of ``step``, said once: generation asks for it far more often than it steps."""
+        """The guard of ``step``, as a separate method: generation evaluates it far more often than ``step``."""
         match event:
             case Update():
                 return next(self.faults(state, event), None) is None
@@ -184,9 +184,10 @@ class FeatureController:
         return not state.level or broker.supports(state.level)
 
     def faults(self, state: State, update: Update) -> Iterator[str]:
-        """The error of everything that is wrong with it; none: it is applied.
+        """All errors of an update; it is applied if there are none.
 
-        A level that is not finalized may be added with the flag or refused (584-69): this one refuses it.
+        The draft allows both to accept and to reject the first finalization with the flag (584-69): this controller
+        rejects it.
         """
         if update.level < 1:
             if not update.allow_downgrade or not state.level:

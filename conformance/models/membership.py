@@ -1,4 +1,4 @@
-"""What members of a consumer group tell their leader, and what it gives them: metadata and assignments as values."""
+"""Subscriptions and assignments of the consumer protocol, as values."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from kipcheck.conformance.models.assignment import NO_GENERATION, Partition
 
 Partitions: TypeAlias = tuple[Partition, ...]
 EAGER, COOPERATIVE = "eager", "cooperative"
-"""Rebalance protocols: what a member gives up before it joins."""
+"""Rebalance protocols: an eager member revokes all partitions before it joins."""
 V0, V1 = 0, 1
-"""KIP-429's draft: the version of the subscription, which says whether the member has revoked before it joined."""
+"""KIP-429's draft: versions of the subscription. A member that sends V0 has revoked all partitions before it joined."""
 
 
 @final
@@ -19,17 +19,17 @@ class Subscription:
     topics: tuple[str, ...]
     version: int = V1
     owned: Partitions = ()
-    """Not there in version 0."""
+    """Absent in version 0."""
     generation: int = NO_GENERATION
-    """In which ``owned`` was given; from version 2 on."""
+    """The generation of ``owned``; since version 2."""
     rack: str | None = None
-    """From version 3 on."""
+    """Since version 3."""
     data: Partitions = ()
-    """User data of the sticky assignor: what the member was given last."""
+    """User data of the sticky assignor: the member's last assignment."""
     data_generation: int = NO_GENERATION
-    """User data of the sticky assignor, and from 2.8.1 on of the cooperative one: in which generation that was."""
+    """User data of the sticky assignor, since 2.8.1 also of the cooperative one: generation of the last assignment."""
     user_data: Hashable = None
-    """Of an assignor that says more than that: as it makes it (Streams)."""
+    """User data of any other assignor (Streams)."""
 
 
 @final
@@ -38,5 +38,5 @@ class Assigned:
     partitions: Partitions = ()
     """Sorted."""
     error: int = 0
-    """KIP-429's draft: not zero where the leader could not bring the members' versions together (429-22)."""
+    """KIP-429's draft: nonzero if the members' versions are incompatible (429-22)."""
     user_data: Hashable = None

@@ -1,8 +1,8 @@
-"""KIP-429's draft: what leaders make of groups in which some members revoke before they join, and some do not.
+"""KIP-429's draft: how leaders assign mixed groups, in which some members revoke before they join, and some do not.
 
-Version 0 of a subscription says that its member has given up everything, version 1 that it goes on reading what it
-says it owns. The cases to which the text refers by number lie outside the fragment; they are read from what it tells of
-their consequences (429-25).
+A member with a subscription of version 0 has revoked everything; a member with version 1 keeps reading the partitions
+it owns. The text refers by number to cases that the fragment does not contain; they are inferred from their
+consequences (429-25).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,16 +13,16 @@ from kipcheck.conformance.models.membership import V0, Assigned, Subscription
 from kipcheck.conformance.models.sticky import cooperative_sticky, owners
 
 DRAFT: Final = "draft"
-"""The name by which a leader of the draft is asked for: the text gives its assignors none."""
+"""The assignor name of a leader of the draft: the text does not name its assignors."""
 INCOMPATIBLE: Final = 1
-"""The error of an assignment. The text names none; all that counts is that it is not zero (429-22)."""
+"""The error of an assignment. The text gives no value; it only has to be nonzero (429-22)."""
 
 
 def draft_leader(topics: Iterable[Topic], subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assigned]:
-    """What the members get from a leader that knows both versions; ``subscriptions`` by member id.
+    """The assignment by a leader that knows both versions; ``subscriptions`` by member id.
 
-    All of version 0: as ever. All of version 1: incremental. A mix: members of version 0 get nothing but the error,
-    the others keep what is theirs, and the rest is nobody's until the mix is resolved (429-02, 429-11).
+    All of version 0: eager. All of version 1: incremental. A mix: members of version 0 get only the error, the others
+    keep their partitions, and all other partitions stay unassigned until the mix is resolved (429-02, 429-11).
     """
     versions = {each.version for each in subscriptions.values()}
     group = _group(topics, subscriptions)
@@ -41,14 +41,13 @@ def draft_leader(topics: Iterable[Topic], subscriptions: Mapping[str, Subscripti
 
 
 def old_leader(topics: Iterable[Topic], subscriptions: Mapping[str, Subscription]) -> Mapping[str, Assigned]:
-    """What they get from one that knows version 0 alone: of a later subscription it reads the topics, and takes it that
-    everything has been given up. Over a mix that is left undefined (429-06); this is what makes two owners of one
-    partition."""
+    """The assignment by a leader that knows only version 0: it reads the topics of later subscriptions, and assumes
+    that all partitions are revoked. The draft leaves a mix undefined (429-06); it can give a partition two owners."""
     return _assigned(range_(_group(topics, subscriptions)))
 
 
 def _group(topics: Iterable[Topic], subscriptions: Mapping[str, Subscription]) -> Group:
-    """Who is of version 0 owns nothing, whatever is written after the end of that version."""
+    """Members of version 0 own nothing, whatever data follows the fields of that version."""
     return Group(
         tuple(topics),
         tuple(

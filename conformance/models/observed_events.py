@@ -1,7 +1,7 @@
-"""What can be seen of the members of a group from outside: what they take up and give up, and what they are told.
+"""Observable events of the members of a group: assignments, revocations, and changes of the group.
 
 A partition belongs to a member from the end of its assigned callback to the end of its revoked or lost callback
-(429-05), or to the end of its process, or of its membership: who was put out is fenced, whatever it still believes.
+(429-05), or to the end of its process or membership: a member that the coordinator removed is fenced.
 """
 
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from kipcheck.conformance.models.membership import Partitions
 @final
 @dataclass(frozen=True, slots=True)
 class Took:
-    """An assigned callback is over."""
+    """An assigned callback returned."""
 
     member: str
     generation: int
     partitions: Partitions
-    """Those that it did not have before."""
+    """The newly assigned partitions."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Gave:
-    """A revoked or lost callback is over."""
+    """A revoked or lost callback returned."""
 
     member: str
     partitions: Partitions
@@ -34,7 +34,7 @@ class Gave:
 @final
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process is gone: what it had it has no more."""
+    """A process ended: its member owns nothing any more."""
 
     member: str
 
@@ -42,7 +42,7 @@ class Ended:
 @final
 @dataclass(frozen=True, slots=True)
 class PutOut:
-    """The coordinator took a member out of the group that did not ask for it."""
+    """The coordinator removed a member that had not left."""
 
     member: str
 
@@ -50,25 +50,25 @@ class PutOut:
 @final
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """Of a member, at the end of a join phase."""
+    """A member of the group at the end of a join phase."""
 
     member: str
     version: int
-    """Of the protocol that it speaks: 0 where it has given up all before it joins, above where it has not."""
+    """Version of its protocol: 0 if it revokes all partitions before it joins, above 0 if not."""
     knows: int
-    """The newest version that it understands in others."""
+    """The newest version that it can read from others."""
     topics: tuple[str, ...]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Formed:
-    """A join phase is over."""
+    """A join phase ended."""
 
     generation: int
     leader: str
     protocol: str
-    """The assignor that all have in common."""
+    """The assignor that the group chose."""
     members: tuple[Joining, ...]
 
 
@@ -95,7 +95,7 @@ class Counted:
 @final
 @dataclass(frozen=True, slots=True)
 class StreamsLed:
-    """A round of the Streams group: who leads it, and knows metadata up to which version."""
+    """A rebalance of the Streams group, with its leader and the leader's latest metadata version."""
 
     generation: int
     leader: str
@@ -105,7 +105,7 @@ class StreamsLed:
 @final
 @dataclass(frozen=True, slots=True)
 class SteppedDown:
-    """A member was told to speak an older version than it did: a probing round (KIP-268)."""
+    """A member has to downgrade its metadata version: version probing (KIP-268)."""
 
     member: str
     version: int
@@ -114,7 +114,7 @@ class SteppedDown:
 @final
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A member gave up, for its user to see."""
+    """A member raised an error to its user."""
 
     member: str
     error: str
@@ -123,17 +123,17 @@ class Failed:
 @final
 @dataclass(frozen=True, slots=True)
 class Rests:
-    """Nothing more happens by itself, or nothing but that members that were refused try again."""
+    """The group is at rest: no member moves and no timer is due, except that rejected members retry."""
 
     generation: int
     members: tuple[Joining, ...]
-    """Of the group, which is stable; none where it is empty."""
+    """Members of the stable group; empty if the group is empty."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Restless:
-    """After so many turns of all members there is still something going on, or it stands still unfinished."""
+    """After this many turns of all members the group has not come to rest, or is stuck in a rebalance."""
 
     turns: int
 

@@ -1,7 +1,7 @@
-"""What an operator does to the members of a group, and what befalls them: the words of upgrade scripts.
+"""Events of upgrade scripts: steps of an operator, and faults of members.
 
-The same kinds of members serve KIP-429's draft and what was released. In the draft a member is told
-``rebalance.protocol`` and its subscription has a version; as released it is told a list of assignors (429-17, 429-20).
+The same kinds of members serve KIP-429's draft and the releases. The draft configures ``rebalance.protocol``, and its
+subscription has a version; releases configure a list of assignors (429-17, 429-20).
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from kipcheck.conformance.models.assignment import COOPERATIVE, RANGE
 from kipcheck.conformance.models.membership import V0, V1
 
 V2: Final = 2
-"""Of a later change of the protocol, for which the draft hopes to need one bounce only (429-09)."""
+"""Version of a later protocol change, for which the draft expects to need only one bounce (429-09)."""
 
 
 @final
@@ -22,11 +22,11 @@ class Kind:
 
     name: str
     knows: int
-    """The newest version of the protocol that it understands in others."""
+    """The newest version of the protocol that it can read from others."""
     version: int
-    """That it speaks, in the draft: 0 is eager."""
+    """The version that it uses in the draft: 0 is eager."""
     assignors: tuple[str, ...]
-    """As released. It is eager where one of them is."""
+    """Its assignors in releases. It is eager if one of them is."""
 
     @property
     def eager(self) -> bool:
@@ -38,30 +38,30 @@ KINDS: Final[Mapping[str, Kind]] = {
     each.name: each
     for each in (
         Kind(OLD, V0, V0, (RANGE,)),
-        Kind(READY, V1, V0, (COOPERATIVE, RANGE)),  # what the first bounce brings
-        Kind(COOPERATES, V1, V1, (COOPERATIVE,)),  # and the second
+        Kind(READY, V1, V0, (COOPERATIVE, RANGE)),  # after the first bounce
+        Kind(COOPERATES, V1, V1, (COOPERATIVE,)),  # after the second bounce
         Kind(LATER, V2, V2, (COOPERATIVE,)),
     )
 }
 MEMBERS: Final = ("a", "b", "c")
 METADATA: Final = range(1, 12)
-"""Versions of what Streams instances tell each other."""
+"""Versions of the metadata of Streams instances."""
 TOPICS: Final = (("t", 3), ("u", 1))
-"""All that there are, with their partitions."""
+"""Existing topics, with their numbers of partitions."""
 EVERYBODYS: Final = ("t",)
-"""What a member subscribes to where nothing is said."""
+"""Topics that a member subscribes to by default."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class OldBrokers:
-    """The group is coordinated as before the draft, first come, first served. Said before anybody is started."""
+    """The brokers are older than the draft: the first member leads. Only valid before any member has started."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """A member stops as it should, if it runs, and starts as another kind."""
+    """A member shuts down cleanly, if it runs, and starts as another kind."""
 
     member: str
     kind: str
@@ -71,7 +71,7 @@ class Roll:
 @final
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """It leaves the group as it should, and does not come back."""
+    """A member shuts down cleanly, leaves the group, and does not restart."""
 
     member: str
 
@@ -79,7 +79,7 @@ class Stop:
 @final
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """It is gone in the midst of whatever it does."""
+    """A member's process ends at once."""
 
     member: str
 
@@ -87,7 +87,7 @@ class Crash:
 @final
 @dataclass(frozen=True, slots=True)
 class Revive:
-    """After a crash or a stop it starts as what it was."""
+    """A member that crashed or stopped starts as the same kind."""
 
     member: str
 
@@ -95,7 +95,7 @@ class Revive:
 @final
 @dataclass(frozen=True, slots=True)
 class Lose:
-    """The connection of a member breaks: the request or the answer that is under way never arrives."""
+    """The connection of a member breaks: the request or response in flight never arrives."""
 
     member: str
 
@@ -103,7 +103,7 @@ class Lose:
 @final
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """The coordinator hears too late of a member that is alive, and takes it for dead."""
+    """The session of a live member expires."""
 
     member: str
 
@@ -111,7 +111,7 @@ class Expire:
 @final
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A member makes some moves, its requests and answers on their way included, while all others wait."""
+    """A member makes moves, including the delivery of its requests and responses, while all others wait."""
 
     member: str
     moves: int = 1
@@ -120,7 +120,7 @@ class Move:
 @final
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Time passes until nothing more happens by itself. Members that were refused before try once more."""
+    """Time passes until the group is at rest. Members whose join was rejected retry once."""
 
 
 @final

@@ -1,7 +1,7 @@
-"""A Streams group whose instances are brought to newer metadata one by one, as far as the choice of the leader goes.
+"""A Streams group whose instances upgrade their metadata one by one, as far as the choice of the leader matters.
 
-KIP-268: a leader that meets metadata newer than its own cannot assign; those who sent it are told to step down, and all
-join once more. In KIP-429's draft the newest leads, so that this never comes (429-18).
+KIP-268: a leader that receives metadata newer than its own cannot assign; its senders have to downgrade, and all
+members join again. In KIP-429's draft the member with the newest version leads, which avoids this (429-18).
 """
 
 from typing import Final, NamedTuple
@@ -14,14 +14,14 @@ ROUNDS: Final = 5
 class Instance(NamedTuple):
     name: str
     latest: int
-    """The newest version that it knows."""
+    """The newest version that it supports."""
     used: int
-    """In which it writes."""
+    """The version that it writes."""
 
 
 class Streams(NamedTuple):
     instances: tuple[Instance, ...] = ()
-    """In the order in which they joined."""
+    """Instances, in the order in which they joined."""
     generation: int = 0
     leader: str = ""
 
@@ -30,7 +30,7 @@ class Probing:
     def rolled(
         self, group: Streams, name: str, version: int, by_version: bool
     ) -> tuple[Streams, list[StreamsLed | SteppedDown]]:
-        """An instance starts again, and the group comes to an assignment."""
+        """An instance restarts with a version, and the group rebalances until versions are settled."""
         others = tuple(each for each in group.instances if each.name != name)
         leader = "" if group.leader == name else group.leader
         group = Streams((*others, Instance(name, version, version)), group.generation, leader)
@@ -51,7 +51,7 @@ class Probing:
         return group, seen
 
     def leads(self, group: Streams, by_version: bool) -> Instance:
-        """The newest, or the one that did; else the first."""
+        """The next leader: the former one if it is a candidate, else the first; by version, only the newest are."""
         candidates = group.instances
         if by_version:
             newest = max(each.latest for each in candidates)
@@ -59,7 +59,7 @@ class Probing:
         return next((each for each in candidates if each.name == group.leader), candidates[0])
 
     def told(self, group: Streams, leads: Instance) -> tuple[Instance, ...]:
-        """In which version each shall write: none above the leader's; and up again as soon as all know it."""
+        """Instances with their next versions: at most the leader's, and higher again as soon as all support it."""
         common = min(each.latest for each in group.instances)
         if any(each.used > leads.latest for each in group.instances):
             return tuple(each._replace(used=min(each.used, leads.latest)) for each in group.instances)

@@ -1,4 +1,4 @@
-"""A group under way between two steps of an operator: members move when they are told to, or all of them in turn."""
+"""Runs one step of an upgrade script over a cluster: moves one member, or all members in turn."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeVar, assert_never
@@ -13,29 +13,29 @@ from kipcheck.conformance.models.member.state import Pause, Phase
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
 
 MOST: Final = 80
-"""Turns of all members until a group that does not rest is given up,"""
+"""Limit of turns of all members until the group must be at rest."""
 GENERATIONS: Final = 12
-"""or so many generations."""
+"""Limit of generations until the group must be at rest."""
 W = TypeVar("W")
 W_co = TypeVar("W_co", covariant=True)
-"""What is seen of a group."""
+"""An observed event."""
 
 
 class Watching(Protocol[W_co]):
-    """Whoever puts into words what happens."""
+    """Converts steps of the cluster to observed events."""
 
     def happened(self, cluster: Cluster, step: Step[Part, Moves, Message], /) -> Iterable[W_co]: ...
     def rests(self, centre: Centre, nodes: Sequence[Node], /) -> W_co:
-        """Nobody is about to do anything, and the group is stable, empty or gone."""
+        """The group is at rest: no member moves, and the group is stable, empty or gone."""
         ...
 
     def restless(self, turns: int, /) -> W_co:
-        """So many turns did not bring it to rest."""
+        """The group is not at rest after this many turns."""
         ...
 
 
 def put_out(before: Centre, after: Centre, cause: object) -> Iterator[str]:
-    """Members that the coordinator took out of the group though they did not ask for it."""
+    """Members that the coordinator removed from the group although they had not left."""
     left: tuple[str, ...] = ()
     if isinstance(cause, From) and isinstance(cause.ask.request, Leave):
         left = tuple(id for id, _ in cause.ask.request.members)
@@ -45,17 +45,17 @@ def put_out(before: Centre, after: Centre, cause: object) -> Iterator[str]:
 
 
 def called_by(centre: Centre, id: str) -> str:
-    """The member; of a process that is gone, another name."""
+    """The name of the member with this id; with the prefix ``former`` if its process is gone."""
     return owner(id) if centre.holds(id) else f"former {owner(id)}"
 
 
 def owner(id: str) -> str:
-    """The member that was given the id."""
+    """The member that the id was given to."""
     return id.rstrip("0123456789")
 
 
 class Run(Generic[W]):
-    """One step of the operator; ``seen`` is what was seen in it."""
+    """One step of the operator; ``seen`` has the events observed in it."""
 
     def __init__(self, cluster: Cluster, watching: Watching[W], parts: Iterable[Part]) -> None:
         self.cluster = cluster
@@ -85,7 +85,7 @@ class Run(Generic[W]):
     def revive(self, member: str, node: Node) -> None:
         if node.state is None and node.kind:
             self.starts(member, True)
-        elif node.then is not None and not node.then[0]:  # It is still about to leave.
+        elif node.then is not None and not node.then[0]:  # The old process has not left yet.
             self.parts[self.index(member)] = node._replace(then=(node.kind, node.topics))
 
     def tell(self, member: str, told: Told) -> None:
@@ -97,7 +97,7 @@ class Run(Generic[W]):
         self.seen += self.watching.happened(self.cluster, Step(index, before, told, did))
 
     def move(self, member: str, verb: str) -> bool:
-        """Does the member do that, if it can?"""
+        """Makes the member's move, if it is enabled. Returns whether it was."""
         index = self.index(member)
         here = self.parts[index]
         return Does(verb) in self.cluster.moves(index, here) and self.follow(Moved(index, Does(verb)))
@@ -110,18 +110,18 @@ class Run(Generic[W]):
         return steps is not None
 
     def move_on(self, member: str, moves: int) -> None:
-        """It makes so many moves of its own, if it can."""
+        """Makes up to ``moves`` ordinary moves of the member."""
         for _ in range(moves):
             if not any(self.move(member, verb) for verb in (*self.cluster.natural(self.node(member)),)):
                 break
 
     def crash(self, member: str) -> None:
-        """And nobody starts it again."""
+        """Ends the member's process, without a restart."""
         self.move(member, "crashes")
         self.starts(member, False)
 
     def befall(self, event: Lose | Expire | Move | Settle) -> None:
-        """What comes over any group."""
+        """Applies an event that all kinds of groups have in common."""
         match event:
             case Lose(member):
                 self.move(member, "breaks")
@@ -135,15 +135,15 @@ class Run(Generic[W]):
                 assert_never(event)
 
     def expire(self, id: str) -> None:
-        """Nothing, where it waits for an answer: then it counts as alive."""
+        """Fires the session timer of a member. No effect if the timer is not armed, as while a request is parked."""
         timer = Fire(session(id))
         if timer in (*self.cluster.hub.moves(self.centre.hub),):
             self.follow(Moved(HUB, timer))
 
-    # All take turns
+    # Turns of all members
 
     def settle(self) -> None:
-        """Who was refused tries once more, and again only where the others wait for it."""
+        """Runs all members until the group is at rest. Rejected members retry once, and again if the others wait."""
         tries, begun = self.refused(), self.centre.group.generation
         for turns in range(MOST):
             if self.centre.group.generation > begun + GENERATIONS:
@@ -166,7 +166,7 @@ class Run(Generic[W]):
         return state is not None and state.pause is Pause.BACK_OFF
 
     def turn(self, tries: set[str]) -> bool:
-        """Each member makes a move; where none can, a timer of the coordinator runs out."""
+        """Each member makes a move; if none can, a timer of the coordinator expires. Returns whether anything moved."""
         moved = False
         for member in self.members:
             for verb in (*self.cluster.natural(self.node(member)),):

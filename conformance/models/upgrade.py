@@ -1,7 +1,7 @@
-"""Upgrades and downgrades of a group, one member after the other, with whatever may go wrong on the way.
+"""Rolling upgrades and downgrades of a group, with faults.
 
-``Bounce`` is the machine of a conversation: an operator's steps, and what was seen of the members in each. What happens
-between two steps is not left to luck: a member moves where the script says so, and in ``Settle`` all take turns.
+``Bounce`` is the machine of a conversation: its events are steps of an operator, its actions are observed events of the
+members. It is deterministic: a member moves when the script says so, and in ``Settle`` all members take turns.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,19 +66,19 @@ from kipcheck.conformance.models.rolling import Run, called_by, put_out
 KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
 COOPERATES_SINCE: Final = Release.parse("2.4.0")
 ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
-"""There is room for what is left of members that crashed. The first join phase has one round."""
+"""Large enough for the remains of crashed members. The initial rebalance delay takes one round."""
 OLD_JOIN: Final = 4
-"""The newest JoinGroup of brokers before the draft."""
+"""The newest JoinGroup version of brokers before the draft."""
 
 
 def bounces_in(edition: Edition) -> bool:
-    """Is there something to upgrade to?"""
+    """Whether the edition has cooperative members to upgrade to."""
     released = edition.standing is Standing.RELEASED and Release.parse(edition.release) >= COOPERATES_SINCE
     return edition == KIP_429 or released
 
 
 class Later(Consumer):
-    """The draft's consumer after one more change of the protocol (429-09)."""
+    """The draft's consumer after a later change of the protocol (429-09)."""
 
     @property
     def subscription_version(self) -> int:
@@ -87,7 +87,7 @@ class Later(Consumer):
 
 @cache
 def consumers(edition: Edition, topics: tuple[Topic, ...] = KNOWN) -> Mapping[str, Consumer]:
-    """What each kind of member is in an edition."""
+    """Kind of member -> its consumer in an edition."""
     return {name: binary(edition, kind)(config(edition, kind, topics)) for name, kind in KINDS.items()}
 
 
@@ -112,7 +112,7 @@ def coordinator(edition: Edition, by_version: bool = True) -> Coordinator:
 
 
 def as_before(request: Request) -> Request:
-    """As brokers before the draft can read it: without a protocol version."""
+    """The request for brokers before the draft: without a protocol version."""
     if isinstance(request, Join) and request.protocol_version is not None:
         return replace(request, version=OLD_JOIN, protocol_version=None)
     return request
@@ -124,10 +124,10 @@ Parts: TypeAlias = tuple[Part, ...]
 class State(NamedTuple):
     parts: Parts
     by_version: bool = True
-    """Do brokers choose the leader by version? In the draft alone."""
+    """Whether brokers choose the leader by version; only in the draft."""
     streams: Streams = Streams()
     restless: bool = False
-    """It was given up to wait for the group to rest: nobody waits for it again."""
+    """The group did not come to rest once: further ``Settle`` events do not wait again."""
 
 
 class Bounce:
@@ -141,7 +141,7 @@ class Bounce:
         probing: Probing | None = None,
     ) -> None:
         if not bounces_in(edition):
-            raise ValueError(f"there is nothing to upgrade to in {edition}")
+            raise ValueError(f"edition {edition} has no cooperative members to upgrade to")
         self.draft = edition == KIP_429
         self.probing = probing or Probing()
         kinds = members or consumers(edition)
@@ -170,7 +170,7 @@ class Bounce:
         return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.seen))
 
     def enabled(self, state: State, /) -> Iterator[Event]:
-        """What does something."""
+        """Events that have an effect."""
         if state.parts == self.clusters[True].initial() and self.draft and state.by_version:
             yield OldBrokers()
         kinds = [each for each in KINDS if self.draft or each != LATER]
@@ -192,7 +192,7 @@ class Bounce:
                 yield from (Move(member, moves) for moves in range(1, 5))
         yield Settle()
 
-    # What was seen
+    # Observed events
 
     def happened(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[Happening]:
         before, after = step.before, step.did.part
@@ -260,7 +260,7 @@ class Bounce:
 
 
 def cooperates(member: Member) -> int:
-    """As released: 1 where all the assignors that it lists do (429-20)."""
+    """In releases: 1 if all assignors of the member support the cooperative protocol (429-20), else 0."""
     return int(all(COOPERATIVE in ASSIGNORS[name].supports for name, _ in member.protocols))
 
 

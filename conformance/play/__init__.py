@@ -1,4 +1,4 @@
-"""The models that ``play`` and ``explore`` know by name. A new one is a module here and a line in ``PLAYABLES``."""
+"""The models that ``play`` and ``explore`` find by name. A new one needs a module here and a line in ``PLAYABLES``."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ PLAYABLES: Mapping[str, Playable] = {each.name: each for each in (FEATURES, GROU
 
 
 def playable(name: str) -> Playable:
-    """Errors: LookupError with what there is."""
+    """The model with this name. Errors: LookupError, listing the known models."""
     if name not in PLAYABLES:
-        raise LookupError(f"no model {name!r}; there are {', '.join(PLAYABLES)}")
+        raise LookupError(f"unknown model {name!r}: use one of {', '.join(PLAYABLES)}")
     return PLAYABLES[name]

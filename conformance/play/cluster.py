@@ -1,4 +1,4 @@
-"""Consumers and their coordinator, joined by a network; and a group of them that is upgraded, member by member."""
+"""Declares the models ``cluster`` (consumers, their coordinator and a network) and ``bounce`` (a rolling upgrade)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -17,33 +17,33 @@ from kipcheck.conformance.play.group import FIRE, STORE
 MEMBERS: Final = ("a", "b", "c")
 WHERE: Final = "apache, apache@RELEASE from 2.4.0 on, and kip-429"
 VERBS: Final[Mapping[str, str]] = {
-    "starts": "its process starts, subscribes and asks to join",
+    "starts": "its process starts, subscribes and sends a JoinGroup",
     "arrives": "its oldest request reaches the coordinator",
-    "hears": "it hears the answer that is on its way, and polls",
-    "beats": "it sends a heartbeat that has something to tell it",
-    "retries": "its back-off is over",
+    "hears": "it receives the response in flight, and polls",
+    "beats": "it sends a heartbeat whose response carries news",
+    "retries": "its back-off ends",
     "crashes": "its process ends",
-    "breaks": "its connection breaks: it does not know what came of its request",
-    "repeats": "its oldest request arrives, and will arrive once more",
+    "breaks": "its connection breaks: the outcome of its request is unknown to it",
+    "repeats": "its oldest request arrives, and will arrive a second time",
 }
 DOES: Final = Verb(
-    "does", MEMBERS, "something happens to a member",
+    "does", MEMBERS, "a member moves, or a fault affects it",
     (Field("verb", Kind(f"one of {', '.join(VERBS)}", VERBS.__contains__),
            "; ".join(f"{verb}: {meaning}" for verb, meaning in VERBS.items())),),
 )  # fmt: skip
-ROLLS: Final = Verb("rolls", ("coordinator",), "the group is at peace, and the operator goes on with the next member")
+ROLLS: Final = Verb("rolls", ("coordinator",), "the group is stable, and the operator continues with the next member")
 MISHAPS: Final[Mapping[str, Dial]] = {
-    "crashes": Dial(1, "processes that end, and are started again", (0, 1, 2)),
-    "losses": Dial(0, "connections that break with a request under way", (0, 1, 2)),
-    "late": Dial(0, "timers that run out although the member that they wait for is alive", (0, 1, 2)),
-    "repeats": Dial(0, "requests that arrive twice", (0, 1, 2)),
+    "crashes": Dial(1, "number of processes that end and restart", (0, 1, 2)),
+    "losses": Dial(0, "number of connections that break with a request in flight", (0, 1, 2)),
+    "late": Dial(0, "number of timers that expire although their member is alive", (0, 1, 2)),
+    "repeats": Dial(0, "number of requests that arrive twice", (0, 1, 2)),
 }
 SIZES: Final[Mapping[str, Dial]] = {
-    "members": Dial(3, "consumers", (1, 2, 3)),
-    "partitions": Dial(3, "of the one topic", (1, 2, 3, 4)),
+    "members": Dial(3, "number of consumers", (1, 2, 3)),
+    "partitions": Dial(3, "number of partitions of the only topic", (1, 2, 3, 4)),
 }
 KINDS: Final[Mapping[str, str]] = {"eager": OLD, "both": READY, "cooperative": COOPERATES}
-"""What members speak, and what such a kind of member is called."""
+"""Rebalance protocol of the members -> the kind of member that supports it."""
 PATHS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "two-bounces": ((READY, COOPERATES), OLD),
     "first-bounce": ((READY,), OLD),
@@ -51,14 +51,14 @@ PATHS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "skipped": ((COOPERATES,), OLD),
     "back": ((READY, OLD), COOPERATES),
 }
-"""What all members become, one kind after the other, and what they are to begin with."""
+"""Upgrade path -> the kinds that all members are rolled to, in order, and the kind they start as."""
 
 
 def _made(
     edition: Edition, scope: Scope, kind: str, script: tuple[tuple[int, str], ...] = (), by_version: bool = True
 ) -> World:
     topic, members = Topic(EVERYBODYS[0], scope["partitions"]), MEMBERS[: scope["members"]]
-    # Who skips the path does not wait for members that are refused.
+    # On the path "skipped" the operator does not wait for members whose join is refused.
     patient = scope.get("path") != "skipped"
     bounds = ClusterScope(**{name: scope[name] for name in MISHAPS}, script=script, patient=patient)
     partitions = tuple((topic.name, number) for number in range(topic.partitions))
@@ -75,7 +75,7 @@ def _cluster(edition: Edition, scope: Scope) -> World:
 
 def _bounce(edition: Edition, scope: Scope) -> World:
     if scope["brokers"] == "before" and edition != KIP_429:
-        raise LookupError(f"brokers=before is of {KIP_429} alone: as released no leader is chosen by version")
+        raise LookupError(f"brokers=before requires edition {KIP_429}: released brokers choose no leader by version")
     bounces, first = PATHS[scope["path"]]
     script = tuple((member, kind) for kind in bounces for member in range(1, scope["members"] + 1))
     return _made(edition, scope, first, script, by_version=scope["brokers"] == "newest")
@@ -90,44 +90,45 @@ def _one_of(names: Iterable[str]) -> Kind:
     return Kind(f"one of {', '.join(known)}", known.__contains__)
 
 
-MEMBER: Final = Field("member", _one_of(MEMBERS), "which one")
+MEMBER: Final = Field("member", _one_of(MEMBERS), "name of the member")
 OPERATOR: Final = ("operator",)
 OPERATIONS: Final = (
-    Verb("old-brokers", OPERATOR, "before anything else: the group is coordinated as before the draft", (),
+    Verb("old-brokers", OPERATOR, "the coordinator behaves as before the draft; must be the first event", (),
          "old-brokers"),
-    Verb("roll", OPERATOR, "a member stops as it should, if it runs, and starts as another kind", (
+    Verb("roll", OPERATOR, "a member shuts down cleanly, if it runs, and starts as another kind", (
         MEMBER,
-        Field("kind", _one_of(MEMBER_KINDS), "of its binary and configuration"),
-        Field("topics", _one_of(name for name, _ in TOPICS).listed(), "what it subscribes to", needed=False),
+        Field("kind", _one_of(MEMBER_KINDS), "kind of its binary and configuration"),
+        Field("topics", _one_of(name for name, _ in TOPICS).listed(), "topics it subscribes to", needed=False),
     ), "roll a old"),
-    Verb("stop", OPERATOR, "a member leaves as it should", (MEMBER,), "stop a"),
+    Verb("stop", OPERATOR, "a member shuts down cleanly and leaves the group", (MEMBER,), "stop a"),
     Verb("crash", OPERATOR, "a member's process ends", (MEMBER,), "crash a"),
-    Verb("revive", OPERATOR, "a member that stopped or crashed starts as what it was", (MEMBER,), "revive a"),
-    Verb("lose", OPERATOR, "a member's connection breaks: what is under way is lost", (MEMBER,), "lose a"),
-    Verb("expire", OPERATOR, "a member that is alive is taken for dead", (MEMBER,), "expire a"),
-    Verb("move", OPERATOR, "a member makes so many moves, while all others wait", (
-        MEMBER, Field("moves", INTEGER, "how many; one where nothing is said", needed=False),
+    Verb("revive", OPERATOR, "a member that stopped or crashed starts as the same kind", (MEMBER,), "revive a"),
+    Verb("lose", OPERATOR, "a member's connection breaks: requests and responses in flight are lost", (MEMBER,),
+         "lose a"),
+    Verb("expire", OPERATOR, "the session of a live member expires", (MEMBER,), "expire a"),
+    Verb("move", OPERATOR, "a member makes moves while all others wait", (
+        MEMBER, Field("moves", INTEGER, "number of moves; default 1", needed=False),
     ), "move a 3"),
-    Verb("settle", OPERATOR, "time passes until nothing more happens by itself", (), "settle"),
-    Verb("roll-streams", OPERATOR, "an instance of a Streams group starts with such metadata", (
-        MEMBER, Field("version", INTEGER, "of the metadata"),
+    Verb("settle", OPERATOR, "time passes until no member and no timer changes the group any more", (), "settle"),
+    Verb("roll-streams", OPERATOR, "an instance of a Streams group starts with this metadata version", (
+        MEMBER, Field("version", INTEGER, "version of the metadata"),
     ), "streams a 6"),
 )  # fmt: skip
-"""Of a conversation: what an operator does, and what goes wrong."""
+"""Events of the conversation: steps of the operator, and faults."""
 
 
 CLUSTER = Playable(
     name="cluster",
-    about="consumers and their coordinator, joined by a network",
+    about="consumers, their coordinator, and the network between them",
     editions=_editions,
     world=_cluster,
     moves=(DOES, FIRE, STORE),
-    dials={**SIZES, **MISHAPS, "protocol": Dial("cooperative", "what all members speak", tuple(KINDS))},
+    dials={**SIZES, **MISHAPS, "protocol": Dial("cooperative", "rebalance protocol of all members", tuple(KINDS))},
 )
 
 BOUNCE = Playable(
     name="bounce",
-    about="a group that an operator upgrades, or takes back, member by member, whenever it is at peace",
+    about="a group that an operator upgrades or downgrades member by member, whenever the group is stable",
     editions=_editions,
     world=_bounce,
     verbs=OPERATIONS,
@@ -136,7 +137,9 @@ BOUNCE = Playable(
     dials={
         **SIZES,
         **MISHAPS,
-        "path": Dial("two-bounces", "what is rolled over it", tuple(PATHS)),
-        "brokers": Dial("newest", "before: as before the draft, first come, first served", ("newest", "before")),
+        "path": Dial("two-bounces", "upgrade path", tuple(PATHS)),
+        "brokers": Dial(
+            "newest", "before: brokers as before the draft, where the first member leads", ("newest", "before")
+        ),
     },
 )

@@ -1,4 +1,4 @@
-"""What a model declares to be played and explored by name."""
+"""Declarations by which ``play`` and ``explore`` find a model: its events, their fields, and its scope."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from kipcheck.conformance.machines.product import Composed
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a field may hold."""
+    """The type of a field: its description, and a predicate for valid values."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -25,7 +25,7 @@ class Kind:
 
 
 def together(*kinds: Kind) -> Kind:
-    """A list of so many values, each of its kind."""
+    """The kind of lists with exactly one value of each of these kinds, in order."""
     words = f"[{', '.join(kind.words for kind in kinds)}]"
 
     def fits(value: Any) -> bool:
@@ -49,16 +49,16 @@ class Field:
     kind: Kind
     meaning: str
     needed: bool = True
-    """False: it may be left out."""
+    """False: the field is optional."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """An event, as a step of a case tells it."""
+    """An event, in the form of a step of a case."""
 
     name: str
     actors: tuple[str, ...]
-    """Who may do it; where there is but one, an event need not name it."""
+    """The actors of this event. If there is only one, the event may omit it."""
     meaning: str
     fields: tuple[Field, ...] = ()
     shorthand: str = ""
@@ -67,15 +67,15 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A machine that is told events one by one, in the words of cases."""
+    """A machine that takes events one by one, as steps of a case."""
 
     name: str
-    """Of the machine's own part in a conversation: ``controller``."""
+    """The machine's role in the conversation: ``controller``."""
     machine: Driven[Any, Any, Any]
     event_of: Callable[[Step], Any]
-    """Errors: LookupError, TypeError, ValueError, KeyError where a step is no event."""
+    """Errors: LookupError, TypeError, ValueError or KeyError for a step that is not a valid event."""
     spoken: Callable[[str], Iterable[Step]]
-    """The steps of a shorthand. Errors: ValueError for what is none."""
+    """Parses shorthand into steps. Errors: ValueError."""
 
 
 Value: TypeAlias = int | str
@@ -88,11 +88,11 @@ class Dial:
     default: Value
     meaning: str
     values: tuple[Value, ...]
-    """All that may be asked for."""
+    """All valid values."""
 
 
 Scope: TypeAlias = Mapping[str, Any]
-"""Dial -> value, every dial included."""
+"""Name of a bound -> its value, for every bound of the model."""
 World: TypeAlias = Composed[Any, Any, Any]
 
 
@@ -101,42 +101,45 @@ class Playable:
     name: str
     about: str
     editions: Callable[[Edition], str | None]
-    """None: it is played in this edition; otherwise which ones there are, in words: ``kip-584 alone``."""
+    """None if the model supports this edition; otherwise the supported editions, as text: ``kip-584``."""
     world: Callable[[Edition, Scope], World]
-    """What is explored, and played where a scope is given: parts that move, and the laws they keep.
+    """Builds the product machine that ``explore`` searches, and that ``play --scope`` plays: components and laws.
 
-    Errors: LookupError where the edition has nothing of such a scope, with what would do."""
+    Errors: LookupError if the edition does not support this scope, naming a value that it supports."""
     verbs: tuple[Verb, ...] = ()
-    """What a conversation is told."""
+    """Events of the conversation."""
     moves: tuple[Verb, ...] = ()
-    """What parts of the world do by themselves, where it has several."""
+    """Moves of the components of the product machine."""
     conversation: Callable[[Edition], Conversation] | None = None
-    """None: it is the world that is played."""
+    """None: ``play`` plays the product machine."""
     dials: Mapping[str, Dial] = field(default_factory=dict)
     unlike: Callable[[Edition], Scope] = lambda edition: {}
-    """What is usual for a dial in this edition instead of its default."""
+    """Bounds whose default differs in this edition."""
 
     def played_in(self, edition: Edition) -> None:
-        """Errors: LookupError where it is not, with what there is."""
+        """Errors: LookupError if the model does not support this edition, naming the supported ones."""
         instead = self.editions(edition)
         if instead is not None:
-            raise LookupError(f"{self.name} is not played in {edition}: there is {instead}")
+            raise LookupError(f"model {self.name} does not support edition {edition}: use {instead}")
 
     def scope(self, text: str, edition: Edition) -> dict[str, Value]:
-        """``members=3,crashes=1``; other dials stay as they are. Errors: LookupError with what there is."""
+        """Parses ``members=3,crashes=1``; other bounds keep their defaults.
+
+        Errors: LookupError, naming the valid bounds or values.
+        """
         found = {**{name: dial.default for name, dial in self.dials.items()}, **self.unlike(edition)}
         for each in filter(None, (part.strip() for part in text.split(","))):
             name, _, wanted = each.partition("=")
             dial = self.dials.get(name)
             if dial is None:
-                there = ", ".join(self.dials) or "none"
-                raise LookupError(f"{self.name} has no dial {name!r}; there is {there}")
+                there = f"use one of {', '.join(self.dials)}" if self.dials else "it has no bounds"
+                raise LookupError(f"unknown bound {name!r} of model {self.name}: {there}")
             values = {str(value): value for value in dial.values}
             if wanted not in values:
-                raise LookupError(f"{name}={wanted}: {name} is one of {', '.join(values)}")
+                raise LookupError(f"invalid bound {name}={wanted}: {name} must be one of {', '.join(values)}")
             found[name] = values[wanted]
         return found
 
     def scope_text(self, scope: Scope) -> str:
-        """As ``scope`` reads it."""
+        """The scope as text that ``scope`` parses."""
         return ",".join(f"{name}={scope[name]}" for name in self.dials)

@@ -1,4 +1,4 @@
-"""The feature controller of KIP-584's draft."""
+"""Declares the model ``features``: the feature controller of KIP-584's draft."""
 
 from kipcheck.conformance.apis.features import event_of, shorthand, spoken, step_of
 from kipcheck.conformance.core.edition import KIP_584, Edition
@@ -14,13 +14,13 @@ LEVEL = INTEGER.or_null()
 def _suits(views: tuple[State]) -> str | None:
     (state,) = views
     unsuited = [each.number for each in state.brokers if state.level and not each.supports(state.level)]
-    return f"level {state.level} is finalized, which broker {unsuited[0]} does not support" if unsuited else None
+    return f"level {state.level} is finalized, but broker {unsuited[0]} does not support it" if unsuited else None
 
 
 SUITS: Law[State] = Law(
     "features/level-suits-brokers",
     ("584-06", "584-10"),
-    "No level is finalized that a live broker does not support.",
+    "Every live broker supports the finalized level.",
     lambda index, state: state,
     _suits,
 )
@@ -37,7 +37,7 @@ def _counts(index: int, before: State, event: Event, did: Did[State, Event]) -> 
 COUNTS: StepLaw[State, Event, Event] = StepLaw(
     "features/epoch-grows",
     ("584-16",),
-    "The epoch rises by one with every change of the level, and with nothing else.",
+    "The epoch rises by one with every change of the level, and at no other time.",
     _counts,
 )
 
@@ -59,25 +59,25 @@ def _world(edition: Edition, scope: Scope) -> World:
 FEATURES = Playable(
     name="features",
     about="the controller of KIP-584's draft: brokers support levels of a feature, the operator finalizes one",
-    editions=lambda edition: None if edition == KIP_584 else f"{KIP_584} alone",
+    editions=lambda edition: None if edition == KIP_584 else str(KIP_584),
     world=_world,
     verbs=(
-        Verb("update", ("operator",), "asks to finalize a level", (
-            Field("level", INTEGER, "below 1: the feature is to be deleted"),
-            Field("allow_downgrade", FLAG, "the flag"),
+        Verb("update", ("operator",), "the operator requests that a level be finalized", (
+            Field("level", INTEGER, "the level; below 1 deletes the feature"),
+            Field("allow_downgrade", FLAG, "the allowDowngrade flag"),
         ), "update 2; update 1!"),
-        Verb("broker-up", ("broker",), "a broker registers; under a number that is taken: it has been restarted", (
+        Verb("broker-up", ("broker",), "a broker registers; with the number of a live broker, it replaces that one", (
             BROKER,
-            Field("low", LEVEL, "the lowest level it supports; null: it does not know the feature"),
-            Field("high", LEVEL, "the highest, null as before"),
+            Field("low", LEVEL, "lowest supported level; null if the broker does not know the feature"),
+            Field("high", LEVEL, "highest supported level; null if the broker does not know the feature"),
         ), "up 0 1-3; up 1 -"),
         Verb("broker-down", ("broker",), "a broker goes down", (BROKER,), "down 0"),
         Verb("restart", ("controller",), "all controllers restart", shorthand="restart"),
-        Verb("describe", ("operator",), "asks what is finalized", shorthand="describe"),
+        Verb("describe", ("operator",), "the operator requests the finalized level", shorthand="describe"),
     ),
     conversation=lambda edition: Conversation("controller", FeatureController(), event_of, spoken),
     dials={
-        "brokers": Dial(3, "brokers, by number", (1, 2, 3)),
-        "updates": Dial(2, "accepted updates", (1, 2, 3, 4, 5)),
+        "brokers": Dial(3, "number of brokers", (1, 2, 3)),
+        "updates": Dial(2, "number of accepted updates", (1, 2, 3, 4, 5)),
     },
 )  # fmt: skip

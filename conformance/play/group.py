@@ -1,4 +1,7 @@
-"""The coordinator of a classic group: played as its clients meet it, explored among clients that ask what they like."""
+"""Declares the model ``group``: the coordinator of a classic group.
+
+``play`` drives it as its clients do; ``explore`` joins it with clients that may send any request at any time.
+"""
 
 from functools import partial
 from typing import Final
@@ -30,12 +33,17 @@ from kipcheck.conformance.play.declare import (
 )
 
 CLIENTS: Final = ("a", "b", "c", "d", "e")
-VERSION = Field("version", INTEGER, "of the request")
-MEMBER = Field("member", TEXT, "reference: a is the id that client a was told last, a-old the one before, ? nobody's")
+VERSION = Field("version", INTEGER, "version of the request")
+MEMBER = Field(
+    "member", TEXT, "reference: a is the id most recently given to client a, a-old the id before it, ? an unknown id"
+)
 INSTANCE = Field("instance", TEXT.or_null(), "group instance id", needed=False)
-NAMELESS = Field("nameless", FLAG, "the request names no group", needed=False)
+NAMELESS = Field("nameless", FLAG, "the request has an empty group id", needed=False)
 BEHIND = Field(
-    "behind", INTEGER.or_null(), "its generation: 0 what its client was told last, 1 one older, null none", needed=False
+    "behind",
+    INTEGER.or_null(),
+    "its generation: 0 the last one that its client received, 1 one older, null none",
+    needed=False,
 )
 ERROR = Kind("name of an error", lambda value: value in Error.__members__)
 
@@ -51,22 +59,22 @@ def _left_out(name: str, kind: Kind, meaning: str) -> Field:
 EVENTS = (
     _asks(
         "join", "JoinGroup", "join a; rejoin a; join b as i lists=p:x,q:y", MEMBER, INSTANCE,
-        Field("protocol_type", TEXT, "consumer, say"),
-        Field("protocols", together(TEXT, TEXT).listed(), "name and metadata, the preferred one first"),
-        _left_out("session_ms", INTEGER, "session timeout; 10000"),
-        _left_out("rebalance_ms", INTEGER, "rebalance timeout; 30000"),
-        _left_out("protocol_version", INTEGER.or_null(), "of KIP-429's draft alone"),
+        Field("protocol_type", TEXT, "for example consumer"),
+        Field("protocols", together(TEXT, TEXT).listed(), "name and metadata, preferred first"),
+        _left_out("session_ms", INTEGER, "session timeout, ms; default 10000"),
+        _left_out("rebalance_ms", INTEGER, "rebalance timeout, ms; default 30000"),
+        _left_out("protocol_version", INTEGER.or_null(), "only in KIP-429's draft"),
     ),
     _asks(
         "sync", "SyncGroup", "sync a a=x b=y; sync b", MEMBER, INSTANCE, BEHIND,
-        _left_out("assignments", together(TEXT, TEXT).listed(), "reference and share, of a leader"),
-        _left_out("protocol_type", TEXT.or_null(), "from version 5 on"),
-        _left_out("protocol", TEXT.or_null(), "from version 5 on"),
+        _left_out("assignments", together(TEXT, TEXT).listed(), "from the leader: member reference and assignment"),
+        _left_out("protocol_type", TEXT.or_null(), "since version 5"),
+        _left_out("protocol", TEXT.or_null(), "since version 5"),
     ),
     _asks("heartbeat", "Heartbeat", "beat a; beat a behind=1", MEMBER, INSTANCE, BEHIND),
     _asks(
         "leave", "LeaveGroup", "leave a; leave a b/i",
-        Field("members", together(TEXT, TEXT.or_null()).listed(), "references and instances"),
+        Field("members", together(TEXT, TEXT.or_null()).listed(), "member references and group instance ids"),
     ),
     _asks(
         "commit", "OffsetCommit", "commit a 5", MEMBER, INSTANCE, BEHIND,
@@ -77,28 +85,28 @@ EVENTS = (
     _asks("list-groups", "ListGroups", "list"),
     _asks("delete-group", "DeleteGroups", "delete"),
     Verb("elapse", (TIME,), "time passes", (Field("ms", INTEGER, "milliseconds"),), "elapse 3000"),
-    Verb("fail-write", (BROKER,), "the next append comes to nothing", (Field("error", ERROR, "of the log"),),
+    Verb("fail-write", (BROKER,), "the next append to the log fails", (Field("error", ERROR, "error of the log"),),
          "fail NOT_ENOUGH_REPLICAS"),
     Verb("unload", (BROKER,), "the partition of the group moves to another broker", shorthand="unload"),
-    Verb("load", (BROKER,), "this broker takes it over", shorthand="load"),
-    Verb("loaded", (BROKER,), "and has read the log", shorthand="loaded; move is all three"),
+    Verb("load", (BROKER,), "this broker takes over the partition of the group", shorthand="load"),
+    Verb("loaded", (BROKER,), "this broker has read the log of the group", shorthand="loaded; move is all three"),
 )  # fmt: skip
 
-FIRE = Verb("fire", ("coordinator",), "a timer runs out", (
-    Field("timer", Kind("object", lambda value: isinstance(value, dict)), "kind, and member id of a session"),
+FIRE = Verb("fire", ("coordinator",), "a timer expires", (
+    Field("timer", Kind("object", lambda value: isinstance(value, dict)), "kind; for a session also the member id"),
 ))  # fmt: skip
-STORE = Verb("store", ("coordinator",), "the oldest append is committed, or comes to nothing", (
-    Field("error", ERROR.or_null(), "null: it is committed"),
+STORE = Verb("store", ("coordinator",), "the oldest append is committed, or fails", (
+    Field("error", ERROR.or_null(), "null if the append is committed"),
 ))  # fmt: skip
-DOES = Verb("does", CLIENTS, "a client asks for something, or is started again", (
-    Field("verb", Kind(f"one of {', '.join((*VERBS, 'restart'))}", (*VERBS, "restart").__contains__), "what"),
-    Field("lost", FLAG, "it will never know the answer"),
+DOES = Verb("does", CLIENTS, "a client sends a request, or restarts", (
+    Field("verb", Kind(f"one of {', '.join((*VERBS, 'restart'))}", (*VERBS, "restart").__contains__), "request"),
+    Field("lost", FLAG, "the response never reaches the client"),
 ))  # fmt: skip
 
 
 def _conversation(edition: Edition) -> Conversation:
     found = coordinator(edition)
-    assert found is not None, "asked only in editions in which it is played"
+    assert found is not None, "callers check the edition first"
     newest = {verb: max(found.rules.versions[asked], default=0) for verb, (asked, _) in REQUESTS.items()}
     return Conversation("coordinator", Service(found), event_of, partial(spoken, newest=newest))
 
@@ -109,7 +117,7 @@ def _world(edition: Edition, scope: Scope) -> World:
 
 
 def _unlike(edition: Edition) -> Scope:
-    """Where there are no static members."""
+    """Defaults for editions without static members."""
     found = coordinator(edition)
     return {} if found is None or has_static(found) else {"static": 0, "dynamic": 2}
 
@@ -123,12 +131,12 @@ GROUP = Playable(
     moves=(DOES, FIRE, STORE),
     conversation=_conversation,
     dials={
-        "static": Dial(2, "clients with an instance id", (0, 1, 2, 3)),
-        "dynamic": Dial(1, "clients without one", (0, 1, 2, 3)),
-        "crashes": Dial(1, "restarts of clients, which forget what they were told", (0, 1, 2)),
-        "losses": Dial(0, "answers that are lost", (0, 1, 2)),
-        "failures": Dial(0, "appends that come to nothing; where there are some, appends take their time", (0, 1, 2)),
-        "twins": Dial(0, "1: the first two static clients have one instance id", (0, 1)),
+        "static": Dial(2, "number of clients with a group instance id", (0, 1, 2, 3)),
+        "dynamic": Dial(1, "number of clients without a group instance id", (0, 1, 2, 3)),
+        "crashes": Dial(1, "number of client restarts; a restarted client has lost its member id", (0, 1, 2)),
+        "losses": Dial(0, "number of responses that are lost", (0, 1, 2)),
+        "failures": Dial(0, "number of appends that fail; above 0, appends are asynchronous", (0, 1, 2)),
+        "twins": Dial(0, "1: the first two static clients have the same group instance id", (0, 1)),
     },
     unlike=_unlike,
 )

@@ -1,4 +1,7 @@
-"""A consumer of a classic group: played as its user and coordinator meet it, explored with all that they may say."""
+"""Declares the model ``member``: a consumer of a classic group.
+
+``play`` drives it as its user and its coordinator do; ``explore`` tries all their events in a small group.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -46,12 +49,12 @@ SYNC_ERRORS: Final = (
 )
 BEAT_ERRORS: Final = (Error.NONE, *SYNC_ERRORS)
 OBJECT: Final = Kind("object", lambda value: isinstance(value, dict))
-BLOB: Final = Kind("object, or no text", lambda value: isinstance(value, dict) or value == "")
+BLOB: Final = Kind("object, or the empty string", lambda value: isinstance(value, dict) or value == "")
 
 
 @dataclass(frozen=True)
 class Around:
-    """What may come to a consumer in a small group: other members have what it has not."""
+    """Generates the events of a consumer in a small group; other members own the partitions that it does not."""
 
     consumer: Consumer
     rounds: int
@@ -98,21 +101,21 @@ class Laws:
             Law(
                 "member/gives-up-first",
                 ("grp-60",),
-                "An eager member owns nothing while it joins.",
+                "An eager member owns no partitions while it joins.",
                 lambda index, state: (state.phase, state.owned),
                 self._eager,
             ),
             Law(
                 "member/lost-when-out",
                 ("grp-63",),
-                "Whoever joins and is out of the group owns nothing.",
+                "A consumer that joins without a valid member id or generation owns no partitions.",
                 lambda index, state: (state.asked, state.asked_as, state.owned),
                 self._out,
             ),
             StepLaw(
                 "member/owns-what-it-was-given",
                 ("grp-61",),
-                "What a member owns grows in a poll alone, by what it was assigned.",
+                "A member gains partitions only in a poll, and only those assigned to it.",
                 _grown,
             ),
         )
@@ -120,13 +123,19 @@ class Laws:
     def _eager(self, views: tuple[tuple[Phase, Partitions]]) -> str | None:
         ((phase, owned),) = views
         joins = phase in (Phase.PREPARING, Phase.COMPLETING)
-        return f"it owns {len(owned)} while it joins" if self.consumer.protocol == EAGER and joins and owned else None
+        return (
+            f"it owns {len(owned)} partitions while it joins"
+            if self.consumer.protocol == EAGER and joins and owned
+            else None
+        )
 
     def _out(self, views: tuple[tuple[Asked, tuple[str, int, str | None], Partitions]]) -> str | None:
         ((asked, (member, generation, _), owned),) = views
         out = asked is Asked.JOIN and (generation < 0 or not member)
         return (
-            f"it is out, and joins with {len(owned)}" if out and owned and self.consumer.rules.prepares_again else None
+            f"it is out of the group, and joins with {len(owned)} partitions"
+            if out and owned and self.consumer.rules.prepares_again
+            else None
         )
 
 
@@ -135,7 +144,7 @@ def _grown(index: int, before: State, event: Event, did: Did[State, Event]) -> s
     assigned = before.result.partitions if isinstance(before.result, Assigned) else ()
     if not grown or (isinstance(event, Poll) and grown <= {*assigned}):
         return None
-    return f"it owns {sorted(grown)} besides, and was assigned {list(assigned)}"
+    return f"it gained {sorted(grown)}, and was assigned {list(assigned)}"
 
 
 def _step(event: Event) -> Step:
@@ -153,14 +162,14 @@ def _says(steps: Iterable[Step]) -> str:
 
 def _rules(edition: Edition) -> Rules:
     found = rules_of(edition)
-    assert found is not None, "asked only in editions in which it is played"
+    assert found is not None, "callers check the edition first"
     return found
 
 
 def _world(edition: Edition, scope: Scope) -> World:
     rules, protocol = _rules(edition), scope["protocol"]
     if protocol == COOPERATIVE and not rules.incremental:
-        raise LookupError(f"no consumer of {edition} is cooperative; protocol={EAGER} is")
+        raise LookupError(f"edition {edition} has no cooperative consumers: use protocol={EAGER}")
     assignor = COOPERATIVE_STICKY if protocol == COOPERATIVE and not rules.draft else RANGE
     config = Config(
         rules,
@@ -172,7 +181,7 @@ def _world(edition: Edition, scope: Scope) -> World:
 
 
 def alone(consumer: Consumer, rounds: int) -> Alone:
-    """The world of a consumer, with the laws that it keeps, up to so many generations."""
+    """A product machine with one consumer and its laws, bounded to ``rounds`` generations."""
     around = Around(consumer, rounds)
     return Alone("consumer", consumer, around.within, around.events, _step, _says, Laws(consumer).all)
 
@@ -185,43 +194,43 @@ MEMBER = Playable(
     editions=lambda edition: None if rules_of(edition) else "apache, apache@RELEASE from 0.10.1.0 on and kip-429",
     world=_world,
     verbs=(
-        Verb("member-open", (USER,), "a process begins with a new consumer", (
-            Field("assignors", TEXT.listed(), "the preferred one first; range", needed=False),
+        Verb("member-open", (USER,), "a process starts with a new consumer", (
+            Field("assignors", TEXT.listed(), "preferred first; default range", needed=False),
             TOPICS_KNOWN,
             Field("instance", TEXT.or_null(), "group instance id", needed=False),
-            Field("rack", TEXT.or_null(), "where it is", needed=False),
-            Field("protocol", TEXT.or_null(), "rebalance.protocol, in kip-429 alone", needed=False),
+            Field("rack", TEXT.or_null(), "client.rack", needed=False),
+            Field("protocol", TEXT.or_null(), "rebalance.protocol, only in kip-429", needed=False),
         ), "open range; open cooperative-sticky as=i knows=t:3; open range protocol=cooperative"),
-        Verb("member-subscribe", (USER,), "subscribes", (Field("topics", TEXT.listed(), "some"),), "subscribe t,u"),
+        Verb("member-subscribe", (USER,), "subscribes", (Field("topics", TEXT.listed(), "names"),), "subscribe t,u"),
         Verb("member-unsubscribe", (USER,), "unsubscribes", shorthand="unsubscribe"),
-        Verb("member-poll", (USER,), "polls, and waits for nothing", shorthand="poll"),
+        Verb("member-poll", (USER,), "polls with a timeout of zero", shorthand="poll"),
         Verb("member-commit", (USER,), "commits offsets", (
             Field("offsets", together(TEXT, INTEGER, INTEGER).listed(), "topic, partition, offset"),
         ), "commit t:0=5"),
         Verb("member-close", (USER,), "closes the consumer", shorthand="close"),
-        Verb(TOLD, (COORDINATOR,), "answers the request of that kind that is under way", (
+        Verb(TOLD, (COORDINATOR,), "answers the pending request of the matching kind", (
             Field("answer", TEXT, "joined, synced, beat, left or committed"),
-            Field("error", TEXT, "its name; NONE", needed=False),
-            Field("generation", INTEGER, "of a join", needed=False),
-            Field("protocol_type", TEXT.or_null(), "of a join or a sync", needed=False),
-            Field("protocol", TEXT.or_null(), "of a join or a sync", needed=False),
-            Field("leader", TEXT, "of a join", needed=False),
-            Field("member", TEXT, "of a join", needed=False),
+            Field("error", TEXT, "name of the error; default NONE", needed=False),
+            Field("generation", INTEGER, "only for joined", needed=False),
+            Field("protocol_type", TEXT.or_null(), "only for joined and synced", needed=False),
+            Field("protocol", TEXT.or_null(), "only for joined and synced", needed=False),
+            Field("leader", TEXT, "only for joined", needed=False),
+            Field("member", TEXT, "only for joined", needed=False),
             Field("members", together(TEXT, TEXT.or_null(), OBJECT).listed(), "id, instance, metadata", needed=False),
-            Field("skip_assignment", Kind("true or false", lambda value: isinstance(value, bool)), "of a join",
+            Field("skip_assignment", Kind("true or false", lambda value: isinstance(value, bool)), "only for joined",
                   needed=False),
-            Field("assignment", BLOB, "of a sync", needed=False),
+            Field("assignment", BLOB, "only for synced", needed=False),
         ), "joined 1 leader=m1 members=m1,n1; synced t:0; beat ILLEGAL_GENERATION"),
-        Verb("member-metadata", (COORDINATOR,), "tells of topics", (Field("topics", PARTITIONS, "name and number"),),
-             "metadata t:3"),
-        Verb("member-disconnected", (COORDINATOR,), "cannot be reached: what is under way is lost",
+        Verb("member-metadata", (COORDINATOR,), "reports the topics of the cluster",
+             (Field("topics", PARTITIONS, "name and number of partitions"),), "metadata t:3"),
+        Verb("member-disconnected", (COORDINATOR,), "cannot be reached: requests and responses in flight are lost",
              shorthand="disconnected"),
         Verb("member-elapse", (TIME,), "time passes", (Field("ms", INTEGER, "milliseconds"),), "elapse 3000"),
     ),
     conversation=lambda edition: Conversation("consumer", Client(_rules(edition)), event_of, spoken),
     dials={
-        "rounds": Dial(1, "generations", (1, 2, 3)),
-        "protocol": Dial(COOPERATIVE, "the rebalance protocol", (COOPERATIVE, EAGER)),
+        "rounds": Dial(1, "number of generations", (1, 2, 3)),
+        "protocol": Dial(COOPERATIVE, "rebalance protocol", (COOPERATIVE, EAGER)),
     },
     unlike=lambda edition: {} if _rules(edition).incremental else {"protocol": EAGER},
 )  # fmt: skip

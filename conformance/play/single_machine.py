@@ -1,4 +1,4 @@
-"""A single machine as a world of one part, where there is nothing to join it with."""
+"""Adapts a single machine to the interface of a product machine, with one component."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ class Alone:
     name: str
     machine: Machine[Any, Any, Any]
     within: Callable[[Any], bool]
-    """A state that is not within is seen and not left."""
+    """States outside this bound are reached but not expanded."""
     tried: Callable[[Any], Iterable[Any]]
-    """What is tried in a state; also what is refused there."""
+    """The events to try in a state, including those that the machine refuses there."""
     step_of: Callable[[Any], Step]
-    """An event in the words of the conversation with this machine."""
+    """Converts an event to the step of a conversation."""
     shorthand: Callable[[Iterable[Step]], str]
     laws: tuple[Law[Any] | StepLaw[Any, Any, Any], ...]
 
@@ -36,7 +36,7 @@ class Alone:
         return Did(self.machine.step(part, move).state)
 
     def take(self, index: int, part: Any, message: Any, /) -> Did[Any, Any] | None:
-        raise AssertionError("nobody is there to send anything")
+        raise AssertionError("a single machine receives no messages")
 
     def says(self, said: Any, /) -> str:
         return self.shorthand([self.step_of(said)])

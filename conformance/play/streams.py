@@ -1,4 +1,4 @@
-"""A Streams group that is upgraded, or taken back, member by member: in words, and in every order of events."""
+"""Declares the model ``streams``: a Kafka Streams group that is upgraded or downgraded member by member."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -35,26 +35,26 @@ CLASSES: Final = (
     "0.10.0.1", "0.10.1.1", "1.1.1", "2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.6.3", "2.8.2",
     "3.0.2", "3.9.2", "4.3.1",
 )  # fmt: skip
-"""A release of each kind of behaviour."""
+"""One release for each distinct behaviour."""
 BINARIES: Final = (OWN, FUTURE, *CLASSES)
 UNSET: Final = "none"
 LINES: Final = ("0.10.0", "0.10.2", "1.1", "2.3")
 RESTARTS: Final = ("same", "either")
 MOVES: Final[Mapping[str, str]] = {
     "arrives": "its oldest request reaches the coordinator",
-    "hears": "it hears the answer that is on its way, and ends of it",
-    "beats": "it hears that the others join afresh, and does",
-    "crashes": "its process ends, and starts again",
-    "changes": "its process ends, and starts again as the other binary",
+    "hears": "it receives the response in flight, which ends its thread",
+    "beats": "a heartbeat reports that the others rejoin, and it joins too",
+    "crashes": "its process ends and restarts",
+    "changes": "its process ends and restarts with the other binary",
 }
 DOES: Final = Verb(
-    "does", MEMBERS[:3], "something happens to a member",
+    "does", MEMBERS[:3], "a member moves, or a fault affects it",
     (Field("verb", Kind(f"one of {', '.join(MOVES)}", MOVES.__contains__),
            "; ".join(f"{verb}: {meaning}" for verb, meaning in MOVES.items())),),
 )  # fmt: skip
 BOUNCES: Final = Verb(
-    "bounces", ("coordinator",), "the group is at peace, and the operator bounces a member",
-    (Field("member", Kind(f"one of {', '.join(MEMBERS)}", MEMBERS.__contains__), "which one"),),
+    "bounces", ("coordinator",), "the group is stable, and the operator bounces a member",
+    (Field("member", Kind(f"one of {', '.join(MEMBERS)}", MEMBERS.__contains__), "name of the member"),),
 )  # fmt: skip
 
 
@@ -64,13 +64,13 @@ def _editions(edition: Edition) -> str | None:
 
 
 def fleet(edition: Edition) -> Fleet:
-    """Played by models alone, which exchange values."""
+    """A Streams group in which every member is a model, and user data are values."""
     own = edition.name if edition == KIP_268 else edition.release
     return Fleet(lambda settings: binary(settings, edition), own, future_of(edition.name))
 
 
 def upgrading(made: Fleet, scope: Scope) -> World:
-    """A world of the members of a fleet."""
+    """The product machine of a rolling upgrade of this group's members."""
     topics = (Topic(TOPICS[0].name, scope["partitions"]),)
     topology = STATELESS
     if scope["standbys"]:
@@ -102,42 +102,44 @@ def _about(verb: str, meaning: str, shorthand: str, *fields: Field) -> Verb:
 
 
 OPERATIONS: Final = (
-    _about("deploy", "what all members run from now on; before anything else", "",
-           Field("topology", OBJECT, "subtopologies, and standbys of each"),
-           Field("topics", OBJECT, "that exist, with their partitions"),
-           Field("end_points", FLAG, "has each member an application.server?", needed=False),
-           Field("tags", LIST, "one for each member in turn, as [key, value]", needed=False)),
-    _about("start", "a member starts; one that runs ends first, without a word", "start a 2.4.1<2.3", MEMBER,
-           Field("release", TEXT, "own, future, or an exact patch; own where nothing is said", needed=False),
+    _about("deploy", "deploys the application that all members run; must be the first event", "",
+           Field("topology", OBJECT, "subtopologies, and the number of standbys"),
+           Field("topics", OBJECT, "existing topics, with their numbers of partitions"),
+           Field("end_points", FLAG, "true: each member has an application.server", needed=False),
+           Field("tags", LIST, "client tags as [key, value], given to the members in turn", needed=False)),
+    _about("start", "a member starts; if it runs, it first ends without a LeaveGroup", "start a 2.4.1<2.3", MEMBER,
+           Field("release", TEXT, "own, future, or an exact patch release; default own", needed=False),
            Field("upgrade_from", TEXT.or_null(), "upgrade.from", needed=False),
-           Field("instance", TEXT.or_null(), "whose thread it is; its own where nothing is said", needed=False)),
-    _about("stop", "a member ends without a word, and stays away", "stop a", MEMBER),
-    _about("restart", "a member that ended starts as what it was", "restart a", MEMBER),
-    _about("lose", "a member's connection breaks: what is under way is lost", "lose a", MEMBER),
-    _about("expire", "a member that is alive is taken for dead", "expire a", MEMBER),
-    _about("shut-down", "a member asks the whole application to shut down (2.8 on)", "shut-down a", MEMBER),
-    _about("move", "a member makes so many moves, while all others wait", "move a 3", MEMBER,
-           Field("moves", INTEGER, "how many; one where nothing is said", needed=False)),
-    _about("settle", "time passes until nothing more happens by itself", "settle"),
+           Field("instance", TEXT.or_null(), "instance that the thread belongs to; default its own", needed=False)),
+    _about("stop", "a member ends without a LeaveGroup, and does not restart", "stop a", MEMBER),
+    _about("restart", "a member that ended starts with the same binary", "restart a", MEMBER),
+    _about("lose", "a member's connection breaks: requests and responses in flight are lost", "lose a", MEMBER),
+    _about("expire", "the session of a live member expires", "expire a", MEMBER),
+    _about("shut-down", "a member requests the shutdown of the whole application (since 2.8)", "shut-down a", MEMBER),
+    _about("move", "a member makes moves while all others wait", "move a 3", MEMBER,
+           Field("moves", INTEGER, "number of moves; default 1", needed=False)),
+    _about("settle", "time passes until no member and no timer changes the group any more", "settle"),
 )  # fmt: skip
-"""Of a conversation: what an operator does, and what goes wrong."""
+"""Events of the conversation: steps of the operator, and faults."""
 
 STREAMS: Final = Playable(
     name="streams",
-    about="a Kafka Streams group that an operator upgrades, or takes back, in any order of its members",
+    about="a Kafka Streams group that an operator upgrades or downgrades, with its members in any order",
     editions=_editions,
     world=lambda edition, scope: upgrading(fleet(edition), scope),
     verbs=OPERATIONS,
     moves=(DOES, BOUNCES, FIRE),
     conversation=lambda edition: Conversation("group", fleet(edition), event_of, spoken),
     dials={
-        "members": Dial(3, "each an instance of one thread", (1, 2, 3)),
-        "partitions": Dial(1, "of the one topic", (1, 2, 3)),
-        "standbys": Dial(0, "copies of each task, which has state then", (0, 1)),
-        "from": Dial(OWN, "what members run to begin with", BINARIES),
-        "to": Dial(FUTURE, "what they become, in any order", BINARIES),
-        "upgrade-from": Dial(UNSET, "set in a first of two bounces, to the line of the old release", (UNSET, *LINES)),
-        "crashes": Dial(1, "processes that end, and start again", (0, 1, 2)),
-        "restarts": Dial("either", "as what they were, or also as the other binary", RESTARTS),
+        "members": Dial(3, "number of instances, each with one thread", (1, 2, 3)),
+        "partitions": Dial(1, "number of partitions of the only topic", (1, 2, 3)),
+        "standbys": Dial(0, "number of standby replicas; above 0, tasks are stateful", (0, 1)),
+        "from": Dial(OWN, "release that the members run at the start", BINARIES),
+        "to": Dial(FUTURE, "release that the members are upgraded to, in any order", BINARIES),
+        "upgrade-from": Dial(
+            UNSET, "upgrade.from in the first of two bounces: the line of the old release", (UNSET, *LINES)
+        ),
+        "crashes": Dial(1, "number of processes that end and restart", (0, 1, 2)),
+        "restarts": Dial("either", "binary after a crash: the same, or either of the two", RESTARTS),
     },
 )

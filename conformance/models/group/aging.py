@@ -1,7 +1,4 @@
-"""What in a coordinator's state grows for ever: generations, told relative to the present instead, and ids.
-
-For searches, which end only where nothing does.
-"""
+"""Bounds the growing values in a coordinator's state, generations and ids, so that searches end."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,12 +20,12 @@ from kipcheck.conformance.models.group.state import (
 
 
 def older(generation: int, by: int) -> int:
-    """A generation, once the group has aged; what is very old becomes equally old."""
+    """A generation lowered by ``by``, at least 1: very old generations become equal."""
     return generation if generation < 1 else max(generation - by, 1)
 
 
 def aged(state: State, by: int, blob: Callable[[Blob, int], Blob]) -> State:
-    """With all generations so many lower. ``blob``: metadata or an assignment, in which generations may stand."""
+    """The state with all generations lowered by ``by``. ``blob`` lowers those in metadata and assignments."""
 
     def member(each: Member) -> Member:
         protocols = tuple([(name, blob(data, by)) for name, data in each.protocols])
@@ -60,7 +57,7 @@ def aged(state: State, by: int, blob: Callable[[Blob, int], Blob]) -> State:
 
 
 def ids(state: State) -> Iterator[str]:
-    """All member ids that it knows, also of the past."""
+    """All member ids in the state, including those of former members."""
     yield from (each.id for each in state.members)
     yield from state.pending
     yield from state.owing

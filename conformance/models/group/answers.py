@@ -1,4 +1,4 @@
-"""What a classic group coordinator says, and in which version of an answer there is room for it."""
+"""Builds the answers of a classic group coordinator, with the fields that their versions support."""
 
 from dataclasses import dataclass
 from typing import Final, assert_never, final
@@ -33,7 +33,7 @@ from kipcheck.conformance.models.group.rules import INSTANCE_SINCE, Rules
 from kipcheck.conformance.models.group.state import Member, Parked, State
 
 JOIN_TYPE_SINCE: Final = 7
-"""JoinGroup: an answer without error has the protocol type (KIP-559)."""
+"""JoinGroup: successful answers have the protocol type (KIP-559)."""
 SYNC_TYPE_SINCE: Final = 5
 """SyncGroup: request and answer have protocol type and name (KIP-559)."""
 BATCH_SINCE: Final = 3
@@ -57,7 +57,7 @@ class Config:
     min_session_ms: int = 6000
     max_session_ms: int = 1_800_000
     new_member_ms: int = 300_000
-    """How long somebody who joins without an id may wait: no setting, five minutes."""
+    """How long a member that joined without an id may wait: a constant of the broker, five minutes."""
 
 
 DEFAULT: Final = Config()
@@ -69,7 +69,7 @@ class Answers:
         self.config = config
 
     def refusal(self, request: Request, error: Error) -> Reply:
-        """The answer that says this and no more."""
+        """The answer to a request with an error and no other data."""
         to = request.request
         match request:
             case Heartbeat():
@@ -94,7 +94,7 @@ class Answers:
                 assert_never(request)
 
     def names_nobody(self, error: Error) -> bool:
-        """A JoinGroup with a member id hears this without its id. In Java so it is where the group is not at hand."""
+        """Whether JoinGroup answers with this error omit the member id; in Java also if the group is not loaded."""
         away = error in (Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS)
         return error in (Error.GROUP_MAX_SIZE_REACHED, Error.UNKNOWN_SERVER_ERROR) or (self.rules.java and away)
 
@@ -104,7 +104,7 @@ class Answers:
     def joined(
         self, state: State, member: Member, asked: Parked, leader: str | None, listing: bool, skip: bool = False
     ) -> Joined:
-        """``listing``: with the list of members."""
+        """``listing``: include the list of members."""
         kind = state.protocol_type if asked.version >= JOIN_TYPE_SINCE else None
         members = self.member_list(state, asked.version) if listing else ()
         return Joined(
@@ -117,7 +117,7 @@ class Answers:
         return tuple([(each.id, each.instance if told else None, each.metadata(protocol)) for each in state.members])
 
     def synced(self, state: State, member: Member, asked: Parked, error: Error) -> Synced:
-        """Protocol type and name go with an assignment."""
+        """Only successful answers have protocol type and name."""
         if error is not Error.NONE:
             return Synced(asked.to, error)
         if asked.version < SYNC_TYPE_SINCE:
@@ -125,13 +125,13 @@ class Answers:
         return Synced(asked.to, error, state.protocol_type, state.protocol, member.assignment)
 
     def left(self, leave: Leave, results: tuple[tuple[str, str | None, Error], ...]) -> Left:
-        """Up to version 2 the error of the only member is that of the whole."""
+        """Up to version 2 the error of the only member becomes the top-level error."""
         if leave.version < BATCH_SINCE:
             return Left(leave.request, results[0][2])
         return Left(leave.request, Error.NONE, results)
 
     def described(self, state: State, asked: Describe) -> Described:
-        """Protocol and metadata of a stable group alone, and assignments, but in Java those of before show on."""
+        """Protocol, metadata and assignments appear only for a stable group; in Java, old assignments stay visible."""
         if state.phase is Phase.DEAD:
             unknown = Error.GROUP_ID_NOT_FOUND if asked.version >= UNKNOWN_DESCRIBED_SINCE else Error.NONE
             return Described(asked.request, unknown, Phase.DEAD.called)
@@ -156,10 +156,10 @@ class Answers:
         called = state.phase.called if asked.version >= STATES_LISTED_SINCE else ""
         return Listed(asked.request, Error.NONE, ((state.protocol_type or "", called),))
 
-    # What is said where the log failed
+    # Answers after a failed append
 
     def write_error(self, error: Error) -> Error:
-        """What members hear where the record of the group came to nothing."""
+        """The error that members get if the append of the group record failed."""
         match error:
             case Error.REQUEST_TIMED_OUT:
                 return Error.COORDINATOR_NOT_AVAILABLE if self.rules.java else Error.REBALANCE_IN_PROGRESS
@@ -169,7 +169,7 @@ class Answers:
                 return self.passed_on(error)
 
     def commit_error(self, error: Error) -> Error:
-        """What a commit hears where its records came to nothing."""
+        """The error that a commit gets if the append of its records failed."""
         match error:
             case Error.REQUEST_TIMED_OUT if not self.rules.java:
                 return error
@@ -179,7 +179,7 @@ class Answers:
                 return self.write_error(error)
 
     def passed_on(self, error: Error) -> Error:
-        """The partition is not there, or is led by another broker."""
+        """Maps errors of a missing partition, or one led by another broker; other errors stay."""
         match error:
             case Error.UNKNOWN_TOPIC_OR_PARTITION | Error.NOT_ENOUGH_REPLICAS:
                 return Error.COORDINATOR_NOT_AVAILABLE

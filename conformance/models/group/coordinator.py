@@ -1,16 +1,16 @@
-"""The classic group coordinator of Apache Kafka, for one group, as exact releases have it.
+"""The classic group coordinator of Apache Kafka, for one group, with the behaviour of exact releases.
 
-Pure: time, fresh member ids and the fate of appends arrive as events. A request that has to wait is part of the state,
-until an answer to its number is among the actions of a later event, or for ever. An event that cannot happen
-(a timer that does not run, a record of which nothing was appended) changes nothing.
+Pure: time, fresh member ids and results of appends arrive as events. A parked request is part of the state until a
+later event answers it by its number, if ever. An event that cannot happen (a timer that is not armed, the result of an
+append that is not pending) has no effect.
 
-Answers have what the version of the request can carry: a protocol type from JoinGroup 7 and SyncGroup 5 on, instance
-ids from JoinGroup 5 and DescribeGroups 4 on, the state in a list from ListGroups 4 on. A request in a version that the
-release lacks hears UNSUPPORTED_VERSION, where a broker closes the connection.
+Answers have the fields of the request's version: a protocol type since JoinGroup 7 and SyncGroup 5, instance ids since
+JoinGroup 5 and DescribeGroups 4, the state in lists since ListGroups 4. A request in a version that the release does
+not support gets UNSUPPORTED_VERSION, where a broker closes the connection.
 
-Not modelled: who is authorized; transactions; offsets that expire, are in ZooKeeper (version 0) or have metadata;
-consumer groups (KIP-848) and the way between them and this protocol; that up to 2.4 a newcomer that is given up can
-leave the round stuck (KAFKA-9752). What Kafka leaves to the order of a hash map is first come, first served here.
+Not modelled: authorization; transactions; offsets that expire, are in ZooKeeper (version 0) or have metadata; consumer
+groups (KIP-848) and conversion between them and this protocol; that up to 2.4 a new member that is given up can leave
+the rebalance stuck (KAFKA-9752). Where Kafka uses the order of a hash map, this model uses the order of arrival.
 """
 
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ from kipcheck.conformance.models.group.storage import Storage
 
 class Coordinator(Storage):
     def __init__(self, rules: Rules, config: Config = DEFAULT, clients: tuple[Client, ...] = CLIENTS) -> None:
-        """``clients``: whose requests ``enabled`` gives."""
+        """``clients``: the senders of the requests that ``enabled`` generates."""
         super().__init__(rules, config)
         self.clients = clients
 
@@ -148,7 +148,7 @@ class Coordinator(Storage):
     # Requests
 
     def refuse(self, state: State, request: Request, error: Error, out: Out) -> State:
-        """What it is told; a group that a first member asks for is there even where it is not let in."""
+        """Answers a request with an error. A rejected first join may still create the group."""
         out.append(self.refusal(request, error))
         if isinstance(request, Join):
             return self.after_refused_join(state, request, error, out)
@@ -162,7 +162,7 @@ class Coordinator(Storage):
         return state
 
     def turned_out(self, state: State, id: str, out: Out) -> State:
-        """A member, or an id that was given out, for which there is no room any more."""
+        """Removes a member, or a pending id, that exceeds the maximum size of the group."""
         member = state.member(id)
         if member is not None:
             state = self.removed(state, member, out)
@@ -188,7 +188,7 @@ class Coordinator(Storage):
         return self.add_member(state, join, join.fresh, out)
 
     def give_id(self, state: State, join: Join, out: Out) -> State:
-        """It has to join with it before its session timeout."""
+        """Assigns a member id; the client must join with it within its session timeout."""
         out.append(Arm(pending(join.fresh), join.session_ms))
         out.append(self.join_refusal(join.request, Error.MEMBER_ID_REQUIRED, join.fresh))
         return state._replace(pending=(*state.pending, join.fresh))
@@ -216,7 +216,7 @@ class Coordinator(Storage):
         return state
 
     def refreshed_by_sync(self, member: Member) -> bool:
-        """That is answered at once. Not in Java."""
+        """Whether a SyncGroup that is answered at once restarts the session; not in Java."""
         return not self.rules.java and not member.waits
 
     def park_sync(self, state: State, member: Member, sync: Sync, out: Out) -> State:
@@ -228,12 +228,12 @@ class Coordinator(Storage):
         return self.lead(state, sync, out) if self.assigns(state, member) else state
 
     def supersede_sync(self, state: State, member: Member, former: Parked, out: Out) -> None:
-        """A newer request of the same member takes the place of one that waits."""
+        """A newer SyncGroup of the same member replaces the parked one."""
         if self.rules.superseded_answered:
             out.append(self.synced(state, member, former, Error.NOT_COORDINATOR))
 
     def lead(self, state: State, sync: Sync, out: Out) -> State:
-        """Members that the leader forgot get nothing, strangers are left out."""
+        """Appends the leader's assignments: members it omits get none, unknown ids are ignored."""
         return self.append(state, Assigning(self.group_record(state, dict(sync.assignments))), out)
 
     def heartbeat(self, state: State, beat: Heartbeat, out: Out) -> State:
@@ -244,7 +244,7 @@ class Coordinator(Storage):
         return state
 
     def leave(self, state: State, leave: Leave, out: Out) -> State:
-        """In Scala member by member, with all that follows; in Java that follows once, at the end."""
+        """Scala rebalances after each removed member, Java once, at the end."""
         results = []
         for id, instance in leave.members:
             state, error = self.leave_one(state, id, instance, out)
@@ -252,7 +252,7 @@ class Coordinator(Storage):
         reply = self.left(leave, tuple(results))
         if self.rules.java and any(error is Error.NONE for _, _, error in results):
             before, state = state.writes, self.after_removal(state, out)
-            if state.writes != before:  # nobody is left, and that has to be written first
+            if state.writes != before:  # the group is empty, which must be written before the answer
                 return state._replace(writes=(*before, Emptying(self.group_record(state), reply)))
         out.append(reply)
         return state
@@ -281,7 +281,7 @@ class Coordinator(Storage):
         return state.offsets
 
     def delete(self, state: State, delete: Delete, out: Out) -> State:
-        """The group is gone at once; in Java the answer waits until that is written."""
+        """Removes the group at once; in Java the answer waits for the write."""
         write = Deleting(Tombstone(), delete.request, state.generation, state.protocol_type)
         if not self.rules.java:
             out.append(Deleted(delete.request, Error.NONE))
@@ -289,5 +289,5 @@ class Coordinator(Storage):
         return self.append(self.forgotten(state)._replace(pending=state.pending), write, out)
 
     def enabled(self, state: State, /) -> Iterable[Event]:
-        """What it accepts of its clients and of the world around it."""
+        """The events that it accepts: requests of ``clients``, timers, results of appends, moves of the partition."""
         return (event for event in stimuli(state, self.rules, self.clients) if self.accepts(state, event))

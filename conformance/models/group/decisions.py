@@ -1,4 +1,4 @@
-"""What a classic group coordinator decides, one decision per method. None of them changes anything."""
+"""The decisions of a classic group coordinator, one per method, without side effects."""
 
 from typing import Final, assert_never
 
@@ -35,11 +35,11 @@ UNKNOWN_GROUP_SINCE: Final = 9
 
 
 class Decisions(Answers):
-    # What is accepted: the guard of ``step``, said once
+    # The guard of ``step``
 
     def accepts(self, state: State, event: Event) -> bool:
-        """A request that is answered, now or later, without an error that is its own fault; anything else that can
-        happen."""
+        """Whether a request is valid, so that it is answered now or later without an error of its own, or another event
+        can happen in this state."""
         match event:
             case Fired(timer):
                 return timer in armed(state, self.rules.sync_deadline)
@@ -57,7 +57,7 @@ class Decisions(Answers):
                 return self.fault(state, event) in (None, Error.NONE)
 
     def fault(self, state: State, request: Request) -> Error | None:
-        """What is wrong with a request; ``NONE`` where it is answered so at once, nothing where it is to be served."""
+        """The immediate answer's error: ``NONE`` if the request is answered without effect, None if it is processed."""
         fault = self.unsupported(request)
         if fault is None:
             fault = self.turned_away(state, request)
@@ -69,7 +69,7 @@ class Decisions(Answers):
         return Error.UNSUPPORTED_VERSION
 
     def expressible(self, request: Request) -> bool:
-        """In its version."""
+        """Whether the request's version has all of its fields."""
         match request:
             case Heartbeat() | Sync() | Commit():
                 return request.instance is None or request.version >= INSTANCE_SINCE[type(request)]
@@ -81,7 +81,7 @@ class Decisions(Answers):
                 return True
 
     def turned_away(self, state: State, request: Request) -> Error | None:
-        """Because this broker has not read the group, or does not hold it."""
+        """The error of a request while this broker has not loaded the group, or is not its coordinator."""
         if isinstance(request, Sync) and self.protocol_missing(request):
             return Error.INCONSISTENT_GROUP_PROTOCOL
         if state.standing is Standing.OURS:
@@ -93,7 +93,7 @@ class Decisions(Answers):
         return Error.NONE if isinstance(request, ListGroups) else Error.NOT_COORDINATOR
 
     def while_loading(self, request: Request) -> Error:
-        """Members are kept quiet: a heartbeat hears that all is well, a sync, not in Java, that it shall join again."""
+        """The error while the log is loading. Heartbeats succeed; in Scala a sync gets REBALANCE_IN_PROGRESS."""
         match request:
             case ListGroups():
                 return Error.COORDINATOR_LOAD_IN_PROGRESS
@@ -124,7 +124,7 @@ class Decisions(Answers):
                 assert_never(request)
 
     def nameless_fault(self, asked: Request) -> Error | None:
-        """The group with the empty name cannot have members. What is committed to it is not modelled."""
+        """The group with the empty id cannot have members. Offsets committed to it are not modelled."""
         fault = self.unsupported(asked)
         if fault is not None:
             return fault
@@ -160,7 +160,7 @@ class Decisions(Answers):
         return self.config.min_session_ms <= ms <= self.config.max_session_ms
 
     def admits(self, state: State, id: str) -> bool:
-        """There is room for this member."""
+        """Whether the group has room for this member."""
         member, room = state.member(id), self.config.max_size
         if not self.rules.size_by_waiting:
             surplus = member is not None and member.join is None and len(state.members) > room
@@ -177,7 +177,7 @@ class Decisions(Answers):
                 assert_never(state.phase)
 
     def waiting(self, state: State) -> int:
-        """Members that have joined."""
+        """Number of members with a parked JoinGroup."""
         return sum([each.join is not None for each in state.members])
 
     def protocol_fault(self, state: State, join: Join) -> Error | None:
@@ -186,7 +186,7 @@ class Decisions(Answers):
         return None if join.protocols else Error.UNKNOWN_SERVER_ERROR
 
     def compatible(self, state: State, join: Join) -> bool:
-        """With what all members speak."""
+        """Whether the join shares the protocol type, and a protocol with all members."""
         if state.phase in (Phase.EMPTY, Phase.DEAD):
             return bool(join.protocol_type and join.protocols)
         if join.protocol_type != state.protocol_type:
@@ -196,7 +196,7 @@ class Decisions(Answers):
         return not self.common_protocols(state.members).isdisjoint([name for name, _ in join.protocols])
 
     def identity_fault(self, state: State, join: Join) -> Error | None:
-        """Of a request with a member id. One that was given out to a dynamic member cannot become a static one."""
+        """The fault of a join with a member id. A pending id belongs to a dynamic member, and cannot become static."""
         if join.member in state.pending:
             return None if join.instance is None else Error.UNKNOWN_SERVER_ERROR
         if join.instance is not None and state.static(join.instance) is None:
@@ -204,7 +204,7 @@ class Decisions(Answers):
         return self.fenced(state, join.member, join.instance)
 
     def fenced(self, state: State, id: str, instance: str | None) -> Error | None:
-        """The instance belongs to another member id, or there is no such member."""
+        """The error if the instance belongs to another member id, or the member is unknown."""
         if instance is not None:
             holder = state.static(instance)
             if holder is not None:
@@ -217,50 +217,50 @@ class Decisions(Answers):
         return self.rules.ids_required and join.version >= IDS_REQUIRED_SINCE
 
     def unchanged(self, member: Member, join: Join) -> bool:
-        """Names, order and bytes of the protocols."""
+        """Whether names, order and metadata of the protocols are unchanged."""
         return member.protocols == join.protocols
 
     def answered_at_once(self, state: State, member: Member, join: Join) -> bool:
-        """A member that joins again and changes nothing hears of the generation that there is. A leader that does so
-        once the group is stable wants a new one."""
+        """Whether an unchanged join of a member is answered with the current generation. In a stable group, a join of
+        the leader starts a rebalance instead."""
         if state.phase is Phase.STABLE:
             return member.id != state.leader and self.unchanged(member, join)
         return state.phase is Phase.COMPLETING and self.unchanged(member, join)
 
-    # A round
+    # A rebalance
 
     def all_joined(self, state: State) -> bool:
         return not state.pending and None not in [each.join for each in state.members]
 
     def may_complete(self, state: State) -> bool:
-        """The join phase, before its time is over."""
+        """Whether the join phase may end before its timeout."""
         return state.phase is Phase.PREPARING and not state.initial and self.all_joined(state)
 
     def prolongs(self, state: State) -> bool:
-        """Who joins now prolongs the initial rebalance. In Scala that of a group that never had a generation alone."""
+        """Whether a join now prolongs the initial rebalance; in Scala only if the group never had a generation."""
         return state.initial and (self.rules.java or state.generation == 0)
 
     def waits_for_more(self, state: State) -> bool:
-        """The initial rebalance, for another round."""
+        """Whether the initial rebalance takes another round."""
         return state.initial and state.grown and state.remaining_ms != 0
 
     def bumped(self, generation: int) -> int:
         return generation + 1
 
     def is_absent(self, member: Member) -> bool:
-        """When the time to join is over. Static members stay until their session ends."""
+        """Whether a member is removed at the end of the join phase. Static members stay until their session ends."""
         return member.join is None and member.instance is None
 
     def keeps_leader(self, state: State, leader: Member) -> bool:
-        """Whoever led leads on if it has joined again."""
+        """Whether the former leader stays leader: if it has joined again."""
         return leader.join is not None
 
     def choose_leader(self, state: State, candidates: tuple[Member, ...]) -> Member:
-        """Where the former leader does not lead on. Kafka takes any: the order of a hash map. Here: the first."""
+        """The new leader. Kafka takes the first in the order of a hash map, this model the first that joined."""
         return candidates[0]
 
     def common_protocols(self, members: tuple[Member, ...]) -> frozenset[str]:
-        """What all of them speak, of whom there is at least one."""
+        """Protocols that all members support; ``members`` is not empty."""
         first = members[0].protocols
         common = frozenset([name for name, _ in first])
         for each in members[1:]:
@@ -269,11 +269,11 @@ class Decisions(Answers):
         return common
 
     def vote(self, member: Member, candidates: frozenset[str]) -> str:
-        """The first of its protocols that all speak."""
+        """The member's first protocol among the candidates."""
         for name, _ in member.protocols:
             if name in candidates:
                 return name
-        raise LookupError(f"{member.id!r} speaks none of {sorted(candidates)}")
+        raise LookupError(f"member {member.id!r} supports none of {sorted(candidates)}")
 
     def elected_protocol(self, state: State) -> str:
         candidates = self.common_protocols(state.members)
@@ -285,20 +285,20 @@ class Decisions(Answers):
         return tied[0] if len(tied) == 1 else self.choose_protocol(state, tied)
 
     def choose_protocol(self, state: State, candidates: tuple[str, ...]) -> str:
-        """Of those with the most votes, in no order. Kafka says nothing of it: the first in a hash table."""
+        """The protocol among those with the most votes. Kafka does not specify it: the first in a hash table."""
         return self.rules.votes.first(candidates)
 
     def replacement_starts_round(self, state: State) -> bool:
-        """A static member came back. In a stable group that is so where another protocol would be chosen now."""
+        """Whether a returning static member starts a rebalance; in a stable group, if the elected protocol changes."""
         if state.phase is Phase.COMPLETING:
             return self.rules.replacement_rejoins
         return self.rules.replacement_written and state.protocol != self.elected_protocol(state)
 
     def assigns(self, state: State, member: Member) -> bool:
-        """Only the leader's assignment counts."""
+        """Whether the member's assignments are used: only the leader's are."""
         return member.id == state.leader
 
-    # Members that are there
+    # Requests of members
 
     def sync_fault(self, state: State, sync: Sync) -> Error | None:
         if state.phase is Phase.DEAD:
@@ -317,7 +317,7 @@ class Decisions(Answers):
         return sync.version >= SYNC_TYPE_SINCE and (sync.protocol_type is None or sync.protocol is None)
 
     def names_the_protocol(self, state: State, sync: Sync) -> bool:
-        """In Java what the group has not chosen yet is not compared."""
+        """Whether the request names the group's protocol; Java ignores it until the group has one."""
         if sync.version < SYNC_TYPE_SINCE:
             return True
         unknown = self.rules.java and state.protocol is None
@@ -332,22 +332,22 @@ class Decisions(Answers):
         return self.stale(state, beat.generation)
 
     def told_to_rejoin(self, state: State) -> bool:
-        """A member whose heartbeat is in order."""
+        """Whether a valid heartbeat gets REBALANCE_IN_PROGRESS."""
         return state.phase is Phase.PREPARING or (state.phase is Phase.COMPLETING and self.rules.busy_while_completing)
 
     def refreshed_by_heartbeat(self, state: State, member: Member) -> bool:
-        """Its session begins anew. That of a member that waits does not run."""
+        """Whether a heartbeat restarts the session. While a request is parked, no session timer runs."""
         ignored = state.phase is Phase.COMPLETING and self.rules.busy_while_completing
         return not (ignored or member.waits)
 
     def leave_fault(self, state: State, id: str, instance: str | None) -> Error | None:
-        """An instance alone is enough, whatever the id that holds it."""
+        """An instance id without a member id is valid, whatever the member id of the instance."""
         if not id:
             return Error.UNKNOWN_MEMBER_ID if instance is None or state.static(instance) is None else None
         return self.fenced(state, id, instance)
 
     def commit_fault(self, state: State, commit: Commit) -> Error | None:
-        """Offsets of a group without members may be committed by anybody who names no generation."""
+        """Any client may commit without a generation to a group without members."""
         if state.phase is Phase.DEAD:
             return None if commit.generation < 0 else self.unknown_group(commit)
         if commit.generation < 0 and state.phase is Phase.EMPTY:
@@ -359,7 +359,7 @@ class Decisions(Answers):
         return Error.REBALANCE_IN_PROGRESS if fault is None and completing else fault
 
     def fenced_commit(self, state: State, commit: Commit) -> Error | None:
-        """By another holder of its instance, and nothing else."""
+        """FENCED_INSTANCE_ID if another member has the instance; other faults are ignored."""
         fault = self.fenced(state, commit.member, commit.instance)
         return fault if fault is Error.FENCED_INSTANCE_ID else None
 

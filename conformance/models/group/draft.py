@@ -1,7 +1,7 @@
-"""KIP-429's draft of the coordinator: whoever speaks the highest protocol version leads.
+"""KIP-429's draft of the coordinator: the member with the highest protocol version leads.
 
-JoinGroup v5 ends in a protocol version there, in the place of the instance id that was released under that number. So
-there are no static members; all else is as in the release that the draft was written against.
+The draft's JoinGroup v5 ends in a protocol version, where the released v5 has an instance id. So there are no static
+members; otherwise it behaves as the release that the draft was written against.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ OVER: Final = "2.2.2"
 VERSION_SINCE: Final = 5
 """JoinGroup."""
 UNTOLD: Final = -1
-"""The protocol version of a member that tells none: below all others."""
+"""The protocol version of a member that sends none: below all others."""
 
 
 def draft_rules() -> Rules:
@@ -44,7 +44,7 @@ class DraftCoordinator(Coordinator):
                 return True
 
     def keeps_leader(self, state: State, leader: Member) -> bool:
-        """Where nobody speaks a higher version (429-24)."""
+        """Whether the former leader stays leader: if no member has a higher version (429-24)."""
         if not super().keeps_leader(state, leader):
             return False
         return all(_version(each) <= _version(leader) for each in state.members)

@@ -1,4 +1,4 @@
-"""Which coordinator an edition has."""
+"""Maps editions to coordinators."""
 
 from functools import cache
 
@@ -10,7 +10,7 @@ from kipcheck.conformance.models.group.rules import Rules
 
 @cache
 def coordinator(edition: Edition) -> Coordinator | None:
-    """That of its release (``apache`` alone: the newest), or of KIP-429's draft; None where an edition has none."""
+    """The coordinator of an edition: of its release (``apache``: the newest), or of KIP-429's draft; else None."""
     if edition == KIP_429:
         return DraftCoordinator()
     return Coordinator(Rules.of(edition.release)) if edition.standing is Standing.RELEASED else None

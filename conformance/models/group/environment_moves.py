@@ -1,4 +1,4 @@
-"""What a few clients may ask of a coordinator, and what else may happen to it: for searches and for drawing."""
+"""Generates requests of a few clients, and other events of a coordinator, for searches and random generation."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
@@ -31,7 +31,7 @@ from kipcheck.conformance.models.group.state import Committing, Deleting, Emptyi
 
 
 class Client(NamedTuple):
-    """Its member ids begin with its name."""
+    """A client; its member ids begin with its name."""
 
     name: str
     instance: str | None = None
@@ -40,13 +40,13 @@ class Client(NamedTuple):
 
 CLIENTS: Final = (Client("a"), Client("b"), Client("c", "i"))
 OTHER_PROTOCOLS: Final[tuple[tuple[str, Blob], ...]] = (("roundrobin", ""), ("range", ""))
-"""With which anybody may join again."""
+"""Protocols with which any member may join again."""
 Newest: TypeAlias = Mapping[type[Request], int]
 
 
 def stimuli(state: State, rules: Rules, clients: tuple[Client, ...]) -> Iterator[Event]:
-    """Each once; many of them not in order in this state. Requests are in the newest version, and their numbers and
-    fresh ids the lowest that the state has not."""
+    """Distinct events, many of them invalid in this state. Requests have the newest version, and the lowest numbers and
+    fresh ids that the state does not contain."""
     newest = {request: versions[-1] for request, versions in rules.versions.items() if versions}
     number = _free_number(state)
     for client in clients:
@@ -80,7 +80,7 @@ def _by_client(state: State, newest: Newest, client: Client, number: int) -> Ite
 
 
 def _sync(state: State, version: int, id: str, instance: str | None, number: int) -> Sync:
-    """A leader gives each member something that only that member gets."""
+    """A leader gives each member a different assignment."""
     given = tuple([(each.id, each.id) for each in state.members]) if state.leader == id else ()
     return Sync(version, id, instance, state.generation, given, state.protocol_type, state.protocol, number)
 
@@ -97,7 +97,7 @@ def _fresh(state: State, client: Client) -> str:
 
 
 def _free_number(state: State) -> int:
-    """Of a request: no other that still waits has it."""
+    """A number that no parked request has."""
     taken = {parked.to for each in state.members for parked in (each.join, each.sync) if parked is not None}
     taken.update(each.to for each in state.writes if isinstance(each, (Committing, Deleting)))
     taken.update(each.reply.to for each in state.writes if isinstance(each, Emptying) and each.reply is not None)

@@ -1,6 +1,6 @@
-"""What a classic group coordinator is told and what it says, about one group. There is no clock and no luck in it.
+"""Events and actions of a classic group coordinator, for one group, without clock or randomness.
 
-Requests carry the number by which their answer names them: an answer may come at once, at a later event, or never.
+Each request has a number, which its answer repeats. The answer may come at once, at a later event, or never.
 """
 
 from collections.abc import Hashable
@@ -9,14 +9,14 @@ from enum import IntEnum
 from typing import TypeAlias, final
 
 Blob: TypeAlias = Hashable
-"""Metadata of a protocol, or an assignment: bytes to the coordinator, which compares and passes them on."""
+"""Metadata of a protocol, or an assignment: opaque to the coordinator, which compares and forwards it."""
 EMPTY: Blob = ""
-"""No bytes."""
+"""Zero bytes."""
 NO_GENERATION = -1
 
 
 class Error(IntEnum):
-    """Kafka's error codes, as far as this protocol has them (``org.apache.kafka.common.protocol.Errors``)."""
+    """Kafka's error codes that this protocol uses (``org.apache.kafka.common.protocol.Errors``)."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -48,19 +48,19 @@ class Error(IntEnum):
 
 
 class Phase(IntEnum):
-    """Of a group (``GroupState``)."""
+    """Phase of a group (``GroupState``)."""
 
     EMPTY = 0
     PREPARING = 1
-    """Join requests are collected."""
+    """The join phase."""
     COMPLETING = 2
-    """The generation is fixed; the leader's assignment is awaited."""
+    """The generation is formed; the leader's assignment is pending."""
     STABLE = 3
     DEAD = 4
 
     @property
     def called(self) -> str:
-        """As DescribeGroups and ListGroups have it."""
+        """The name in DescribeGroups and ListGroups."""
         return ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")[self]
 
 
@@ -71,24 +71,24 @@ class Phase(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Join:
     version: int
-    """Of the JoinGroup request."""
+    """Version of the JoinGroup request."""
     member: str
-    """Empty: it has no id yet."""
+    """Member id; empty if it has none yet."""
     instance: str | None
     protocol_type: str
     protocols: tuple[tuple[str, Blob], ...]
-    """Name and metadata, the preferred one first."""
+    """Names and metadata, preferred first."""
     session_ms: int = 10_000
     rebalance_ms: int = 30_000
     fresh: str = ""
-    """The member id that is given out if this request needs one: luck comes in through the door."""
+    """The member id that the coordinator gives out if this request needs one; an input, so that the model is pure."""
     protocol_version: int | None = None
-    """KIP-429's draft alone (JoinGroup v5)."""
+    """Only in KIP-429's draft (JoinGroup v5)."""
     request: int = 0
 
     @property
     def patience_ms(self) -> int:
-        """How long the group waits for this member to join again: version 0 says nothing of its own about that."""
+        """The rebalance timeout; version 0 has none, and uses the session timeout."""
         return self.session_ms if self.version == 0 else self.rebalance_ms
 
 
@@ -100,9 +100,9 @@ class Sync:
     instance: str | None
     generation: int
     assignments: tuple[tuple[str, Blob], ...] = ()
-    """Member and what it gets; of a follower, nothing."""
+    """Member ids and assignments; empty from a follower."""
     protocol_type: str | None = None
-    """From version 5 on."""
+    """Since version 5."""
     protocol: str | None = None
     request: int = 0
 
@@ -120,7 +120,7 @@ class Heartbeat:
 @final
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Up to version 2 one member without an instance; from 3 on a batch."""
+    """Up to version 2 one member without an instance; since version 3 a batch."""
 
     version: int
     members: tuple[tuple[str, str | None], ...]
@@ -133,7 +133,7 @@ class Leave:
 class Commit:
     version: int
     member: str
-    """Empty, with generation -1: of a consumer that is in no group."""
+    """Empty, with generation -1, for a consumer without group membership."""
     instance: str | None
     generation: int
     offsets: tuple[tuple[str, int, int], ...]
@@ -144,7 +144,7 @@ class Commit:
 @final
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """All offsets that the group has committed."""
+    """Fetches all committed offsets of the group."""
 
     version: int
     request: int = 0
@@ -177,27 +177,27 @@ Request: TypeAlias = Join | Sync | Heartbeat | Leave | Commit | Fetch | Describe
 @final
 @dataclass(frozen=True, slots=True)
 class Nameless:
-    """A request that names no group: its group id is empty."""
+    """A request with an empty group id."""
 
     asked: Request
 
 
-# What else happens
+# Other events
 
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
 class Timer:
     kind: str
-    """``rebalance`` (the join phase, its first delay included), ``sync`` (the members' SyncGroup is due), ``session``
-    or ``pending`` (an id was given out and nobody joined with it), the last two of one member."""
+    """``rebalance`` (the join phase, including the initial delay), ``sync`` (the members' SyncGroup is due),
+    ``session`` or ``pending`` (a given id is not used yet); the last two have a member."""
     member: str = ""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """A timer that is armed has run out. It is not armed any more."""
+    """An armed timer has expired, and is no longer armed."""
 
     timer: Timer
 
@@ -205,13 +205,13 @@ class Fired:
 @final
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The oldest append that is under way is committed."""
+    """The oldest pending append is committed."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class WriteFailed:
-    """The oldest append that is under way came to nothing, with the error of the log."""
+    """The oldest pending append failed, with the error of the log."""
 
     error: Error
 
@@ -231,7 +231,7 @@ class Load:
 @final
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The log is read: the group is what its records say."""
+    """The log is read: the group is restored from its records."""
 
 
 Event: TypeAlias = Request | Nameless | Fired | Written | WriteFailed | Unload | Load | Loaded
@@ -251,9 +251,9 @@ class Joined:
     leader: str = ""
     member: str = ""
     members: tuple[tuple[str, str | None, Blob], ...] = ()
-    """To the leader: id, instance and metadata of each."""
+    """Only for the leader: id, instance and metadata of each member."""
     skip_assignment: bool = False
-    """From version 9 on: the leader shall assign nothing."""
+    """Since version 9: the leader must not assign."""
 
 
 @final
@@ -279,7 +279,7 @@ class Left:
     to: int
     error: Error
     members: tuple[tuple[str, str | None, Error], ...] = ()
-    """From version 3 on, in the order of the request."""
+    """Since version 3, in the order of the request."""
 
 
 @final
@@ -287,7 +287,7 @@ class Left:
 class Committed:
     to: int
     error: Error
-    """The same for every partition: this model has no per-partition trouble."""
+    """The same for every partition: this model has no errors of single partitions."""
 
 
 @final
@@ -307,9 +307,9 @@ class Described:
     state: str = ""
     protocol_type: str = ""
     protocol: str = ""
-    """Of a stable group alone."""
+    """Only of a stable group."""
     members: tuple[tuple[str, str | None, Blob, Blob], ...] = ()
-    """Id, instance, metadata and assignment, the last two of a stable group alone. Sorted."""
+    """Id, instance, metadata and assignment, the last two only of a stable group. Sorted."""
 
 
 @final
@@ -318,7 +318,7 @@ class Listed:
     to: int
     error: Error
     groups: tuple[tuple[str, str], ...] = ()
-    """Protocol type and state of the one group, where it exists."""
+    """Protocol type and state of the group, if it exists."""
 
 
 @final
@@ -331,13 +331,13 @@ class Deleted:
 Reply: TypeAlias = Joined | Synced | Beat | Left | Committed | Fetched | Described | Listed | Deleted
 
 
-# What else it does
+# Other actions
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Anew, if it is armed already."""
+    """Arms a timer; restarts it if it is armed already."""
 
     timer: Timer
     ms: int
@@ -346,7 +346,7 @@ class Arm:
 @final
 @dataclass(frozen=True, slots=True)
 class Disarm:
-    """It may just have run out."""
+    """Disarms a timer, which may just have expired."""
 
     timer: Timer
 
@@ -354,7 +354,7 @@ class Disarm:
 @final
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A record goes to the log: an event tells later what became of it, and of several in their order."""
+    """Appends a record to the log. A later event has the result; results come in the order of the appends."""
 
     record: "Record"
 
@@ -385,7 +385,7 @@ class OffsetRecord:
 @final
 @dataclass(frozen=True, slots=True)
 class OffsetBatch:
-    """What one commit writes: all of it or nothing."""
+    """The offsets of one commit, which are written atomically."""
 
     records: tuple[OffsetRecord, ...]
 
@@ -393,7 +393,7 @@ class OffsetBatch:
 @final
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """Of the group and all its offsets."""
+    """Tombstones of the group and all its offsets."""
 
 
 Record: TypeAlias = GroupRecord | OffsetBatch | Tombstone

@@ -1,8 +1,8 @@
-"""Who was told which member id and which generation, so that a conversation can be written before it is held.
+"""Resolves references to member ids and generations, so that a conversation can be written before it is run.
 
-A step names a member by a reference, since ids are luck: ``a`` is the id that client a was told last, ``a-old`` the one
-before, ``?`` an id that nobody has, and nothing is no id. An answer shows ids in the order in which they were told to
-anybody first: ``a.1``, ``a.2`` are those of client a.
+Member ids are random, so steps use references: ``a`` is the id most recently given to client a, ``a-old`` the id before
+it, ``?`` an unknown id, and the empty string no id. Answers show canonical ids, in the order in which they were first
+given to a client: ``a.1``, ``a.2`` are those of client a.
 """
 
 from collections.abc import Iterable
@@ -14,21 +14,21 @@ from kipcheck.conformance.models.group.messages import Error, Joined
 NOBODY: Final = "?"
 OLD: Final = "-old"
 UNTOLD: Final = "untold"
-"""How an id shows that was told to nobody yet: in a description of a group, say, whose members are joining."""
+"""How answers show an id that no client has received yet, for example in a description of a group with new members."""
 TELLING: Final = (Error.NONE, Error.MEMBER_ID_REQUIRED)
-"""What the answer to a JoinGroup says where the id in it is meant for whoever asked."""
+"""Errors of JoinGroup answers whose member id is for the sender of the request."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one client knows."""
+    """The member ids and the generation that a client has received."""
 
     client: str
     ids: tuple[str, ...] = ()
-    """Each once, the one last told at the end."""
+    """Distinct ids, the most recent last."""
     generation: int = 0
-    """The last; before any, that of a group in which there was nobody yet."""
+    """The last generation; initially 0, that of a group that never had members."""
 
 
 @final
@@ -36,13 +36,13 @@ class Told:
 class Names:
     clients: tuple[Told, ...] = ()
     ids: tuple[tuple[str, str], ...] = ()
-    """Each that was told, and how it shows."""
+    """Member id -> its canonical form, for every id that a client has received."""
 
     def of(self, client: str) -> Told:
         return next((each for each in self.clients if each.client == client), Told(client))
 
     def resolved(self, reference: str) -> str:
-        """The member id. Where the client was told none, one that nobody has: ``a.0``."""
+        """The member id of a reference. If the client has received none, the unknown id ``a.0``."""
         if reference in ("", NOBODY):
             return reference
         client = reference.removesuffix(OLD)
@@ -51,17 +51,17 @@ class Names:
         return ids[-back] if len(ids) >= back else f"{client}.0"
 
     def shown(self, member: str) -> str:
-        """What never was given out shows as it was sent."""
+        """The canonical form of a member id. Unknown ids from references stay unchanged."""
         if member in ("", NOBODY) or member.endswith(".0"):
             return member
         return dict(self.ids).get(member, UNTOLD)
 
     def generation(self, client: str, behind: int | None) -> int:
-        """None: of a consumer that is in no group."""
+        """The client's last generation minus ``behind``; -1, that of a consumer without a group, for None."""
         return -1 if behind is None else self.of(client).generation - behind
 
     def told(self, answers: Iterable[tuple[str, Joined]]) -> "Names":
-        """What came of one step: who had asked, and the answer. The answer to an earlier request is told first."""
+        """Names after the answers of one step, given with their clients. They are applied in the order of requests."""
         names = self
         for client, answer in sorted(answers, key=lambda each: each[1].to):
             if answer.error in TELLING:

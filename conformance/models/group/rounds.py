@@ -1,4 +1,4 @@
-"""How a classic group gets from one generation to the next: who is collected, told and removed, and when time is up."""
+"""The rebalances of a classic group: joins, generations, assignments, removals and timeouts."""
 
 from typing import TypeAlias, assert_never
 
@@ -36,14 +36,14 @@ from kipcheck.conformance.models.group.state import (
 )
 
 Out: TypeAlias = list[Action]
-"""What a step does, in order: every method here adds to it and gives back the state that it leads to."""
+"""The actions of a step, in order. The methods append to it, and return the next state."""
 
 
 class Rounds(Decisions):
     # Joining
 
     def add_member(self, state: State, join: Join, id: str, out: Out) -> State:
-        """Somebody who is not in the group yet, and waits for the round to end."""
+        """Adds a new member, which waits for the end of the rebalance."""
         if id in state.pending:
             state = self.without_pending(state, id, out)
         member = self.newcomer(join, id)
@@ -70,7 +70,7 @@ class Rounds(Decisions):
         )
 
     def rejoin(self, state: State, member: Member, join: Join, out: Out) -> State:
-        """Somebody who is in the group, with what it says now."""
+        """Updates a member that joins again."""
         if member.join is not None:
             self.supersede_join(member, member.join, out)
         elif not member.waits:
@@ -88,13 +88,13 @@ class Rounds(Decisions):
         )
 
     def timeouts(self, member: Member, join: Join) -> tuple[int, int]:
-        """Of the session and of a round, once the member has joined again."""
+        """Session and rebalance timeout of a member that joins again."""
         if self.rules.timeouts_renewed:
             return join.session_ms, join.patience_ms
         return member.session_ms, member.rebalance_ms
 
     def supersede_join(self, member: Member, former: Parked, out: Out) -> None:
-        """A newer request of the same member takes the place of one that waits."""
+        """A newer JoinGroup of the same member replaces the parked one."""
         if self.rules.superseded_answered:
             out.append(self.join_refusal(former.to, Error.NOT_COORDINATOR, member.id))
 
@@ -103,10 +103,10 @@ class Rounds(Decisions):
             return self.complete_if_all_joined(state, out)
         return self.prepare(state, out)
 
-    # A round begins
+    # Start of a rebalance
 
     def prepare(self, state: State, out: Out) -> State:
-        """Members are to join again."""
+        """Starts the join phase."""
         if state.phase is Phase.COMPLETING:
             state = self.answer_parked_syncs(self.unassigned(state), Error.REBALANCE_IN_PROGRESS, out)
         if state.owing:
@@ -133,7 +133,7 @@ class Rounds(Decisions):
             out.append(Disarm(SYNC))
         return state._replace(owing=())
 
-    # A round ends
+    # End of the join phase
 
     def complete_if_all_joined(self, state: State, out: Out) -> State:
         if not self.may_complete(state):
@@ -142,10 +142,9 @@ class Rounds(Decisions):
         return self.complete_join(state, out)
 
     def complete_join(self, state: State, out: Out) -> State:
-        """The join phase is over, or its time is. Where only static members are left and none of them has joined again,
-        it goes on."""
+        """Ends the join phase. It goes on if only static members are left and none of them has joined again."""
         if state.initial:
-            # Java forgets this only when it waits once more: the next initial rebalance may take a round longer.
+            # Java resets ``grown`` only when it waits again: the next initial rebalance may take a round longer.
             state = state._replace(delay_ms=NOT_INITIAL, remaining_ms=0, grown=self.rules.java and state.grown)
         state = self.without_absent(state, out)
         if not state.members:
@@ -169,7 +168,7 @@ class Rounds(Decisions):
         return state._replace(leader=self.choose_leader(state, candidates).id)
 
     def emptied(self, state: State, out: Out) -> State:
-        """A generation without members. 0.10.0 forgets the group, and writes that too; it has offsets without one."""
+        """A generation without members. 0.10.0 removes and writes the group; its offsets exist without a group."""
         generation = self.bumped(state.generation)
         state = state._replace(phase=Phase.EMPTY, generation=generation, protocol=None, leader=None)
         state = self.append(state, Emptying(self.group_record(state)), out)
@@ -178,7 +177,7 @@ class Rounds(Decisions):
         return State(state.standing, offsets=state.offsets, writes=state.writes, log=state.log)
 
     def forgotten(self, state: State) -> State:
-        """There is no such group here any more. Records that are under way mean nothing to the next one."""
+        """The state without the group. Pending records do not affect a later group."""
         return State(state.standing, writes=tuple(map(_orphaned, state.writes)), log=state.log)
 
     def next_generation(self, state: State, out: Out) -> State:
@@ -199,7 +198,7 @@ class Rounds(Decisions):
     # Assignments
 
     def assigned(self, state: State, record: GroupRecord, out: Out) -> State:
-        """The leader's assignment is written."""
+        """Applies the leader's assignment after it is written."""
         given = {id: assignment for id, _, _, _, _, assignment in record.members}
         members = tuple([each._replace(assignment=given.get(each.id, EMPTY)) for each in state.members])
         return self.answer_parked_syncs(state._replace(members=members, phase=Phase.STABLE), Error.NONE, out)
@@ -209,7 +208,7 @@ class Rounds(Decisions):
         return self.prepare(state, out)
 
     def answer_parked_syncs(self, state: State, error: Error, out: Out) -> State:
-        """From then on their members have to be heard of again."""
+        """Answers parked SyncGroup requests, and restarts the sessions of their members."""
         members = []
         for each in state.members:
             if each.sync is not None:
@@ -220,16 +219,17 @@ class Rounds(Decisions):
             members.append(each)
         return state._replace(members=tuple(members))
 
-    # Members go
+    # Removal of members
 
     def dismissed(self, state: State, member: Member, out: Out) -> State:
-        """Left, or silent too long. Its parked join is answered. Its parked sync is not: brokers forget it."""
+        """Removes a member that left, or whose session expired. Answers its parked join, but not its parked sync, as
+        brokers do."""
         if member.join is not None:
             out.append(self.join_refusal(member.join.to, Error.UNKNOWN_MEMBER_ID, ""))
         return self.removed(state, member, out)
 
     def removed(self, state: State, member: Member, out: Out) -> State:
-        """Without a word to it."""
+        """Removes a member without an answer to its parked requests."""
         if not member.waits:
             out.append(disarm_session(member.id))
         members = tuple([each for each in state.members if each.id != member.id])
@@ -240,7 +240,7 @@ class Rounds(Decisions):
         return self.not_owing(state, member.id, out) if member.id in state.owing else state
 
     def not_owing(self, state: State, id: str, out: Out) -> State:
-        """Once all have asked for their assignment there is no more deadline."""
+        """Removes an id from those that owe a SyncGroup; disarms the deadline after the last one."""
         owing = tuple([each for each in state.owing if each != id])
         if not owing and self.rules.sync_deadline:
             out.append(Disarm(SYNC))
@@ -252,12 +252,12 @@ class Rounds(Decisions):
         return self.complete_if_all_joined(state, out)
 
     def without_pending(self, state: State, id: str, out: Out) -> State:
-        """An id that was given out is used, given back, or void."""
+        """Removes a pending id that was used, given back, or expired."""
         out.append(Disarm(pending(id)))
         return state._replace(pending=tuple([each for each in state.pending if each != id]))
 
     def nobody_expected(self, state: State, out: Out) -> State:
-        """All ids that were given out are void."""
+        """Removes all pending ids."""
         for each in state.pending:
             state = self.without_pending(state, each, out)
         return state
@@ -280,7 +280,7 @@ class Rounds(Decisions):
         return self.after_silence(state, out) if state.phase is Phase.PREPARING else self.after_removal(state, out)
 
     def after_silence(self, state: State, out: Out) -> State:
-        """Somebody is not waited for any more while members join. In Java that may end an initial rebalance too."""
+        """Ends the join phase if only the expired member was missing; in Java also an initial rebalance."""
         if not (self.rules.java and state.initial and self.all_joined(state)):
             return self.complete_if_all_joined(state, out)
         out.append(Disarm(REBALANCE))
@@ -294,14 +294,14 @@ class Rounds(Decisions):
         return self.another_round(state, out) if self.waits_for_more(state) else self.complete_join(state, out)
 
     def another_round(self, state: State, out: Out) -> State:
-        """Of the initial rebalance. What remains shrinks by the round that is over."""
+        """Starts another round of the initial rebalance, and deducts the last one from the remaining time."""
         delay = min(self.config.initial_delay_ms, state.remaining_ms)
         out.append(Arm(REBALANCE, delay))
         remaining = max(state.remaining_ms - state.delay_ms, 0)
         return state._replace(delay_ms=delay, remaining_ms=remaining, grown=False)
 
     def on_sync_deadline(self, state: State, out: Out) -> State:
-        """Who did not ask for its assignment goes."""
+        """Removes the members that sent no SyncGroup."""
         owing = state.owing
         state = state._replace(owing=())
         for each in state.members:
@@ -316,7 +316,7 @@ class Rounds(Decisions):
         return state._replace(writes=(*state.writes, write))
 
     def group_record(self, state: State, given: dict[str, Blob] | None = None) -> GroupRecord:
-        """Of the generation that there is; ``given``: assignments in the place of those that members have."""
+        """The record of the current generation; ``given``: assignments that replace those of the members."""
         protocol = state.protocol
         members = [
             (

@@ -1,6 +1,6 @@
-"""What a classic group coordinator does otherwise from one exact release to the next.
+"""The differences between classic group coordinators of exact releases.
 
-Each rule names its source: an issue of Apache Kafka, or what brokers of the releases around it were seen to do.
+Each rule names its source: an issue of Apache Kafka, or observations of brokers of the releases around the change.
 """
 
 from bisect import bisect_right
@@ -102,7 +102,7 @@ _VERSIONS: Final[Mapping[type[messages.Request], tuple[tuple[str, int, int], ...
         ),
     }
 )
-"""From which release on a broker takes which versions of a request (the definitions in the released jars)."""
+"""The versions of a request that brokers support since a release (from the definitions in the released jars)."""
 
 INSTANCE_SINCE: Final[Mapping[type[messages.Request], int]] = MappingProxyType(
     {messages.Join: 5, messages.Sync: 3, messages.Heartbeat: 3, messages.Leave: 3, messages.Commit: 7}
@@ -114,67 +114,67 @@ INSTANCE_SINCE: Final[Mapping[type[messages.Request], int]] = MappingProxyType(
 @dataclass(frozen=True, slots=True)
 class Rules:
     versions: Ranges
-    """An API that the release lacks has an empty range."""
+    """Supported versions; an API that the release lacks has an empty range."""
     java: bool
-    """The coordinator of 4.0, written anew. What follows from that alone asks for this rule and says so there."""
+    """The coordinator was rewritten in Java in 4.0. Differences that follow only from that check this rule."""
 
     # Joining
     initial_delay: bool
     """The first rebalance of an empty group waits for more members (KIP-134)."""
     refuses_empty_protocols: bool
-    """A first member without a protocol type or protocols hears of its mistake (KAFKA-6005). Before, a missing type is
-    taken, and missing protocols make the coordinator stumble: that it cannot go on with the group is not modelled."""
+    """A first member without a protocol type or protocols gets an error (KAFKA-6005). Before, a missing type is
+    accepted, and missing protocols fail in the coordinator; that the group is unusable afterwards is not modelled."""
     bounded_new_members: bool
-    """Who joins without an id and waits is dropped after five minutes (KAFKA-7610)."""
+    """A member that joined without an id and waits is removed after five minutes (KAFKA-7610)."""
     ids_required: bool
-    """Who joins without an id, from JoinGroup version 4 on, has to join with the one it is given (KIP-394)."""
+    """Since JoinGroup version 4, a client without a member id gets one, and must join again with it (KIP-394)."""
     size_limit: bool
     """``group.max.size`` (KIP-389)."""
     size_by_waiting: bool
-    """While members join it is compared with those that have; an id alone is no place in the group (KAFKA-9885)."""
+    """During the join phase the limit counts members that have joined; pending ids do not count (KAFKA-9885)."""
     refused_ids_forgotten: bool
-    """An id that was given out and for which there is no room is void (read: from 3.0 on)."""
+    """A pending id for which there is no room becomes invalid (from the source: since 3.0)."""
     timeouts_renewed: bool
-    """A member that joins again has the timeouts that it says then, not those of its first join (KAFKA-14009)."""
+    """A member that joins again gets the timeouts of that request, not those of its first join (KAFKA-14009)."""
     generation_in_errors: int
-    """Of the answer to a JoinGroup: 0 up to 2.1 (KAFKA-7824 changed that)."""
+    """The generation in failed JoinGroup answers: 0 up to 2.1 (changed by KAFKA-7824)."""
     superseded_answered: bool
-    """A parked request that a newer one of the same member replaces is answered (KAFKA-20938: 4.4.0 lacks it)."""
+    """A parked request that a newer one of the same member replaces is answered (KAFKA-20938: not in 4.4.0)."""
 
     # Static members
     strict_instances: bool
-    """Who names an instance that nobody has is unknown, whatever it asks; before 3.0 (read) only who joins."""
+    """Any request with an unknown instance id gets UNKNOWN_MEMBER_ID; before 3.0 (from the source) only a join."""
     replacement_written: bool
-    """A static member's new id is written before it is told, and changed protocols start a round (KAFKA-10284)."""
+    """A static member's new id is written before the answer, and changed protocols rebalance (KAFKA-10284)."""
     replacement_rejoins: bool
-    """A static member that comes back while the assignment is awaited starts a round (KAFKA-9801)."""
+    """A static member that returns while the assignment is pending starts a rebalance (KAFKA-9801)."""
 
-    # A round
+    # A rebalance
     sync_deadline: bool
-    """Members that do not ask for their assignment are removed (KAFKA-12890)."""
+    """Members that send no SyncGroup in time are removed (KAFKA-12890)."""
     votes: Table
-    """In which votes are counted, and so which of two protocols with as many is taken (seen up to 2.3, from 2.7)."""
+    """The table of votes, which decides between protocols with equal votes (observed up to 2.3, and since 2.7)."""
     keeps_empty_groups: bool
-    """0.10.0 forgets a group as soon as nobody is in it."""
+    """0.10.0 removes a group as soon as it has no members."""
 
-    # Members that are there
+    # Requests of members
     heartbeats_by_phase: bool
-    """0.10.0: while a group is not stable, every heartbeat hears of a rebalance, whoever sends it."""
+    """0.10.0: while a group is not stable, every heartbeat gets REBALANCE_IN_PROGRESS, whoever sends it."""
     busy_while_completing: bool
-    """A heartbeat while the assignment is awaited hears of a rebalance (up to 2.6.0; KAFKA-10134)."""
+    """A heartbeat while the assignment is pending gets REBALANCE_IN_PROGRESS (up to 2.6.0; KAFKA-10134)."""
     busy_generation_checked: bool
-    """And before that of a wrong generation (read: from 2.3 on)."""
+    """Such a heartbeat first gets the error of a wrong generation (from the source: since 2.3)."""
     commits_fenced_first: bool
-    """A commit while the assignment is awaited hears first what is wrong with its member (KAFKA-8487)."""
+    """A commit while the assignment is pending first gets errors that concern its member (KAFKA-8487)."""
     nameless: Error
-    """What a heartbeat, a sync or a leave of the group with the empty name hears: 25 up to 1.1 (KAFKA-6773)."""
+    """The error of a heartbeat, a sync or a leave with an empty group id: 25 up to 1.1 (KAFKA-6773)."""
     loading_told: bool
-    """While the log is read requests hear so; up to 1.1, that this is not their coordinator."""
+    """Requests get COORDINATOR_LOAD_IN_PROGRESS while the log is read; up to 1.1, NOT_COORDINATOR."""
 
     @classmethod
     @cache
     def of(cls, release: str) -> "Rules":
-        """Errors: ValueError where ``release`` is none."""
+        """The rules of a release. Errors: ValueError for an invalid release."""
         this = Release.parse(release)
 
         def since(first: str) -> bool:

@@ -1,5 +1,5 @@
-"""A coordinator as its clients meet it: members that are told apart by references, a clock that is moved by hand, and a
-log that takes every record unless it is told to fail.
+"""A coordinator with the environment that its clients observe: references in place of member ids, a clock that events
+advance, and a log that commits every record unless an event makes it fail.
 """
 
 from collections import deque
@@ -47,21 +47,21 @@ Group = TypeVar("Group", bound=Hashable)
 @final
 @dataclass(frozen=True, slots=True)
 class By:
-    """A client asks. Members are named by references (``models.group.names``); what the request says of a generation, a
-    fresh id or its own number does not count."""
+    """A request of a client. Members are named by references (``models.group.names``); the request's own generation,
+    fresh id and number are ignored."""
 
     actor: str
     request: Request
     behind: int | None = 0
-    """Its generation: the one that the actor was told last, so many before that, or none at all (-1)."""
+    """Its generation: the last one that the actor received, minus ``behind``; None: -1."""
     nameless: bool = False
-    """It names no group."""
+    """Its group id is empty."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Elapse:
-    """Timers that are due meanwhile run out in the order of their deadlines."""
+    """Time passes. Timers that become due expire in the order of their deadlines."""
 
     ms: int
 
@@ -69,7 +69,7 @@ class Elapse:
 @final
 @dataclass(frozen=True, slots=True)
 class FailWrite:
-    """The next append comes to nothing, with this error of the log."""
+    """The next append fails, with this error of the log."""
 
     error: Error
 
@@ -86,9 +86,9 @@ class Served(Generic[Group]):
     clock: Clock[Timer] = field(default_factory=Clock)
     names: Names = field(default_factory=Names)
     actors: tuple[str, ...] = ()
-    """Of each event so far: the number of a request is its place among them."""
+    """The actor of each event so far; the number of a request is its index."""
     failing: Error | None = None
-    """What the next append comes to."""
+    """The error of the next append; None: it succeeds."""
 
 
 class Service(Generic[Group]):
@@ -99,7 +99,7 @@ class Service(Generic[Group]):
         return Served(self.coordinator.initial())
 
     def step(self, state: Served[Group], event: Event, /) -> Transition[Served[Group], Reply]:
-        """Its actions are all the answers that the event leads to, also to earlier requests, with ids as they show."""
+        """Its actions are all answers that the event causes, also to earlier requests, with canonical ids."""
         actors = (*state.actors, event.actor if isinstance(event, By) else "")
         group, clock, failing = state.group, state.clock, state.failing
         replies: list[Reply] = []
@@ -126,7 +126,7 @@ class Service(Generic[Group]):
     def _run(
         self, group: Group, clock: Clock[Timer], failing: Error | None, event: messages.Event, replies: list[Reply]
     ) -> tuple[Group, Clock[Timer], Error | None]:
-        """The event, and what becomes of the appends that it leads to."""
+        """Applies the event, and the results of the appends that it causes."""
         waiting = deque([event])
         while waiting:
             group, actions = self.coordinator.step(group, waiting.popleft())
@@ -145,7 +145,7 @@ class Service(Generic[Group]):
 
 
 def _put(state: Served[Group], event: By) -> messages.Event:
-    """As the coordinator hears it."""
+    """The event of the coordinator for a request."""
     number, names = len(state.actors), state.names
     fresh = f"{event.actor}-{number}"
     asked = resolved(event.request, names, names.generation(event.actor, event.behind), fresh, number)
@@ -153,7 +153,7 @@ def _put(state: Served[Group], event: By) -> messages.Event:
 
 
 def resolved(request: Request, names: Names, generation: int, fresh: str = "", number: int = 0) -> Request:
-    """With ids in the place of references, a generation, and the number by which the answer names it."""
+    """The request with ids in place of references, a generation, and the number that its answer repeats."""
     match request:
         case Join():
             return replace(request, member=names.resolved(request.member), fresh=fresh, request=number)
@@ -173,7 +173,7 @@ def resolved(request: Request, names: Names, generation: int, fresh: str = "", n
 
 
 def _shown(reply: Reply, names: Names) -> Reply:
-    """With ids as a conversation tells them."""
+    """The reply with canonical ids."""
     shown = names.shown
     match reply:
         case Joined():

@@ -1,4 +1,4 @@
-"""The state of a classic group coordinator: flat, hashable, without a clock. Which timers run follows from it."""
+"""The state of a classic group coordinator: flat and hashable, without a clock. It determines the armed timers."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -24,7 +24,7 @@ NOT_INITIAL: Final = -1
 
 
 class Standing(IntEnum):
-    """Of this broker to the partition that holds the group."""
+    """Relation of this broker to the partition of the group."""
 
     OURS = 0
     LOADING = 1
@@ -32,10 +32,10 @@ class Standing(IntEnum):
 
 
 class Parked(NamedTuple):
-    """A request that waits for its answer."""
+    """A parked request."""
 
     to: int
-    """Its number."""
+    """Number of the request."""
     version: int
 
 
@@ -49,13 +49,13 @@ class Member(NamedTuple):
     join: Parked | None = None
     sync: Parked | None = None
     new: bool = False
-    """It joined without an id, or with one just given out, and waits for its first answer."""
+    """It joined without an id, or with a pending one, and waits for its first answer."""
     protocol_version: int | None = None
-    """KIP-429's draft alone."""
+    """Only in KIP-429's draft."""
 
     @property
     def waits(self) -> bool:
-        """Alive without a heartbeat."""
+        """Whether a parked request keeps the member alive without heartbeats."""
         return not self.new and (self.join is not None or self.sync is not None)
 
     def metadata(self, protocol: str | None) -> Blob:
@@ -65,7 +65,7 @@ class Member(NamedTuple):
         return EMPTY
 
 
-# Appends that are under way, and what they are for
+# Pending appends, by purpose
 
 
 @final
@@ -86,23 +86,23 @@ class Replacing:
     after: str
     """Its new id."""
     leader: str | None
-    """Before it came."""
+    """The leader before the replacement."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Emptying:
-    """Nobody is left."""
+    """The group has no members any more."""
 
     record: GroupRecord
     reply: Left | None = None
-    """In Java whoever left last is answered when that is written."""
+    """In Java, the answer to the last LeaveGroup, which is sent after the write."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Founding:
-    """A group that did not exist (the coordinator in Java)."""
+    """A new group (only in Java)."""
 
     record: GroupRecord
 
@@ -113,7 +113,7 @@ class Committing:
     record: OffsetBatch
     to: int
     counts: bool = True
-    """The group is still the one that it was committed to."""
+    """False if the group was removed since: the offsets are for the former group."""
 
 
 @final
@@ -122,7 +122,7 @@ class Deleting:
     record: Tombstone
     to: int
     generation: int = 0
-    """This and the next: of the group that there was."""
+    """``generation`` and ``protocol_type`` of the deleted group."""
     protocol_type: str | None = None
 
 
@@ -132,7 +132,7 @@ Offsets: TypeAlias = tuple[tuple[str, int, int], ...]
 
 
 class Log(NamedTuple):
-    """What is left of the committed records once the log is compacted."""
+    """The committed records after compaction of the log."""
 
     group: GroupRecord | None = None
     offsets: Offsets = ()
@@ -150,7 +150,7 @@ class Log(NamedTuple):
 class State(NamedTuple):
     standing: Standing = Standing.OURS
     phase: Phase = Phase.DEAD
-    """``DEAD``: there is no such group here."""
+    """``DEAD``: the group does not exist here."""
     generation: int = 0
     protocol_type: str | None = None
     protocol: str | None = None
@@ -158,16 +158,16 @@ class State(NamedTuple):
     members: tuple[Member, ...] = ()
     """In the order in which they joined."""
     pending: tuple[str, ...] = ()
-    """Ids that were given out; nobody has joined with them yet."""
+    """Ids that were given out, and that no member has joined with yet."""
     owing: tuple[str, ...] = ()
-    """Ids that have not asked for the assignment of this generation. A static member that was replaced since leaves its
-    former id here: brokers forget to cross it out."""
+    """Ids that have sent no SyncGroup in this generation. The former id of a replaced static member remains here, as
+    brokers do not remove it."""
     delay_ms: int = NOT_INITIAL
-    """Of the round of an initial rebalance that runs."""
+    """Length of the current round of the initial rebalance."""
     remaining_ms: int = 0
-    """What the next rounds of it may take."""
+    """Time left for further rounds of it."""
     grown: bool = False
-    """Somebody joined in this round of it."""
+    """A member joined in the current round of it."""
     offsets: Offsets = ()
     writes: tuple[Write, ...] = ()
     log: Log = Log()
@@ -178,7 +178,7 @@ class State(NamedTuple):
 
     @property
     def rebalance_ms(self) -> int:
-        """The most that a member takes to join again."""
+        """The largest rebalance timeout of the members."""
         return max([each.rebalance_ms for each in self.members], default=0)
 
     def member(self, id: str) -> Member | None:
@@ -188,10 +188,10 @@ class State(NamedTuple):
         return None
 
     def known(self, id: str) -> Member:
-        """Of a member that is there. Errors: LookupError where there is none."""
+        """The member with this id, which must exist. Errors: LookupError."""
         found = self.member(id)
         if found is None:
-            raise LookupError(f"no member {id!r}")
+            raise LookupError(f"unknown member {id!r}")
         return found
 
     def static(self, instance: str) -> Member | None:
@@ -201,15 +201,15 @@ class State(NamedTuple):
         return None
 
     def placed(self, member: Member, id: str | None = None) -> "State":
-        """With ``member`` in the place of the one that has its id, or ``id``."""
+        """The state with ``member`` in place of the member with the same id, or with ``id``."""
         id = id or member.id
         return self._replace(members=tuple([member if each.id == id else each for each in self.members]))
 
 
 def _quick(made: type[Member] | type[State]) -> None:
-    """Give it a ``_replace`` that costs a third: most of what a coordinator does is to change one field.
+    """Replaces ``_replace`` by one that takes a third of the time; most of a coordinator's steps change one field.
 
-    The one of the library sees to it that no name is wrong, which mypy has done by then.
+    The standard one also validates field names, which mypy does here.
     """
     places = {name: place for place, name in enumerate(made._fields)}
     create = tuple.__new__
@@ -228,7 +228,7 @@ _quick(State)
 
 
 def armed(state: State, sync_deadline: bool) -> tuple[Timer, ...]:
-    """The timers that run."""
+    """The armed timers."""
     timers = [session(each.id) for each in state.members if not each.waits]
     timers += [pending(each) for each in state.pending]
     if state.phase is Phase.PREPARING:

@@ -1,4 +1,4 @@
-"""Static members of a classic group (KIP-345): a process that was started again takes the place that it had."""
+"""Static members of a classic group (KIP-345): a restarted process takes over its former membership."""
 
 from kipcheck.conformance.models.group.answers import JOIN_TYPE_SINCE
 from kipcheck.conformance.models.group.messages import Error, Join, Joined, Phase
@@ -11,7 +11,7 @@ SKIP_SINCE = 9
 
 class StaticMembers(Rounds):
     def replace_static(self, state: State, holder: Member, join: Join, out: Out) -> State:
-        """Whoever joins with the instance of ``holder`` has forgotten its member id."""
+        """A join without a member id, with the instance of ``holder``: a restarted process."""
         former_leader = state.leader
         state = self.fence_off(state, holder, join.fresh, out)
         state = state.placed(self.updated(state.known(join.fresh), join))
@@ -24,8 +24,8 @@ class StaticMembers(Rounds):
         return self.append(state, Replacing(self.group_record(state), holder, join.fresh, former_leader), out)
 
     def fence_off(self, state: State, holder: Member, fresh: str, out: Out) -> State:
-        """What the former process waits for is answered, and its place in the group has another id. If it was new and
-        waits, it may do so for one more session in Scala; in Java without a bound."""
+        """Fences the parked requests of the former process, and gives the membership a new id. A new member that waits
+        may do so for one more session in Scala, in Java without a limit."""
         if holder.join is not None:
             out.append(self.join_refusal(holder.join.to, Error.FENCED_INSTANCE_ID, holder.id))
         if holder.sync is not None:
@@ -39,8 +39,9 @@ class StaticMembers(Rounds):
         return state.placed(holder._replace(id=fresh, join=None, sync=None, new=new), holder.id)._replace(leader=leader)
 
     def answer_replacement(self, state: State, id: str, former_leader: str | None, session_ms: int, out: Out) -> State:
-        """In the generation that there is. Up to JoinGroup version 8 a leader is told that its former id leads, so that
-        it does not assign; later that it leads, and shall skip that. Its first session is as long as the former one."""
+        """Answers in the current generation. Up to JoinGroup version 8 a leader gets its former id as leader id, so
+        that it does not assign; later it gets its new id, with the flag to skip the assignment. Its first session has
+        the former timeout."""
         member = state.member(id)
         if member is None or member.join is None:
             return state
@@ -52,7 +53,7 @@ class StaticMembers(Rounds):
         return state.placed(member._replace(join=None))
 
     def replacement_failed(self, state: State, write: Replacing, error: Error, out: Out) -> State:
-        """The former id holds again. In Scala with what the new process said of protocols."""
+        """Restores the former id; in Scala with the protocols of the new process."""
         member = state.member(write.after)
         if member is None:
             return state

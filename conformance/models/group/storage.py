@@ -1,4 +1,4 @@
-"""What becomes of the records of a classic group: written or not, kept, read again by the next coordinator."""
+"""The records of a classic group: results of appends, and loading by the next coordinator."""
 
 from collections.abc import Iterable
 from typing import assert_never
@@ -37,11 +37,11 @@ from kipcheck.conformance.models.group.static import StaticMembers
 
 class Storage(StaticMembers):
     def founded(self, state: State, out: Out) -> State:
-        """There was no such group. In Java its first record says that it is there."""
+        """Creates the group. Java appends a first record."""
         state = self.nobody_expected(state, out)._replace(phase=Phase.EMPTY)
         return self.append(state, Founding(self.group_record(state)), out) if self.rules.java else state
 
-    # What becomes of an append
+    # Results of appends
 
     def written(self, state: State, out: Out) -> State:
         write, *rest = state.writes
@@ -95,7 +95,7 @@ class Storage(StaticMembers):
                 assert_never(write)
 
     def undeleted(self, state: State, write: Deleting) -> State:
-        """As it was, with what was committed meanwhile."""
+        """The group before the deletion, with offsets committed since."""
         return state._replace(
             phase=Phase.EMPTY,
             generation=write.generation,
@@ -104,7 +104,7 @@ class Storage(StaticMembers):
         )
 
     def keeps_nothing(self, state: State) -> bool:
-        """Of a group that was to be deleted. In Java it is there again where that could not be written."""
+        """Whether the deleted group has not been created again. Java restores it if the write fails."""
         return state.phase is Phase.DEAD and state.standing is Standing.OURS
 
     def committed(self, state: State, batch: OffsetBatch) -> State:
@@ -113,27 +113,27 @@ class Storage(StaticMembers):
         return state._replace(phase=Phase.EMPTY if unknown else state.phase, offsets=offsets)
 
     def still_awaited(self, state: State, record: GroupRecord) -> bool:
-        """Nothing has happened meanwhile that makes the assignment void."""
+        """Whether the assignment is still for the current generation."""
         return state.phase is Phase.COMPLETING and state.generation == record.generation
 
     def never_written(self, state: State) -> bool:
-        """The group would have begun with these offsets. In Java it is not there then."""
+        """Whether the failed offsets would have created the group. Java then removes it."""
         return self.rules.java and state.phase is Phase.EMPTY and not state.writes and state.log == Log()
 
     def founding_failed(self, state: State, error: Error, out: Out) -> State:
-        """There is no such group, and whoever waits for it hears so."""
+        """Removes the group, and answers the parked joins with an error."""
         for each in state.members:
             if each.join is not None:
                 out.append(self.join_refusal(each.join.to, self.write_error(error), ""))
         return self.unfounded(state, out)
 
     def gone(self, state: State, out: Out) -> State:
-        """With all its timers."""
+        """Removes the group, and disarms all its timers."""
         out += map(Disarm, armed(state, self.rules.sync_deadline))
         return self.forgotten(state)
 
     def unfounded(self, state: State, out: Out) -> State:
-        """The group is gone. Offsets of it that are written all the same found it anew."""
+        """Removes the group. Pending offsets that are written later create it again."""
         commits = {place: write for place, write in enumerate(state.writes) if isinstance(write, Committing)}
         state = self.gone(state, out)
         return state._replace(writes=tuple([commits.get(place, each) for place, each in enumerate(state.writes)]))
@@ -141,7 +141,7 @@ class Storage(StaticMembers):
     # The partition moves
 
     def unload(self, state: State, out: Out) -> State:
-        """Everybody who waits is sent away."""
+        """Answers all parked requests with NOT_COORDINATOR, and drops the group."""
         for each in state.members:
             if each.join is not None:
                 out.append(self.join_refusal(each.join.to, Error.NOT_COORDINATOR, each.id))
@@ -153,20 +153,20 @@ class Storage(StaticMembers):
         return state._replace(standing=Standing.LOADING)
 
     def loaded(self, state: State, out: Out) -> State:
-        """As the records have it. A group that is too large has to join anew."""
+        """Restores the group from its records. A group that exceeds the maximum size rebalances."""
         state = self.recall(state, out)
         if self.rules.size_limit and len(state.members) > self.config.max_size:
             return self.prepare(state, out)
         return state
 
     def recall(self, state: State, out: Out) -> State:
-        """What the log has; the sessions of members begin anew."""
+        """Restores the group from the log, and starts the sessions of its members."""
         state = self.recalled(state.log)._replace(writes=state.writes)
         out += [arm_session(each.id, each.session_ms) for each in state.members]
         return state
 
     def replayed(self, records: Iterable[Record]) -> State:
-        """What a coordinator knows that has read these records, the oldest first, and nothing else."""
+        """The state of a coordinator that has read these records, oldest first."""
         log = Log()
         for each in records:
             log = log.with_(each)
@@ -190,6 +190,6 @@ class Storage(StaticMembers):
         )
 
     def recalled_member(self, record: GroupRecord, member: tuple[str, str | None, int, int, object, object]) -> Member:
-        """It speaks the protocol that was chosen; of others the log knows nothing."""
+        """A member with the chosen protocol; the log does not contain its other protocols."""
         id, instance, session_ms, rebalance_ms, metadata, assignment = member
         return Member(id, instance, session_ms, rebalance_ms, ((record.protocol or "", metadata),), assignment)

@@ -1,9 +1,9 @@
-"""Which of several protocols with as many votes is taken: the first in a hash table, and which that is depends on the
-table of the language that a coordinator is written in.
+"""Chooses between protocols with equal votes: the first in a hash table, which depends on the table implementation of
+the coordinator's language.
 
-Computed as the tables are laid out, and true of what was seen: of ``range`` and ``rr`` brokers up to 2.3 take the
-former, later ones the latter; the coordinator in Java takes ``range`` before ``roundrobin``, ``sticky`` before
-``range`` and ``p`` before ``q``. Of tables with more than a dozen names no more is said than that one of them is taken.
+The order is computed from the layout of the tables, and agrees with observations: of ``range`` and ``rr`` brokers up to
+2.3 take the former, later ones the latter; the Java coordinator takes ``range`` before ``roundrobin``, ``sticky``
+before ``range`` and ``p`` before ``q``. With more than a dozen names the result is one of them, maybe not Kafka's.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class Table(Enum):
     JAVA = "buckets by the low bits of the hash"
 
     def first(self, names: tuple[str, ...]) -> str:
-        """Where two share a place, the lower name: there is at least one."""
+        """The first of these names, of which there is at least one; of names in one bucket, the lower."""
         place = _PLACES[self]
         return min(names, key=lambda name: (place(name), name))
 
@@ -38,7 +38,7 @@ def _in_java(name: str) -> tuple[int, ...]:
 
 
 def _in_scala_2_13(name: str) -> tuple[int, ...]:
-    """Level by level."""
+    """The path in the trie, level by level."""
     found = string_hash(name)
     found = (found + (~(found << 9) & _WORD)) & _WORD
     found ^= found >> 14
@@ -48,7 +48,7 @@ def _in_scala_2_13(name: str) -> tuple[int, ...]:
 
 
 def _in_scala_2_12(name: str) -> tuple[int, ...]:
-    """Of sixteen places, from the last one down."""
+    """The bucket, of sixteen, counted from the last one down."""
     mixed = string_hash(name) * 0x9E3775CD & _WORD
     mixed = int.from_bytes(mixed.to_bytes(4, "big"), "little") * 0x9E3775CD & _WORD
     turned = (mixed >> 4 | mixed << 28) & _WORD

@@ -1,4 +1,4 @@
-"""A consumer as a conversation meets it: it is configured, called, answered, and its clock is moved by hand."""
+"""A consumer in a conversation: opened with a configuration, with calls, answers, and a clock that events advance."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ from kipcheck.conformance.models.member.state import State
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
 
 INCREMENTAL: Final = "incremental"
-"""An assignor of the user's own, which supports the cooperative protocol alone and deals like round robin."""
+"""A custom assignor that supports only the cooperative protocol, and assigns like round robin."""
 OFFERED: Final[Mapping[str, Assignor]] = {
     **ASSIGNORS,
     INCREMENTAL: Assignor(INCREMENTAL, (COOPERATIVE,), roundrobin),
@@ -37,28 +37,28 @@ SESSION_MS: Final = 10_000
 HEARTBEAT_MS: Final = 3_000
 POLL_MS: Final = 60_000
 BACKOFF_MS: Final = 100
-"""What every consumer of a conversation is configured with."""
+"""Timeouts of every consumer in a conversation."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A process begins with a new consumer. If there was one before, it has died."""
+    """A process starts with a new consumer. A former process ends without closing its consumer."""
 
     assignors: tuple[str, ...] = ("range",)
-    """The preferred one first. The draft's members have one way to assign, and this does not count."""
+    """Assignors, preferred first. Ignored by the draft's members, which have a single assignor."""
     topics: tuple[tuple[str, int], ...] = ()
-    """What the brokers tell of topics: name and number of partitions."""
+    """Topics of the cluster: name and number of partitions."""
     instance: str | None = None
     rack: str | None = None
     protocol: str | None = None
-    """``rebalance.protocol``, in the draft alone; None: not configured."""
+    """``rebalance.protocol``, only in the draft; None: not configured."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The coordinator answers the request of that kind that is under way."""
+    """The coordinator answers the pending request of the matching kind."""
 
     answer: Answer
 
@@ -66,7 +66,7 @@ class Told:
 @final
 @dataclass(frozen=True, slots=True)
 class Elapse:
-    """Timers that are due meanwhile run out in the order of their deadlines."""
+    """Time passes. Timers that become due expire in the order of their deadlines."""
 
     ms: int
 
@@ -79,7 +79,7 @@ Event: TypeAlias = (
 @final
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """There is no such consumer."""
+    """The configuration of the consumer is invalid."""
 
     why: str
 

@@ -1,7 +1,7 @@
-"""A consumer's side of the classic group protocol, as released and as KIP-429's draft has it, as one pure machine.
+"""The consumer's side of the classic group protocol, in the releases and in KIP-429's draft, as one pure machine.
 
-It is what ConsumerCoordinator and AbstractCoordinator do: the user's thread acts in ``Poll`` alone, where callbacks are
-called and joins sent; answers and timers are met as they come. No offsets are committed unless the user says so.
+It models ConsumerCoordinator and AbstractCoordinator: callbacks run and joins are sent only in ``Poll``, on the user's
+thread; answers and timers are handled as they arrive. Offsets are committed only by the user.
 """
 
 from collections.abc import Iterable
@@ -64,10 +64,10 @@ CONSUMER: Final = "consumer"
 
 
 class Reaction(Enum):
-    """To a JoinGroup or SyncGroup that failed."""
+    """Reaction to a failed JoinGroup or SyncGroup."""
 
     AGAIN = "again"
-    """The next poll joins."""
+    """The next poll joins again."""
     BACK_OFF = "back-off"
     SEARCH = "search"
     RAISE = "raise"
@@ -81,7 +81,7 @@ ELSEWHERE: Final = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDIN
 
 
 class Consumer(Living):
-    """Errors: ValueError where no rebalance protocol suits all its assignors (429-20)."""
+    """A consumer. Errors: ValueError if no rebalance protocol is supported by all its assignors (429-20)."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
@@ -137,10 +137,10 @@ class Consumer(Living):
             case _:
                 assert_never(event)
 
-    # The protocol
+    # The rebalance protocol
 
     def chosen_protocol(self) -> str:
-        """The highest that all assignors support (429-20); in the draft, what is configured (429-17)."""
+        """The highest protocol that all assignors support (429-20); in the draft, the configured one (429-17)."""
         if self.rules.draft:
             return self.config.rebalance_protocol
         if not self.rules.incremental:
@@ -149,7 +149,7 @@ class Consumer(Living):
             if all(protocol in each.supports for each in self.config.assignors):
                 return protocol
         names = ", ".join(each.name for each in self.config.assignors)
-        raise ValueError(f"no rebalance protocol is supported by all of {names}")
+        raise ValueError(f"the assignors {names} have no rebalance protocol in common")
 
     # Polling
 
@@ -171,14 +171,14 @@ class Consumer(Living):
         return Transition(state, (*actions, Reads(self.readable(state))))
 
     def wants_poll(self, state: State) -> bool:
-        """Would a poll do more than read?"""
+        """Whether a poll would do more than fetch records."""
         if not state.topics or state.phase is Phase.CLOSED:
             return False
         idle = state.pause is Pause.NO and state.asked is Asked.NOTHING
         return bool(state.trouble) or (idle and self.must_join(state))
 
     def must_join(self, state: State) -> bool:
-        """Is a join due, or one to be completed?"""
+        """Whether a join is due, or has to be completed."""
         return (
             state.rejoin
             or state.result is not None
@@ -187,7 +187,7 @@ class Consumer(Living):
         )
 
     def topics_changed(self, state: State) -> bool:
-        """Only the leader looks after topics."""
+        """Whether the topics of the group changed since the assignment; only the leader watches them."""
         return state.watched is not None and state.watched != self.counted(state, (name for name, _ in state.watched))
 
     def readable(self, state: State) -> Partitions:
@@ -196,7 +196,7 @@ class Consumer(Living):
     # Before a join
 
     def prepare(self, state: State) -> Step:
-        """The callbacks before it, and what is still owned after them."""
+        """Calls the callbacks before a join, and updates the owned partitions."""
         if self.is_out(state) and self.rules.incremental:
             return self.lose(state) if state.owned else Transition(state)
         if self.protocol == EAGER:
@@ -254,7 +254,7 @@ class Consumer(Living):
     def joined(self, state: State, answer: Joined) -> Step:
         if answer.error is not Error.NONE:
             return Transition(self.join_failed(state, answer))
-        if state.phase is not Phase.PREPARING:  # It left meanwhile.
+        if state.phase is not Phase.PREPARING:  # The member left since it sent the request.
             return Transition(replace(state, rejoin=True))
         if answer.protocol_type not in (None, CONSUMER):
             return Transition(self.failed(state, Reaction.RAISE, Error.INCONSISTENT_GROUP_PROTOCOL.name))
@@ -268,7 +268,7 @@ class Consumer(Living):
         return self.led(state, answer)
 
     def led(self, state: State, answer: Joined) -> Step:
-        """The leader's duty."""
+        """Assigns partitions as the leader, and sends them in a SyncGroup."""
         try:
             topics, assignments = led(self.config, self.protocol, state.topics_known, answer)
         except Trouble as trouble:
@@ -320,7 +320,7 @@ class Consumer(Living):
         if answer.error is not Error.NONE:
             return self.sync_failed(state, answer.error)
         if state.phase is not Phase.COMPLETING or state.identity.generation == NO_GENERATION:
-            return replace(state, rejoin=True)  # It was thrown out meanwhile, or left.
+            return replace(state, rejoin=True)  # It lost its membership since, or left.
         if answer.protocol_type not in (None, CONSUMER) or answer.protocol not in (None, state.identity.protocol):
             return self.failed(state, Reaction.RAISE, Error.INCONSISTENT_GROUP_PROTOCOL.name)
         return replace(state, phase=Phase.STABLE, rejoin=False, result=answer.assignment)
@@ -340,10 +340,10 @@ class Consumer(Living):
     # After a sync
 
     def complete(self, state: State, blob: Blob) -> Step:
-        """The assignment is taken up, with its callbacks."""
-        if state.phase is not Phase.STABLE:  # It was thrown out before the user polled.
+        """Applies the assignment, and calls the callbacks."""
+        if state.phase is not Phase.STABLE:  # It lost its membership before the user polled.
             return Transition(replace(self.reset(state, keeps_id=False), result=None))
-        if blob == EMPTY or not isinstance(blob, Assigned):  # Every poll meets it again.
+        if blob == EMPTY or not isinstance(blob, Assigned):  # Every poll fails again.
             return Transition(replace(state, trouble=ILLEGAL_STATE))
         state = replace(state, result=None, prepared=False, watched=state.watched if state.leads else None)
         if self.is_incompatible(blob):
@@ -369,12 +369,12 @@ class Consumer(Living):
         return self.rules.draft and assigned.error != 0
 
     def incompatible(self, state: State) -> Step:
-        """The draft's: count it, back off, join again (429-03)."""
+        """The draft's reaction to an assignment with an error: count it, back off, join again (429-03)."""
         state = replace(state, incompatible=state.incompatible + 1, rejoin=True)
         return Transition(self.back_off(state), (Metric(state.incompatible),))
 
     def is_covered(self, state: State, partitions: Partitions) -> bool:
-        """Does it subscribe to all of them still?"""
+        """Whether the member still subscribes to all of these partitions."""
         return all(topic in state.topics for topic, _ in partitions)
 
     def rejoins_after_revoking(self) -> bool:
@@ -422,7 +422,7 @@ class Consumer(Living):
                 return self.commit_ended(state, REBALANCING if stale else COMMIT_FAILED)
         return self.commit_ended(state, error.name)
 
-    # Time, and what is lost
+    # Timers and disconnects
 
     def fired(self, state: State, timer: Timer) -> Step:
         if timer not in self.armed(state):
@@ -442,13 +442,10 @@ class Consumer(Living):
         state = replace(state, asked=Asked.NOTHING, beat_as=None, leaving=False, commit_as=None)
         return self.search(self.failed(state, Reaction.AGAIN, "") if asked else state)
 
-    # What may come
+    # Enabled events
 
     def enabled(self, state: State, /) -> Iterable[Event]:
-        """Timers, losses and what the user may do.
-
-        Answers are the coordinator's affair: see ``kipcheck.strategies.member``.
-        """
+        """Calls of the user, timers and disconnects. ``kipcheck.strategies.member`` generates the answers."""
         if state.phase is Phase.CLOSED:
             return
         yield Poll()

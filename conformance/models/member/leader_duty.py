@@ -1,4 +1,4 @@
-"""The leader's duty, between its JoinGroup and its SyncGroup: assignors are given what members say of themselves."""
+"""Runs the leader's assignor on the subscriptions of its JoinGroup answer, for its SyncGroup."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -20,11 +20,11 @@ Assignments: TypeAlias = tuple[tuple[str, Blob], ...]
 
 
 class Trouble(Exception):
-    """What the user is told: there is no assignment."""
+    """The leader cannot assign; the error is raised to the user."""
 
 
 def led(config: Config, protocol: str, known: tuple[Topic, ...], answer: Joined) -> tuple[frozenset[str], Assignments]:
-    """The topics of the group, and what to send; nothing where the leader is told to skip it. Errors: Trouble."""
+    """The topics of the group, and the assignments; none if the answer skips the assignment. Errors: Trouble."""
     members = [(id, instance, blob) for id, instance, blob in answer.members if isinstance(blob, Subscription)]
     topics = frozenset(topic for _, _, each in members for topic in each.topics)
     if answer.skip_assignment:
@@ -44,7 +44,7 @@ def led(config: Config, protocol: str, known: tuple[Topic, ...], answer: Joined)
 
 
 def _member(config: Config, assignor: str, id: str, instance: str | None, told: Subscription) -> Member:
-    """As the assignor reads a subscription: the sticky one has what it knows from user data of its own."""
+    """A member as the assignor reads its subscription: sticky takes owned partitions from its own user data."""
     if assignor == STICKY:
         return Member(id, told.topics, told.data, told.data_generation, instance, told.rack)
     generation = told.generation if told.version >= 2 else told.data_generation
@@ -52,7 +52,7 @@ def _member(config: Config, assignor: str, id: str, instance: str | None, told: 
 
 
 def _hands_over(group: Group, given: Assignment) -> bool:
-    """Does a partition that one member has still to give up go to another in the same round?"""
+    """Whether a partition that one member has to revoke is assigned to another in the same rebalance."""
     claimed: Mapping[str, frozenset[object]] = {each.id: frozenset(each.owned) for each in group.members}
     revoked = {each for id, owned in claimed.items() for each in owned if each not in given[id]}
     return any(each in revoked and each not in claimed[id] for id, partitions in given.items() for each in partitions)

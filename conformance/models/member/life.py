@@ -1,4 +1,4 @@
-"""How a consumer stays in its group and gets out of it: heartbeats, timers, what resets it, and how it leaves."""
+"""A consumer's heartbeats and timers, the reset of its membership, and leaving the group."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,7 +47,7 @@ class Living:
     # Out of the group
 
     def is_out(self, state: State) -> bool:
-        """It was thrown out of the group: whatever it owned may be another's."""
+        """Whether the member lost its membership, so that its partitions may have other owners."""
         return state.identity.generation == NO_GENERATION or not state.identity.member
 
     def reset(self, state: State, keeps_id: bool) -> State:
@@ -63,11 +63,11 @@ class Living:
         return error is Error.ILLEGAL_GENERATION and self.rules.keeps_id
 
     def unchanged(self, state: State, then: Identity) -> bool:
-        """Is an error news of what the member is now?"""
+        """Whether an error concerns the member's current identity."""
         return not self.rules.compares or then == state.identity
 
     def leave(self, state: State) -> Step:
-        """The user unsubscribes or closes."""
+        """Leaves the group, because the user unsubscribes or closes."""
         actions: tuple[Action, ...] = ()
         if state.owned and self.rules.incremental:
             amid = state.phase in (Phase.PREPARING, Phase.COMPLETING)
@@ -82,7 +82,7 @@ class Living:
         return Transition(replace(self.reset(state, keeps_id=False), leaving=state.leaving or told), actions)
 
     def tells_leave(self, state: State) -> bool:
-        """A static member never does: it may come back."""
+        """Whether a leaving member sends LeaveGroup. A static member does not, since it may return."""
         known = state.phase is not Phase.UNJOINED and bool(state.identity.member)
         return known and self.instance is None and state.pause is not Pause.SEARCH
 
@@ -113,7 +113,7 @@ class Living:
         return state
 
     def fenced(self, state: State) -> State:
-        """Another process has its instance id: the user is told."""
+        """Another process has its instance id: the next poll raises the error."""
         state = self.reset(state, keeps_id=False) if self.rules.compares else replace(state, phase=Phase.UNJOINED)
         return replace(state, trouble=Error.FENCED_INSTANCE_ID.name)
 
@@ -139,7 +139,7 @@ class Living:
                 yield Disarm(timer)
 
     def is_refreshed(self, timer: Timer, before: State, event: Event, after: State) -> bool:
-        """Does it begin again, though it is armed?"""
+        """Whether an armed timer restarts."""
         if timer == SESSION:
             alive = isinstance(event, Beat) and event.error in (Error.NONE, Error.REBALANCE_IN_PROGRESS)
             return (alive and before.beat_as is not None) or event == Fired(RETRY)
@@ -148,7 +148,7 @@ class Living:
         return timer == RETRY and before.pause is not after.pause
 
     def lasts(self, timer: Timer) -> int:
-        """In milliseconds."""
+        """Duration of a timer in milliseconds."""
         config = self.config
         match timer.kind:
             case HEARTBEAT.kind:

@@ -1,7 +1,7 @@
-"""What a consumer is told by its user, its coordinator and time, and what it does: requests, callbacks, timers.
+"""Events of a consumer, from its user, its coordinator and timers, and its actions: requests, callbacks, timers.
 
-Requests and answers are those of ``models.group.words``, without numbers: of each kind at most one is under way, so
-an answer is that of its kind. Who carries them fills in the number of a request and the fresh id of a join.
+Requests and answers are those of ``models.group.words``, without numbers: at most one request of each kind is pending,
+which identifies the request of an answer. The transport fills in the number of a request and the fresh id of a join.
 """
 
 from collections.abc import Hashable
@@ -30,27 +30,27 @@ from kipcheck.conformance.models.membership import Partitions
 HEARTBEAT: Final = Timer("heartbeat")
 """The next heartbeat is due."""
 SESSION: Final = Timer("session")
-"""So long no heartbeat was answered: the coordinator may be elsewhere."""
+"""No heartbeat was answered within the session timeout: the coordinator may have moved."""
 POLLED: Final = Timer("poll")
-"""So long the user did not poll: the member leaves."""
+"""The user did not poll within max.poll.interval.ms: the member leaves."""
 RETRY: Final = Timer("retry")
-"""The end of a back-off, and of the search for the coordinator."""
+"""The end of a back-off, or of the discovery of the coordinator."""
 TIMERS: Final = (HEARTBEAT, SESSION, POLLED, RETRY)
 
 ILLEGAL_STATE: Final = "ILLEGAL_STATE"
 COMMIT_FAILED: Final = "COMMIT_FAILED"
-"""The member is out of the group: whether somebody else reads its partitions, it does not know."""
+"""The member is out of the group, and its partitions may have other owners."""
 REBALANCING: Final = "REBALANCE_IN_PROGRESS"
 
 
-# The user
+# Calls of the user
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Subscribe:
     topics: tuple[str, ...]
-    """Not empty: that would be ``Unsubscribe``."""
+    """Not empty; for no topics use ``Unsubscribe``."""
 
 
 @final
@@ -62,13 +62,13 @@ class Unsubscribe:
 @final
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The user's thread: callbacks are called in it, and only in it joins are sent."""
+    """A poll on the user's thread, the only place where callbacks run and joins are sent."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """Topic, partition, offset. It is tried until it is known what became of it."""
+    """Commits offsets (topic, partition, offset), with retries until the result is known."""
 
     offsets: tuple[tuple[str, int, int], ...]
 
@@ -79,13 +79,13 @@ class Close:
     pass
 
 
-# What else happens
+# Other events
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The brokers tell which topics there are."""
+    """The brokers report the topics of the cluster."""
 
     topics: tuple[Topic, ...]
 
@@ -93,13 +93,13 @@ class Metadata:
 @final
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The coordinator cannot be reached. What is under way is lost: each may have been done, or not."""
+    """The coordinator cannot be reached. Pending requests are lost, and may or may not have taken effect."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The process dies, and another one begins with the same configuration. The user has yet to subscribe."""
+    """The process ends, and another one starts with the same configuration, without a subscription."""
 
 
 Answer: TypeAlias = Joined | Synced | Beat | Left | Committed
@@ -108,13 +108,13 @@ Event: TypeAlias = (
 )
 
 
-# What the user sees
+# Events visible to the user
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """The callback before partitions are given up: they may still be read, and committed."""
+    """The revoked callback: the partitions may still be read and committed."""
 
     partitions: Partitions
 
@@ -122,7 +122,7 @@ class Revoked:
 @final
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The callback for partitions that may long be somebody else's."""
+    """The lost callback: the partitions may have other owners already."""
 
     partitions: Partitions
 
@@ -130,7 +130,7 @@ class Lost:
 @final
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The callback for partitions that are new."""
+    """The assigned callback, for newly assigned partitions."""
 
     partitions: Partitions
 
@@ -138,7 +138,7 @@ class Given:
 @final
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """At the end of a poll that raised nothing: whose records the user may be given."""
+    """The end of a poll without an error, with the partitions whose records it may return."""
 
     partitions: Partitions
 
@@ -146,7 +146,7 @@ class Reads:
 @final
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """To the user, out of a poll: the name of a protocol error, or a word of this module."""
+    """An error that a poll raises: the name of a protocol error, or a constant of this module."""
 
     error: str
 
@@ -154,7 +154,7 @@ class Raised:
 @final
 @dataclass(frozen=True, slots=True)
 class CommitEnded:
-    """``NONE`` or why it failed; never of what is not known."""
+    """The known result of a commit: ``NONE`` or an error."""
 
     error: str
 
@@ -170,7 +170,7 @@ class Metric:
 @final
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """An assignor with a memory did something. What, is told in its own words."""
+    """An action of a stateful assignor, in a type of its own."""
 
     what: Hashable
 

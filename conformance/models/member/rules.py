@@ -1,6 +1,6 @@
-"""What a consumer does in one release of kafka-clients, and in KIP-429's draft; and how one consumer is configured.
+"""Behaviour of consumers by release of kafka-clients and in KIP-429's draft, and the configuration of a consumer.
 
-The boundaries are those of ConsumerCoordinator and AbstractCoordinator, release by release.
+The boundaries between releases are those of ConsumerCoordinator and AbstractCoordinator.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from kipcheck.conformance.models.mixed_group import draft_leader
 from kipcheck.conformance.models.sticky import cooperative_sticky, sticky
 
 Leader: TypeAlias = Callable[[tuple[Topic, ...], Mapping[str, Subscription]], Mapping[str, Assigned]]
-"""What the draft's members get, by id."""
+"""The draft's assignor: topics and subscriptions -> assignments by member id."""
 
 
 @final
@@ -46,54 +46,57 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {
         Assignor(COOPERATIVE_STICKY, (COOPERATIVE, EAGER), cooperative_sticky),
     )
 }
-"""The built-in ones, by name."""
+"""The built-in assignors, by name."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Rules:
     join: int
-    """The newest version of JoinGroup that it speaks, and so on."""
+    """The newest version of JoinGroup that it supports; likewise for the other requests."""
     sync: int
     heartbeat: int
     leave: int
     commit: int
     subscription: int
-    """Of the consumer protocol."""
+    """Version of the subscription in the consumer protocol."""
     session_ms: int
-    """Unless configured."""
+    """Default session timeout."""
     incremental: bool
-    """From 2.4.0 on: the cooperative protocol, the lost callback, callbacks when it leaves (KIP-429)."""
+    """Since 2.4.0: the cooperative protocol, the lost callback, callbacks when it leaves (KIP-429)."""
     static: bool
-    """From 2.3.0 on: members with an instance id, which never leave (KIP-345)."""
+    """Since 2.3.0: members with an instance id, which send no LeaveGroup (KIP-345)."""
     phased: bool
-    """From 2.6.1 on: it is alive while it waits for its assignment, and takes 27 for news in a stable group only
-    (KAFKA-10134)."""
+    """Since 2.6.1: it sends heartbeats while it waits for its assignment; REBALANCE_IN_PROGRESS makes it rejoin only
+    in a stable group (KAFKA-10134)."""
     compares: bool
-    """From 2.6.0 on: an error of a generation that is over changes nothing (KAFKA-9823)."""
+    """Since 2.6.0: an error for a former generation has no effect (KAFKA-9823)."""
     prepares_again: bool
-    """From 2.7.2 and 2.8.1 on: when it was thrown out in the midst of a rebalance it gives up what it owned before it
+    """Since 2.7.2 and 2.8.1: a member that loses its membership during a rebalance gives up its partitions before it
     joins again (KAFKA-12983)."""
     keeps_id: bool
-    """From 3.2.0 on: ILLEGAL_GENERATION costs the generation and not the member id (KAFKA-13419)."""
+    """Since 3.2.0: ILLEGAL_GENERATION resets the generation, but not the member id (KAFKA-13419)."""
     resets_on_27: bool
-    """3.3.0 and 3.3.1: so does REBALANCE_IN_PROGRESS to a SyncGroup (KAFKA-13891)."""
+    """3.3.0 and 3.3.1: REBALANCE_IN_PROGRESS to a SyncGroup does the same (KAFKA-13891)."""
     validates_own: bool
-    """Up to 2.8.1, and 3.0.0: the leader takes exception also at what cooperative-sticky gives (KAFKA-13406)."""
+    """Up to 2.8.1, and 3.0.0: the leader validates assignments of cooperative-sticky too (KAFKA-13406)."""
     tells_rebalance: bool
-    """From 2.5.0 on: a commit amid a rebalance ends as such, not as one of a member that is out."""
+    """Since 2.5.0: a commit during a rebalance fails with an error of its own, not as that of a former member."""
     dates_data: bool
-    """From 2.8.1 on: cooperative-sticky has the generation in its user data (KAFKA-12984)."""
+    """Since 2.8.1: user data of cooperative-sticky has the generation (KAFKA-12984)."""
     draft: bool = False
-    """KIP-429's: ``rebalance.protocol``, versions 0 and 1 of the subscription, an assignment with an error."""
+    """KIP-429's draft: ``rebalance.protocol``, versions 0 and 1 of the subscription, an assignment with an error."""
 
     @classmethod
     @cache
     def of(cls, release: str) -> "Rules":
-        """Errors: ValueError for what is no release, or one before 0.10.1, whose consumers live while they poll."""
+        """The rules of a release.
+
+        Errors: ValueError for an invalid release, or one before 0.10.1, whose consumers send heartbeats only in polls.
+        """
         at = Release.parse(release)
         if at < Release.parse("0.10.1.0"):
-            raise ValueError(f"there is no model of a consumer of {release}: they begin with 0.10.1.0")
+            raise ValueError(f"no model for consumers of {release}: use 0.10.1.0 or later")
 
         def since(*boundaries: str) -> int:
             return sum(at in releases(f"{each}+") for each in boundaries)
@@ -121,7 +124,7 @@ class Rules:
     @classmethod
     @cache
     def drafted(cls) -> "Rules":
-        """The draft changes 2.2.2; what it leaves open is taken as in the newest releases, that cooperate safely."""
+        """The rules of the draft: those of 2.2.2 with its changes; where it is silent, those of the newest releases."""
         return cls(
             join=5,
             sync=2,
@@ -149,15 +152,15 @@ class Rules:
 class Config:
     rules: Rules
     assignors: tuple[Assignor, ...] = (ASSIGNORS[RANGE],)
-    """The preferred one first."""
+    """Assignors, preferred first."""
     instance: str | None = None
     rack: str | None = None
     rebalance_protocol: str = EAGER
     """The draft's setting (429-17); released consumers have none (429-20)."""
     topics: tuple[Topic, ...] = ()
-    """What it knows of the cluster to begin with."""
+    """The topics of the cluster that it knows at the start."""
     lead: Leader = draft_leader
-    """How it leads a group of the draft's members; as released its assignors say that."""
+    """The draft's assignor; released consumers use ``assignors``."""
     session_ms: int | None = None
     heartbeat_ms: int = 3_000
     poll_ms: int = 300_000

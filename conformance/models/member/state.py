@@ -1,4 +1,4 @@
-"""What a consumer of a group remembers between one event and the next."""
+"""The state of a consumer in a classic group."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Phase(Enum):
 
 
 class Asked(Enum):
-    """What is under way of the two requests of a join."""
+    """The pending request of a join."""
 
     NOTHING = "nothing"
     JOIN = "join"
@@ -36,7 +36,7 @@ class Pause(Enum):
     NO = "no"
     BACK_OFF = "back-off"
     SEARCH = "search"
-    """The coordinator is to be found again."""
+    """The coordinator has to be discovered again."""
 
 
 class Identity(NamedTuple):
@@ -54,41 +54,41 @@ NOBODY: Final = Identity()
 class State:
     phase: Phase = Phase.UNJOINED
     topics: tuple[str, ...] = ()
-    """Subscribed to, sorted; none: the consumer is in no group."""
+    """Subscribed topics, sorted; empty: the consumer is in no group."""
     identity: Identity = NOBODY
     owned: Partitions = ()
     """Sorted."""
     rejoin: bool = True
     prepared: bool = False
-    """The callbacks before a join have been called, and the join has not come to its end."""
+    """The callbacks before a join have been called, and the join has not completed."""
     asked: Asked = Asked.NOTHING
     asked_as: Identity = NOBODY
     told: tuple[str, ...] | None = None
-    """The topics that its last join named."""
+    """The topics in its last JoinGroup."""
     result: Blob | None = None
-    """An assignment that no poll has taken up yet."""
+    """An assignment that no poll has applied yet."""
     trouble: str = ""
-    """What the next poll raises."""
+    """The error that the next poll raises."""
     beat_as: Identity | None = None
-    """Of the heartbeat that is under way."""
+    """Identity in the pending heartbeat."""
     leaving: bool = False
-    """A LeaveGroup is under way."""
+    """A LeaveGroup is pending."""
     commit: tuple[tuple[str, int, int], ...] = ()
-    """That the user waits for."""
+    """Offsets that the user is committing."""
     commit_as: Identity | None = None
-    """Of the OffsetCommit that is under way."""
+    """Identity in the pending OffsetCommit."""
     pause: Pause = Pause.NO
     leads: bool = False
     watched: tuple[tuple[str, int], ...] | None = None
-    """Of a leader: the topics of the group and their partitions when it assigned them."""
+    """Of a leader: topics of the group, with their numbers of partitions at the assignment."""
     topics_known: tuple[Topic, ...] = ()
     given: Partitions = ()
-    """Last, as the sticky assignors remember it."""
+    """The last assignment, which the sticky assignors remember."""
     given_in: int = NO_GENERATION
     incompatible: int = 0
     """num.incompatible.rebalance."""
     memory: Hashable = None
-    """Of an assignor that has one (Streams)."""
+    """Memory of a stateful assignor (Streams)."""
 
 
 Step: TypeAlias = Transition[State, Action]

@@ -80,8 +80,8 @@ def test_what_an_application_is_reaches_its_members() -> None:
     )
     *_, rests = played("apache@3.9.2", "start a; start b; settle", deploy=stateful)
     assert isinstance(rests, Rests)
-    a, b = "a speaks 11 and runs 0_0 (standby 0_1)", "b speaks 11 and runs 0_1 (standby 0_0)"
-    assert words(rests) == f"the group rests in generation 1: {a}; {b}"
+    a, b = "a uses version 11 and runs 0_0 (standby 0_1)", "b uses version 11 and runs 0_1 (standby 0_0)"
+    assert words(rests) == f"the group is at rest in generation 1: {a}; {b}"
 
 
 def test_threads_of_an_instance_are_one_process() -> None:
@@ -115,14 +115,14 @@ def test_the_shorthand_says_what_is_done(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["start", "start e", "move a far", "begin a", "start a own from b", "settle a"])
 def test_what_is_no_step_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no step of a fleet|no member"):
+    with pytest.raises(ValueError, match=r"invalid step|unknown member"):
         spoken(text)
 
 
 def test_a_step_that_no_fleet_has_is_told_as_such() -> None:
     answer = player("apache").answer({"op": "stream-start", "case": 0, "member": "z"})
     assert answer["status"] == "unsupported"
-    assert "there are a, b, c, d" in answer["message"]
+    assert "use one of a, b, c, d" in answer["message"]
 
 
 def test_steps_and_answers_come_back_as_they_were() -> None:

@@ -131,7 +131,7 @@ def test_who_was_taken_for_dead_comes_back() -> None:
     history = played(NEWEST, "roll a cooperative; roll b cooperative; settle; expire b; settle")
     assert not broken(history)
     told = [words(each.seen) for each in moments(history) if each.step == 3]
-    assert told == ["b is put out of the group"]
+    assert told == ["the coordinator removes b from the group"]
     assert len(generations(history)[-1].members) == 2
 
 
@@ -187,7 +187,7 @@ def test_there_is_something_to_upgrade_to_from_2_4_on_and_in_the_draft() -> None
     assert BOUNCE in players(edition("apache@2.4.1"))
     assert BOUNCE not in players(edition("apache@2.3.1"))
     assert not bounces_in(edition("kip-268"))
-    with pytest.raises(ValueError, match="nothing to upgrade to"):
+    with pytest.raises(ValueError, match="no cooperative members to upgrade to"):
         Bounce(edition("apache@2.3.1"))
 
 
@@ -212,4 +212,4 @@ def test_a_failure_shows_what_was_seen_step_by_step() -> None:
     last = exhibit["steps"][-1]
     assert last["guilty"]
     assert last["says"] == "settle"
-    assert "a takes up t-0, t-1 (generation 1)" in last["answer"]
+    assert "a takes over t-0, t-1 (generation 1)" in last["answer"]

@@ -52,7 +52,7 @@ def test_a_counter_example_is_drawn_written_and_can_be_played(
     found = json.loads(out)["counter_example"]
     assert code == 1
     assert (found["invariant"], found["requirements"]) == ("group/outlives-moves", ["grp-45"])
-    assert found["why"] == "the leader of the group is a2, and by its records a1"
+    assert found["why"] == "the leader of the group is a2, but its records say a1"
     assert "● 4. restarts, and forgets what it was told" in found["diagram"]
     code, text, _ = outcome(capsys, *KAFKA_10284, "--out", str(tmp_path))
     assert code == 1
@@ -78,12 +78,12 @@ def test_a_counter_example_is_drawn_written_and_can_be_played(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("nothing",), "no model 'nothing'; there are features, group"),
-        (("features",), "features is not played in apache: there is kip-584 alone"),
+        (("nothing",), "unknown model 'nothing': use one of features, group"),
+        (("features",), "model features does not support edition apache: use kip-584"),
         (("group", "--edition", "kip-1"), "unknown edition 'kip-1'"),
-        (("group", "--scope", "brokers=1"), "group has no dial 'brokers'; there is static, dynamic, crashes"),
-        (("group", "--scope", "static=9"), "static=9: static is one of 0, 1, 2, 3"),
-        (("group", "--edition", "kip-429", "--scope", "static=1"), "there are no static members in this edition"),
+        (("group", "--scope", "brokers=1"), "unknown bound 'brokers' of model group: use one of static, "),
+        (("group", "--scope", "static=9"), "invalid bound static=9: static must be one of 0, 1, 2, 3"),
+        (("group", "--edition", "kip-429", "--scope", "static=1"), "this edition has no static members"),
     ],
 )
 def test_what_cannot_be_explored_is_told(

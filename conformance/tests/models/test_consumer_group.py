@@ -86,7 +86,7 @@ def test_what_is_said_in_shorthand_is_said_back() -> None:
     text = "join a on t,u none; beat a; beat a-1 told; beat b+2 on t before; leave a; pass 1000"
     assert shorthand(spoken(text)) == text
     for wrong in ("jump", "beat a everything"):
-        with pytest.raises(ValueError, match=r"is no event|is not what a member may own"):
+        with pytest.raises(ValueError, match=r"invalid event|invalid owned partitions"):
             spoken(wrong)
 
 

@@ -90,7 +90,7 @@ def test_the_machine_by_hand(text: str, last: str) -> None:
 def test_what_is_said_in_shorthand_is_said_back() -> None:
     text = "up 0 1-2; up 1 -; update 2; update -1!; down 1; restart; describe"
     assert shorthand(spoken(text)) == text
-    with pytest.raises(ValueError, match="is no event of features"):
+    with pytest.raises(ValueError, match="use update LEVEL, update LEVEL!"):
         spoken("up 0 1-2; jump")
 
 
@@ -240,5 +240,5 @@ def test_a_failure_shows_who_said_what() -> None:
 
 
 def test_a_step_of_another_machine_is_none_of_ours() -> None:
-    with pytest.raises(LookupError, match="no event is called 'join'; there are update, "):
+    with pytest.raises(LookupError, match="unknown event 'join': use one of update, "):
         event_of(step("member", "join"))

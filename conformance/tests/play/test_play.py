@@ -57,18 +57,18 @@ UPDATE = '{"verb": "update", "body": {"level": 2, "allow_downgrade": false}}'
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("jump", "'jump' is no event: 'jump' is no event of features"),
-        ("up x 1-2", "'up x 1-2' is no event: "),
-        ('{"verb": ', "no JSON: "),
-        ('["update"]', "is no event"),
-        ('{"verb": "jump"}', "no event is called 'jump'; there are update, broker-up, "),
-        ('{"actor": "operator"}', 'an event has a "verb"'),
-        ('{"verb": "update", "body": 1}', 'the "body" of an event is an object'),
-        (UPDATE.replace('"body"', '"bodies"'), 'an event has "actor", "verb" and "body", not \'bodies\''),
-        (UPDATE.replace("}}", '}, "actor": "broker"}'), 'the actor of update is operator, not "broker"'),
-        (UPDATE.replace("level", "levels"), "update has no field 'levels'; it has level, allow_downgrade"),
-        (UPDATE.replace("2", "true"), "level of update is integer, not true"),
-        (UPDATE.replace('"level": 2, ', ""), "update lacks level: integer, below 1: the feature is to be deleted"),
+        ("jump", "invalid event 'jump': "),
+        ("up x 1-2", "invalid event 'up x 1-2': "),
+        ('{"verb": ', "invalid JSON: "),
+        ('["update"]', "invalid event"),
+        ('{"verb": "jump"}', "unknown event 'jump': use one of update, broker-up, "),
+        ('{"actor": "operator"}', 'an event must have a "verb"'),
+        ('{"verb": "update", "body": 1}', 'the "body" of an event must be an object'),
+        (UPDATE.replace('"body"', '"bodies"'), 'unknown key \'bodies\': an event has "actor", "verb" and "body"'),
+        (UPDATE.replace("}}", '}, "actor": "broker"}'), 'the actor of update must be operator, not "broker"'),
+        (UPDATE.replace("level", "levels"), "update has no field 'levels'; its fields are level, allow_downgrade"),
+        (UPDATE.replace("2", "true"), "invalid level of update: expected integer, got true"),
+        (UPDATE.replace('"level": 2, ', ""), "update requires the field level (integer): "),
     ],
 )
 def test_a_bad_event_is_told_with_its_line_and_what_came_before_it_stands(
@@ -90,7 +90,7 @@ def test_a_world_is_played_move_by_move(capsys: pytest.CaptureFixture[str], monk
     assert [(each["from"], each["to"]) for each in lines[-1]["actions"]] == [("a", "coordinator"), ("coordinator", "a")]
     code, lines, err = played(capsys, monkeypatch, "a sync", "group", *scope)
     assert (code, lines) == (2, [])
-    assert "line 1: nobody can do that now; there is: a join" in err
+    assert "line 1: this move is not enabled; enabled moves: a join" in err
 
 
 def test_it_can_be_played_through_pipes() -> None:
@@ -109,10 +109,10 @@ def test_it_can_be_played_through_pipes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("nothing",), "no model 'nothing'"),
-        (("features",), "features is not played in apache"),
-        (("group", "--scope", "x=1"), "group has no dial 'x'"),
-        (("group", "--edition", "kip-429", "--scope", "static=1"), "there are no static members"),
+        (("nothing",), "unknown model 'nothing'"),
+        (("features",), "model features does not support edition apache"),
+        (("group", "--scope", "x=1"), "unknown bound 'x' of model group"),
+        (("group", "--edition", "kip-429", "--scope", "static=1"), "this edition has no static members"),
         (("group", "/there/is/nothing"), "No such file"),
     ],
 )
