@@ -178,7 +178,7 @@ def _nulls(marked: Marked) -> Iterator[Wound]:
             yield _at("null", place, patch, place.span)
 
 
-@_kind("wide-varint", Outcome.EITHER, "A varint of five bytes says more than 32 bits, or a negative number of tags.")
+@_kind("wide-varint", Outcome.EITHER, "A varint of five bytes encodes more than 32 bits, or a negative number of tags.")
 def _wide_varints(marked: Marked) -> Iterator[Wound]:
     for place in _varints(marked):
         yield _at("wide-varint", place, b"\xff\xff\xff\xff\x7f")
@@ -211,7 +211,7 @@ def _tag_orders(marked: Marked) -> Iterator[Wound]:
             yield Wound("tag-order", Outcome.EITHER, section.path, (swapped,))
 
 
-@_kind("tag-size", Outcome.EITHER, "The data of a known tagged field is shorter or longer than its size says.")
+@_kind("tag-size", Outcome.EITHER, "The data of a known tagged field is shorter or longer than its size field.")
 def _tag_sizes(marked: Marked) -> Iterator[Wound]:
     for place in marked.sizes:
         size = _read(marked.data[place.offset : place.end])
@@ -220,7 +220,7 @@ def _tag_sizes(marked: Marked) -> Iterator[Wound]:
                 yield _at("tag-size", place, uvarint(wrong))
 
 
-@_kind("tag-default", Outcome.EITHER, "A known tagged field is written although it holds its default.")
+@_kind("tag-default", Outcome.EITHER, "A known tagged field is written although it has its default value.")
 def _tag_defaults(marked: Marked) -> Iterator[Wound]:
     for section in marked.sections:
         for slot in section.layout.tagged:

@@ -96,7 +96,7 @@ def in_jar(path: Path) -> dict[str, Raw]:
         try:
             found.append(normal(parse(text)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
-            raise LookupError(f"{path}: cannot parse the definition {one_line(name)}: {wrong!r}") from None
+            raise LookupError(f"{path}: {one_line(name)}: cannot parse the definition: {wrong!r}") from None
     return _joined({raw["name"]: raw for raw in found if raw["validVersions"] != "none"})
 
 

@@ -7,14 +7,14 @@ bytes after the end   ignored                                                   
 boolean               any byte but 0 is true                                                    generated ``read``
 length, not compact   any negative one is null; refused where there is no null                  generated ``read``
 length, compact       an unsigned varint as a signed int, minus 1, wrapping; negative is null   generated ``read``
-string                at most 32767 bytes; what is no UTF-8 becomes U+FFFD                            generated ``read``
+string                at most 32767 bytes; invalid UTF-8 becomes U+FFFD                         generated ``read``
 bytes, string         more than is left is refused                                              ByteBufferAccessor
 array                 a count above the number of bytes left is refused                         generated ``read``
 unsigned varint       at most 5 bytes, not always the fewest; bits above 32 are dropped         ByteUtils
 number of tags        as a signed int: a negative one means none                                generated ``read``
-known tag             in any order, the last one counts; its size is read and not looked at     generated ``read``
+known tag             in any order, the last one counts; its size is read and ignored           generated ``read``
 unknown tag           in any order, kept, twice too; a size below 0 or past the end is refused  Readable
-nullable struct       a negative byte is null, any other says that the struct follows           generated ``read``
+nullable struct       a negative byte is null; after any other the struct follows               generated ``read``
 leading int16         of the consumer protocol: any higher version reads as the newest one      ConsumerProtocol
 limits                more than 1,000,000 elements or 10,000 tags, or a negative number of      Readable of 4.2.2
                       tags, is refused (``Layout.limits``)                                      and 4.4.0

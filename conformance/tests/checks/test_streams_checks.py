@@ -123,7 +123,7 @@ def test_editions_and_lines() -> None:
     ]
     with pytest.raises(ValueError, match="specifies nothing about Streams"):
         fleets("kip-584")
-    with pytest.raises(LookupError, match="unknown machine"):
+    with pytest.raises(LookupError, match="no machine"):
         FLEETS.subject("kip-584", "streams", None)
 
 

@@ -152,8 +152,8 @@ def test_a_wrong_expectation_is_seen_even_where_the_lock_knows_it(copied: Path) 
         typical["outcomes"] = {"rejected java.lang.RuntimeException": "3.9.2", "accepted": "rest"}
     (copied / "lock.json").write_text(text.locked(copied, {}))
     told = "\n".join(verify(copied, messages=["JoinGroupRequest"]))
-    assert "the codec reads" in told and "the second reading reads" in told
-    assert "3.9.2: it says rejected java.lang.RuntimeException" in told
+    assert "the codec reads" in told and "the construct decoder reads" in told
+    assert "3.9.2: the outcome is rejected java.lang.RuntimeException" in told
     assert len(told.splitlines()) == 3
 
 
@@ -171,7 +171,7 @@ def test_bytes_that_a_release_writes_again_must_be_what_we_read() -> None:
     (cut,) = (each for each in vectors("ApiVersionsRequest") if each.name.endswith("v3 trailing of the message, ff"))
     assert set(cut.outcomes.values()) == {"rewritten"} and list(check(cut)) == []
     other = replace(cut, outcomes={"3.9.2": "rewritten 016200"})
-    assert [line.partition(": ")[2][:30] for line in check(other)] == ["3.9.2: it writes 016200 again,"]
+    assert [line.partition(": ")[2][:30] for line in check(other)] == ["3.9.2: the release writes back"]
 
 
 def test_releases_are_told_apart_where_they_differ() -> None:
@@ -215,7 +215,7 @@ def test_bytes_without_a_value_must_be_refused() -> None:
     assert list(check(cut)) == []
     whole = replace(cut, hex="026700000001026d0000")
     assert [line.partition(": ")[2].partition(" accepts")[0] for line in check(whole)][:2] == [
-        "the codec", "the second reading",
+        "the codec", "the construct decoder",
     ]  # fmt: skip
     trailing = replace(whole, hex=whole.hex + "ff", outcomes={"3.9.2": f"rewritten {whole.hex}"})
     assert list(check(trailing)) == []
@@ -224,7 +224,7 @@ def test_bytes_without_a_value_must_be_refused() -> None:
 
 def test_a_file_in_the_wrong_place_is_refused(copied: Path) -> None:
     shutil.move(copied / "vectors" / "apache" / "SubscriptionInfo.json", copied / "vectors" / "apache" / "Other.json")
-    with pytest.raises(Malformed, match=r"Other\.json is of apache/SubscriptionInfo"):
+    with pytest.raises(Malformed, match=r"Other\.json contains vectors of apache/SubscriptionInfo"):
         vectors(root=copied)
 
 

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// balancers make a fresh one for every operation.
+// balancers creates a new one for every operation.
 var balancers = []func() kgo.GroupBalancer{
 	kgo.RangeBalancer, kgo.RoundRobinBalancer, kgo.StickyBalancer, kgo.CooperativeStickyBalancer,
 }
@@ -33,16 +33,16 @@ func balancerOf(op object) kgo.GroupBalancer {
 	return nil
 }
 
-// mayFail is a balancer of members that can say why it does not balance.
+// mayFail is a balancer that can return an error.
 type mayFail interface {
 	BalanceOrError(topics map[string]int32) (kgo.IntoSyncAssignment, error)
 }
 
-// assign does what the library's client does when it leads a group, from the members' bytes to the bytes for each.
+// assign does what the client does as leader of a group, from the members' bytes to the bytes for each.
 func assign(op object) object {
 	balancer := balancerOf(op)
 	if balancer == nil {
-		return object{"status": "unsupported", "message": fmt.Sprintf("no assignor is called %v", op["assignor"])}
+		return object{"status": "unsupported", "message": fmt.Sprintf("unknown assignor %v", op["assignor"])}
 	}
 	members := []kmsg.JoinGroupResponseMember{}
 	for _, each := range list(op["members"]) {
@@ -59,7 +59,7 @@ func assign(op object) object {
 		member.ProtocolMetadata = metadata
 		members = append(members, member)
 	}
-	// Balancers are promised that they are in this order; the client sees to it.
+	// Balancers require members in this order; the client sorts them.
 	slices.SortStableFunc(members, before)
 	of, interests, err := balancer.MemberBalancer(members)
 	if err != nil {
@@ -106,7 +106,7 @@ func assign(op object) object {
 func userData(op object) object {
 	balancer := balancerOf(op)
 	if balancer == nil {
-		return object{"status": "unsupported", "message": fmt.Sprintf("no assignor is called %v", op["assignor"])}
+		return object{"status": "unsupported", "message": fmt.Sprintf("unknown assignor %v", op["assignor"])}
 	}
 	metadata, err := own(balancer, op)
 	if err != nil {
@@ -119,8 +119,8 @@ func userData(op object) object {
 	return accepted("hex", bytesOrNull(subscription.UserData))
 }
 
-// joining are the bytes of a member: its own, but for user data that are given, and with its rack, as a client that
-// has one puts it there.
+// joining returns the metadata of a member: its own, but with given user data, and with its rack, as a client with a
+// rack sets it.
 func joining(balancer kgo.GroupBalancer, given object) ([]byte, error) {
 	metadata, err := own(balancer, given)
 	if err != nil {
@@ -135,7 +135,7 @@ func joining(balancer kgo.GroupBalancer, given object) ([]byte, error) {
 	if err := subscription.ReadFrom(metadata); err != nil {
 		return nil, err
 	}
-	// By its name, for releases before racks.
+	// By name, for releases without racks.
 	if place := reflect.ValueOf(&subscription).Elem().FieldByName("Rack"); racked && place.IsValid() {
 		place.Set(reflect.ValueOf(&rack))
 		subscription.Version = max(subscription.Version, 3)
@@ -148,7 +148,7 @@ func joining(balancer kgo.GroupBalancer, given object) ([]byte, error) {
 	return subscription.AppendTo(nil), nil
 }
 
-// own are the bytes that the library's own member writes. The client keeps its topics as a set, and sorts them.
+// own returns the metadata that the library's own member writes. The client keeps its topics as a set, and sorts them.
 func own(balancer kgo.GroupBalancer, given object) ([]byte, error) {
 	topics := []string{}
 	for _, each := range list(given["subscription"]) {
@@ -181,7 +181,7 @@ func own(balancer kgo.GroupBalancer, given object) ([]byte, error) {
 	return balancer.JoinGroupMetadata(topics, owned, int32(generation)), nil
 }
 
-// before: members with an instance id come first, by that, and then the others by their member id.
+// before: members with an instance id come first, sorted by it, then the others by member id.
 func before(one, other kmsg.JoinGroupResponseMember) int {
 	switch {
 	case one.InstanceID != nil && other.InstanceID != nil:

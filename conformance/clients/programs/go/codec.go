@@ -13,20 +13,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// codec is what every message of the library can do.
+// codec is implemented by every message of the library.
 type codec interface {
 	AppendTo([]byte) []byte
 	ReadFrom([]byte) error
 }
 
-// A message of the library's, lined up with its definition.
+// A message of the library, matched with its definition.
 type message struct {
 	make      func(version int16) codec
 	fields    []field
 	low, high int16
 }
 
-// inexpressible is said where a limit of the library is met.
+// inexpressible is an error for something that the library cannot represent; name is one of the limits.
 type inexpressible struct{ name, why string }
 
 func (i inexpressible) Error() string { return i.why }
@@ -35,7 +35,7 @@ func noPlace(format string, values ...any) inexpressible {
 	return inexpressible{"place", fmt.Sprintf(format, values...)}
 }
 
-// bare are the library's messages that have no API key: what is in them is told by nothing but their names.
+// bare are the library's messages without an API key: their fields are known by name only.
 var bare = map[string]struct {
 	made   func() codec
 	newest func() int16
@@ -51,7 +51,7 @@ var bare = map[string]struct {
 	"TransactionLogValue":          {func() codec { return new(kmsg.TxnMetadataValue) }, declaredNewest},
 }
 
-// declaredNewest: the library does not say which versions of it there are.
+// declaredNewest: the library does not report their newest version.
 func declaredNewest() int16 { return -1 }
 
 // joined is the highest version of consumer protocol data that the library's own members write.
@@ -79,7 +79,7 @@ func lined(folder string) (map[string]*message, error) {
 			continue
 		}
 		if one.fields, err = each.beside(reflect.TypeOf(one.make(one.high)).Elem(), each.Fields, one.high); err != nil {
-			fmt.Fprintln(os.Stderr, err) // and it is not claimed
+			fmt.Fprintln(os.Stderr, err) // it is not claimed then
 			continue
 		}
 		found[each.Name] = one
@@ -114,7 +114,7 @@ func madeBy(of definition) *message {
 	newest := entry.newest()
 	if newest < 0 {
 		newest = versions.high
-		// What is flexible has a place for unknown tags: where a release has none, it knows no flexible version.
+		// Flexible versions must keep unknown tags: a release without a field for them has no flexible version.
 		flexible := spanOf(of.FlexibleVersions)
 		if _, placed := reflect.TypeOf(entry.made()).Elem().FieldByName("UnknownTags"); !placed && flexible.has(newest) {
 			newest = flexible.low - 1
@@ -132,7 +132,7 @@ func madeBy(of definition) *message {
 func (m *message) perform(name string, op object) object {
 	asked, err := number(op["version"])
 	if err != nil || asked < int64(m.low) || asked > int64(m.high) {
-		return object{"status": "unsupported", "message": fmt.Sprintf("no version %v", op["version"])}
+		return object{"status": "unsupported", "message": fmt.Sprintf("it has no version %v", op["version"])}
 	}
 	version := int16(asked)
 	made := m.make(version)
@@ -170,17 +170,17 @@ func (m *message) perform(name string, op object) object {
 		}
 		return written(made, version)
 	}
-	return object{"status": "unsupported", "message": "no operation is called " + name}
+	return object{"status": "unsupported", "message": "unknown operation " + name}
 }
 
 func written(made codec, version int16) object {
 	if sticky, ok := made.(*kmsg.StickyMemberMetadata); ok && (sticky.Generation != -1) != (version == 1) {
-		return unsupported(inexpressible{"version", fmt.Sprintf("not written as v%d", version)})
+		return unsupported(inexpressible{"version", fmt.Sprintf("it does not write v%d", version)})
 	}
 	return accepted("hex", hex.EncodeToString(made.AppendTo(nil)))
 }
 
-// begin sets what the library sets where nobody else does.
+// begin sets what the library sets where the user does not.
 func begin(made any) {
 	if one, ok := made.(interface{ Default() }); ok {
 		one.Default()
@@ -214,7 +214,7 @@ func fill(target reflect.Value, fields []field, value object) error {
 func set(target reflect.Value, inner []field, given any) error {
 	if given == nil {
 		if target.Kind() != reflect.Pointer && target.Kind() != reflect.Slice {
-			return inexpressible{"null", fmt.Sprintf("a %s is never null", target.Type())}
+			return inexpressible{"null", fmt.Sprintf("a %s cannot be null", target.Type())}
 		}
 		target.SetZero()
 		return nil
@@ -363,11 +363,11 @@ func show(from reflect.Value, like field, version int16) (any, error) {
 		return shown(from, like.inner, version)
 	case reflect.String:
 		if !utf8.ValidString(from.String()) {
-			return nil, inexpressible{"utf-8", "a text that is no UTF-8"}
+			return nil, inexpressible{"utf-8", "text that is not UTF-8"}
 		}
 		return from.String(), nil
 	case reflect.Slice:
-		// Nil is how Go spells an empty list too: it means null only where there may be null.
+		// Nil is also Go's empty list: it means null only where null is allowed.
 		if from.IsNil() && like.nullable.has(version) {
 			return nil, nil
 		}
@@ -389,7 +389,7 @@ func show(from reflect.Value, like field, version int16) (any, error) {
 		text := hex.EncodeToString(data)
 		return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-"), nil
 	}
-	// As plain numbers: some of its types have words for them.
+	// As plain numbers: some of its types print as words.
 	switch {
 	case from.CanInt():
 		return from.Int(), nil

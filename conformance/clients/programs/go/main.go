@@ -1,9 +1,9 @@
 // Testee protocol 1 over standard input and output, for franz-go: its messages and its group balancers.
 //
-// It observes and never judges. The folder with Kafka's message definitions, which lend their names to franz-go's
-// fields, is its first argument. Cases are held by a second process of the same program, since a loop without end can
-// be stopped in no other way, and a fatal error is not to be recovered from; when that one goes down, it is known in
-// which case, and another one goes on with the next.
+// It observes and never judges. Its first argument is the folder with Kafka's message definitions, from which the names
+// of fields are taken. Operations run in a second process of the same program, since an infinite loop cannot be stopped
+// otherwise and a fatal error cannot be recovered; when that process dies, the operation is known and a new process runs
+// the next one.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 const (
 	library = "github.com/twmb/franz-go"
-	// worker is the second argument of the process that holds the cases.
+	// worker is the second argument of the process that runs operations.
 	worker = "worker"
 	frames = "frames"
 	most   = 16 << 20
@@ -30,12 +30,12 @@ const (
 
 type object = map[string]any
 
-// limits are what it cannot express; what is unsupported names one of them.
+// limits are what it cannot represent; an unsupported result names one of them.
 var limits = object{
-	"null":    "what is no pointer and no list in Go is never null",
-	"utf-8":   "a text that is no UTF-8 is kept as it is, and JSON has no form for it",
-	"place":   "a field, or a value, for which a struct of this release has no place",
-	"version": "the version of sticky user data is not chosen: it is 0 where the generation is -1, else 1",
+	"null":    "a Go type that is neither a pointer nor a list cannot be null",
+	"utf-8":   "text that is not UTF-8 is kept as it is, and JSON cannot represent it",
+	"place":   "the structs of this release cannot represent some fields and values",
+	"version": "the version of sticky user data cannot be chosen: it is 0 for generation -1, else 1",
 }
 
 func main() {
@@ -49,7 +49,7 @@ func main() {
 		os.Exit(2)
 	}
 	in, out := bufio.NewReaderSize(os.Stdin, 1<<20), bufio.NewWriterSize(os.Stdout, 1<<20)
-	// What the library prints must not mix with what we say.
+	// What the library prints must not mix with the protocol.
 	os.Stdout = os.Stderr
 	if len(os.Args) > 2 && os.Args[2] == worker {
 		work(messages, in, out)
@@ -114,7 +114,7 @@ func reply(messages map[string]*message, atWork *supervised, order object) objec
 	case "bye":
 		return object{"type": "bye"}
 	}
-	return object{"type": "unsupported", "message": fmt.Sprintf("no message is called %v", order["type"])}
+	return object{"type": "unsupported", "message": fmt.Sprintf("unknown message type %v", order["type"])}
 }
 
 func perform(messages map[string]*message, op object) object {
@@ -128,7 +128,7 @@ func perform(messages map[string]*message, op object) object {
 	called, _ := op["message"].(string)
 	found := messages[called]
 	if found == nil {
-		return object{"status": "unsupported", "message": "no message is called " + called}
+		return object{"status": "unsupported", "message": "it has no message " + called}
 	}
 	return found.perform(name, op)
 }
@@ -162,7 +162,7 @@ func version() string {
 	return "unknown"
 }
 
-// heard is the next message: a line, or what is behind its length.
+// heard returns the next message: a line, or a frame with its length.
 func heard(in *bufio.Reader, framed bool) ([]byte, error) {
 	if !framed {
 		return in.ReadBytes('\n')
@@ -193,7 +193,7 @@ func say(out *bufio.Writer, framed bool, text []byte) {
 
 func parsed(text []byte) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // an int64 is no float
+	decoder.UseNumber() // a float64 cannot represent every int64
 	var order object
 	err := decoder.Decode(&order)
 	return order, err
@@ -204,7 +204,7 @@ func printed(answer any) []byte {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(answer); err != nil {
-		fmt.Fprintln(os.Stderr, "no JSON:", err)
+		fmt.Fprintln(os.Stderr, "not JSON:", err)
 		os.Exit(2)
 	}
 	return bytes.TrimSpace(text.Bytes())

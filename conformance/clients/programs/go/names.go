@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A definition is what we read of Kafka's own JSON for a message.
+// A definition is the part of Kafka's message JSON that is used here.
 type definition struct {
 	Name             string
 	Type             string // request, response, or another
@@ -35,9 +35,9 @@ type declared struct {
 	Fields           []declared
 }
 
-// A field of franz-go's, beside the one of the definition.
+// A field of franz-go, matched with the field of the definition.
 type field struct {
-	name            string // the definition's, its first letter in lower case
+	name            string // of the definition, with a lower-case first letter
 	index           int
 	known, nullable span
 	inner           []field
@@ -47,7 +47,7 @@ type span struct{ low, high int16 }
 
 func (s span) has(version int16) bool { return s.low <= version && version <= s.high }
 
-// spanOf reads "3", "3-5", "3+" and "none".
+// spanOf parses "3", "3-5", "3+" and "none".
 func spanOf(text string) span {
 	low, high, ranged := strings.Cut(text, "-")
 	if open, plus := strings.CutSuffix(text, "+"); plus {
@@ -89,7 +89,7 @@ func definitions(folder string) ([]definition, error) {
 	return found, nil
 }
 
-// inner are the fields of a declared field that is a struct, or a list of them.
+// inner returns the fields of a declared field that is a struct, or a list of structs.
 func (d *definition) inner(of declared) []declared {
 	if len(of.Fields) > 0 {
 		return of.Fields
@@ -102,13 +102,13 @@ func (d *definition) inner(of declared) []declared {
 	return nil
 }
 
-// beside finds for each field of a struct of franz-go's the declared one: by its name where that is the same in
-// another spelling (TimeoutMillis, TimeoutMs), and among the others the first one left whose type it could have. Those
-// without a tag come first: a release may lack what has one.
+// beside finds the declared field for each field of a franz-go struct: by name where only the spelling differs
+// (TimeoutMillis, TimeoutMs), otherwise the first remaining one whose type matches. Fields without a tag come first: a
+// release may lack a tagged one.
 func (d *definition) beside(kind reflect.Type, all []declared, newest int16) ([]field, error) {
 	left := make([]*declared, 0, len(all))
 	for i := range all {
-		// A release does not have what came later; what is tagged came without a version of its own.
+		// A release lacks later fields; tagged fields were added without a new version.
 		if all[i].Tag != nil || spanOf(all[i].Versions).low <= newest {
 			left = append(left, &all[i])
 		}
@@ -158,7 +158,7 @@ func (d *definition) beside(kind reflect.Type, all []declared, newest int16) ([]
 			return nil, err
 		}
 		if !paired {
-			return nil, fmt.Errorf("%s: nothing declared is like %s", d.Name, kind.Field(i).Name)
+			return nil, fmt.Errorf("%s: no declared field matches %s", d.Name, kind.Field(i).Name)
 		}
 	}
 	for _, each := range left {
@@ -177,7 +177,7 @@ func lower(name string) string {
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-// could a field of this type be the declared one?
+// could reports whether a field of this type can be the declared one.
 func (d *definition) could(kind reflect.Type, each declared) bool {
 	if name, list := strings.CutPrefix(each.Type, "[]"); list {
 		if kind.Kind() != reflect.Slice {

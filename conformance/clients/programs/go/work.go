@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// evidence is what is kept of the end of what it wrote, in bytes.
+// evidence is the number of bytes kept of the end of the output.
 const evidence = 8 << 10
 
-// lastWords are with what a Go program says that it ends; what follows is where it was.
+// lastWords start the line in which a Go program reports why it ends; stacks follow.
 var lastWords = regexp.MustCompile(`(?m)^(panic|fatal error|runtime: out of memory).*$`)
 
-// work holds operations, one a line, each with a result on a line of its own, until there are no more.
+// work runs operations, one per line, until the end of input, and writes each result as a line.
 func work(messages map[string]*message, in *bufio.Reader, out *bufio.Writer) {
 	for {
 		text, err := in.ReadBytes('\n')
@@ -41,7 +41,7 @@ func work(messages map[string]*message, in *bufio.Reader, out *bufio.Writer) {
 		result["n"] = op["n"]
 		say(out, false, printed(result))
 		if result["cause"] == "timeout" {
-			return // what spins goes with it
+			return // the exit ends the code that spins
 		}
 	}
 }
@@ -72,7 +72,7 @@ func spent() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// A supervised process is begun when there is something to hold, and again after its death.
+// A supervised process starts with the first operation, and again after its death.
 type supervised struct {
 	command *exec.Cmd
 	ask     *bufio.Writer
@@ -80,7 +80,7 @@ type supervised struct {
 	noise   *ending
 }
 
-// result of an operation, as it was told; a death is a result too.
+// result returns the result of an operation; a death is a result too.
 func (s *supervised) result(op object, limit time.Duration) any {
 	if s.command == nil {
 		if err := s.begin(); err != nil {
@@ -129,7 +129,7 @@ func (s *supervised) begin() error {
 	s.noise = &ending{}
 	command.Stderr = s.noise
 	if err := command.Start(); err != nil {
-		return fmt.Errorf("the process for the cases does not start: %w", err)
+		return fmt.Errorf("cannot start the process for operations: %w", err)
 	}
 	s.command, s.ask, s.told = command, bufio.NewWriterSize(in, 1<<20), bufio.NewReaderSize(out, 1<<20)
 	return nil

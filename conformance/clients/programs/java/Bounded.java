@@ -11,12 +11,12 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Function;
 
 /**
- * Cases one after the other in a thread of their own, each with a limit on processor time and on wall time.
+ * Runs cases one after another in a thread, each with a limit on processor time and on wall time.
  *
- * <p>A case past its limit is answered for, with the stack of its thread as evidence, and the next ones go to a new
- * thread. The old one is interrupted, which some of what we play for releases heeds, and else stopped where the machine
- * still can (up to Java 19). Where it cannot, it is left to spin, and when there is more than one of these the process
- * ends as one that took too much processor time.
+ * <p>A case past its limit gets a result with the stack of its thread as evidence, and the next cases run in a new
+ * thread. The old thread is interrupted, which some of the stand-ins check, else stopped where the JVM still can (up to
+ * Java 19). Otherwise it keeps spinning; when more than one such thread is left, the process ends as one that exceeded
+ * its processor time.
  */
 final class Bounded {
     /** Where no signal can be sent. */
@@ -47,7 +47,7 @@ final class Bounded {
         return results;
     }
 
-    /** Until the thread is through, or has to be given up: how many cases are answered then. */
+    /** Waits until the thread is done or must be given up; returns the number of cases answered by then. */
     private int watch(Work work, AtomicReferenceArray<Object> found, List<Object> cases, long cpu, long wall) {
         int seen = -1;
         long cpuBefore = 0;
@@ -78,7 +78,7 @@ final class Bounded {
         }
     }
 
-    /** The thread has ended in the middle of a case, and no result could be made of why. */
+    /** The thread ended within a case, and no result could be made. */
     private static int gone(Work work, AtomicReferenceArray<Object> found, List<Object> cases) {
         Map<String, Object> result = new LinkedHashMap<>();
         result.put("n", Values.object(cases.get(work.at)).get("n"));
@@ -104,7 +104,7 @@ final class Bounded {
 
     private void stop(Thread spinning) {
         try {
-            // Not by its name: later machines lack it, or refuse.
+            // Without naming the method, since later JVMs lack it or refuse it.
             Thread.class.getMethod("stop").invoke(spinning);
             join(spinning, STOP_MILLISECONDS);
         } catch (ReflectiveOperationException cannot) {
@@ -116,7 +116,7 @@ final class Bounded {
 
     private static void leave() {
         try {
-            // What ends a process that has used up its time.
+            // The signal of a process that has exceeded its processor time.
             new ProcessBuilder("sh", "-c", "kill -PROF " + ProcessHandle.current().pid()).start().waitFor();
             Thread.sleep(STOP_MILLISECONDS);
         } catch (IOException | InterruptedException cannot) {
@@ -158,7 +158,7 @@ final class Bounded {
 
     /** The thread of the cases. */
     private static final class Work extends Thread {
-        /** The case under way. */
+        /** The case that is running. */
         volatile int at;
         private final List<Object> cases;
         private final AtomicReferenceArray<Object> found;

@@ -7,7 +7,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
-/** What the first jar of a release has: messages with their versions, and assignors. */
+/** The capabilities of the first jar of a release: messages with their versions, and assignors. */
 final class Claims {
     private static final String[] HAND_WRITTEN = {
         "SubscriptionInfo", "org/apache/kafka/streams/processor/internals/assignment/SubscriptionInfo",
@@ -66,7 +66,7 @@ final class Claims {
         groups = coordinates && library.groups.available();
     }
 
-    /** Of requests and responses the newest version that is spoken unasked; the one after it may change any day. */
+    /** The newest stable version of requests and responses; an unstable one may follow it. */
     private static Map<String, Integer> stable(Release release) {
         Map<String, Integer> found = new TreeMap<>();
         Class<?> apis = release.find("org.apache.kafka.common.message.ApiMessageType");
@@ -81,7 +81,7 @@ final class Claims {
                 found.put(name + "Response", highest);
             }
         } catch (Throwable unlike) {
-            throw new IllegalStateException(release.name + " keeps its versions elsewhere", unlike);
+            throw new IllegalStateException(release.name + " stores its versions in an unknown place", unlike);
         }
         return found;
     }
@@ -102,7 +102,7 @@ final class Claims {
                 }
             }
         } catch (Throwable unlike) {
-            throw new IllegalStateException(library.release.name + " keeps its schemas elsewhere", unlike);
+            throw new IllegalStateException(library.release.name + " stores its schemas in an unknown place", unlike);
         }
     }
 
@@ -114,7 +114,7 @@ final class Claims {
                 messages.put(message, List.of(versions[0], high));
             }
         } catch (Throwable none) {
-            // A class that is no message with versions, or a message that was given up.
+            // A class that is not a message with versions, or a removed message.
             return;
         }
     }
@@ -125,16 +125,16 @@ final class Claims {
 
     Map<String, String> limits() {
         Map<String, String> limits = new TreeMap<>();
-        limits.put(FIELDS, "its classes have no place for fields that this release does not know");
-        limits.put(VALUES, "sets, maps and strings keep no order, no element twice, and no bytes that are no text");
+        limits.put(FIELDS, "its classes cannot represent fields that this release does not know");
+        limits.put(VALUES, "sets, maps and strings lose the order, repeated elements and invalid text");
         if (coordinates) {
-            limits.put(VERSIONS, "a broker closes the connection of whoever asks in a version that it does not have");
-            limits.put(BROKER, "what a broker refuses itself never comes to its coordinator");
+            limits.put(VERSIONS, "a broker closes the connection at a request in a version that it does not support");
+            limits.put(BROKER, "requests that the broker itself refuses do not reach its coordinator");
         }
         return limits;
     }
 
-    /** Of some messages those versions in between that are not there. */
+    /** For some messages, the versions missing within their range. */
     Map<String, Object> missing() {
         return missing;
     }

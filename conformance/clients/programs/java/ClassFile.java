@@ -13,11 +13,11 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Writes a subclass, as the machine reads it, each of whose methods does one thing:
+ * Writes a subclass as bytecode, in which each method does only this:
  * {@code return played.invoke(this, methods[i], new Object[] {arguments})}. There are no branches, so no frames.
  */
 final class ClassFile {
-    /** The field with the {@link InvocationHandler}; and the one, static, with the methods. */
+    /** The names of the field with the {@link InvocationHandler}, and of the static field with the methods. */
     static final String PLAYED = "kipcheckPlayed";
     static final String METHODS = "kipcheckMethods";
 
@@ -25,7 +25,7 @@ final class ClassFile {
     private static final int PUBLIC = 0x0001;
     private static final int STATIC = 0x0008;
     private static final int SUPER = 0x0020;
-    /** What a method keeps of its modifiers. */
+    /** The modifiers that a method keeps. */
     private static final int SEEN = Modifier.PUBLIC | Modifier.PROTECTED;
     private static final int UTF8 = 1;
     private static final int CLASS = 7;
@@ -45,7 +45,7 @@ final class ClassFile {
         this.name = name;
     }
 
-    /** A class below that one, with the number in its name, that has these of its methods. */
+    /** A subclass of that class, with the number in its name, that overrides these of its methods. */
     static byte[] below(Class<?> type, int number, List<Method> methods) throws IOException {
         return new ClassFile(internal(type) + "$Kipcheck" + number).written(type, methods);
     }
@@ -54,7 +54,7 @@ final class ClassFile {
         return MethodType.methodType(method.getReturnType(), method.getParameterTypes()).toMethodDescriptorString();
     }
 
-    /** The zero of a primitive type. */
+    /** The zero value of a primitive type. */
     static Object zero(Class<?> type) {
         return Array.get(Array.newInstance(type, 1), 0);
     }
@@ -83,7 +83,7 @@ final class ClassFile {
             out.writeShort(1);
             out.writeShort(utf8("Code"));
             out.writeInt(code.length + 12);
-            // At most: handler, this, method, array, array, index, and a value of two words.
+            // The most: handler, this, method, array, array, index, and a value of two words.
             out.writeShort(8);
             out.writeShort(words);
             out.writeInt(code.length);
@@ -183,7 +183,7 @@ final class ClassFile {
         return type.getName().replace('.', '/');
     }
 
-    // -- constants, each once
+    // -- constants, without duplicates
 
     private int utf8(String text) throws IOException {
         Integer known = numbers.get("utf8 " + text);

@@ -14,8 +14,8 @@ import java.util.UUID;
 /**
  * The coordinator of one consumer group of KIP-848 behind the operations of the testee protocol.
  *
- * <p>A client names itself, remembers the epoch and the assignment that it was told last, and what it was given before
- * that; a heartbeat says which of these it owns.
+ * <p>A client remembers its name, the last epoch and assignment it received, and the assignment before that; a heartbeat
+ * states which of these it owns.
  */
 final class ConsumerGroups {
     private static final String BEAT = "consumer-heartbeat";
@@ -33,7 +33,7 @@ final class ConsumerGroups {
     private Object delta;
     private Object image;
 
-    // Of one case.
+    // State of one case.
     private Object held;
     private CoordinatorBroker broker;
     private final Map<String, Memory> memories = new HashMap<>();
@@ -48,7 +48,7 @@ final class ConsumerGroups {
         return op.equals(BEAT) || op.equals(PASS);
     }
 
-    /** Has this release one that is no preview any more, and is what it needs here? */
+    /** Whether this release has such a coordinator, not as a preview, with everything that is needed here. */
     boolean available() {
         boolean released = release.find("org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime") != null;
         return released && coordinator.available();
@@ -118,7 +118,7 @@ final class ConsumerGroups {
         }
     }
 
-    /** Null where it does not say. */
+    /** Null where the heartbeat omits it. */
     private static List<Object> owned(Memory memory, String owned) {
         if (owned == null) {
             return null;
@@ -143,7 +143,7 @@ final class ConsumerGroups {
         }
     }
 
-    /** By topic and number. */
+    /** Sorted by topic and number. */
     private static List<Object> assignment(Map<String, Object> told) {
         Map<String, TreeSet<Object>> topics = new TreeMap<>();
         for (Object each : Values.list(told.get("topicPartitions"))) {
@@ -163,7 +163,7 @@ final class ConsumerGroups {
         return new UUID(1, topic.charAt(0)).toString();
     }
 
-    /** What the broker knows of topics. */
+    /** The broker's metadata of topics. */
     private void know() throws Throwable {
         Object empty = Release.need(release.need(IMAGE + "MetadataImage"), "EMPTY").get(null);
         Object builder = Release.create(release.need(IMAGE + "MetadataDelta$Builder"));
@@ -183,7 +183,7 @@ final class ConsumerGroups {
         Release.call(delta, "replay", generated.read(release.need(RECORDS + name), fields));
     }
 
-    /** Of a client. */
+    /** State of a client. */
     private static final class Memory {
         int epoch;
         List<Object> given = List.of();

@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Subscriptions and assignments of the consumer protocol through the classes that clients use, from 0.10.0 on, and the
- * user data of the sticky assignors.
+ * Encodes subscriptions and assignments of the consumer protocol with the classes that clients use, from 0.10.0 on, and
+ * the user data of the sticky assignors.
  *
  * <p>Owned and assigned partitions are flat lists there: the order of topics, and topics without partitions, are lost.
  */
@@ -120,7 +120,7 @@ final class Consumers implements Codec {
         if (version > versions("")[1]) {
             throw new Release.Unsupported(release.name + " writes no version " + version);
         }
-        // Up to 2.3 there is one version, and no way to ask for it.
+        // Up to 2.3 there is one version, which cannot be chosen.
         return versions("")[1] > 0
             ? serialized(type, method, made, (short) version)
             : serialized(type, method, made);
@@ -130,7 +130,7 @@ final class Consumers implements Codec {
         return (ByteBuffer) Release.callStatic(type, method, arguments);
     }
 
-    /** The interface of assignors, or the class of that name in it; it moved in 2.4. */
+    /** The interface of assignors, or its inner class of that name; it moved in 2.4. */
     Class<?> nested(String name) {
         String inner = name.isEmpty() ? "" : "$" + name;
         Class<?> recent = release.find(PLACE + "ConsumerPartitionAssignor" + inner);
@@ -143,7 +143,7 @@ final class Consumers implements Codec {
             Values.text(value.get("rackId")));
     }
 
-    /** With as much of it as this release has a place for. */
+    /** With as many of the fields as this release has. */
     Object subscription(List<Object> topics, ByteBuffer data, List<Object> owned, int generation, String rack)
             throws Throwable {
         Class<?> type = nested("Subscription");
@@ -155,7 +155,7 @@ final class Consumers implements Codec {
             case 5:
                 return Release.create(type, topics, data, owned, generation, Optional.ofNullable(rack));
             default:
-                throw new Release.Unsupported(release.name + " makes subscriptions in a way not known here");
+                throw new Release.Unsupported(release.name + " creates subscriptions in an unsupported way");
         }
     }
 
@@ -187,7 +187,7 @@ final class Consumers implements Codec {
             partitions, Optional.of(generation(value)));
     }
 
-    /** Is the user data of this release's sticky assignor a bare list (up to 2.2)? */
+    /** Whether the user data of this release's sticky assignor is a bare list (up to 2.2). */
     private boolean flat() {
         return release.find(PLACE + "internals.AbstractStickyAssignor$MemberData") == null
             && release.find(PLACE + "StickyAssignor$ConsumerUserData") == null;

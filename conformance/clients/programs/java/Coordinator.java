@@ -14,10 +14,10 @@ import java.util.concurrent.CompletableFuture;
 
 /**
  * The classic group coordinator of a release behind the operations of the testee protocol: one group, whose clients are
- * told apart by their names.
+ * distinguished by their names.
  *
- * <p>Requests are written in their version and parsed as brokers parse them. An answer stands with the operation that
- * led to it, which may be a later one than that which asked.
+ * <p>Requests are encoded in their version and parsed as brokers parse them. A response belongs to the operation that
+ * caused it, which may be a later one than its request.
  */
 final class Coordinator {
     private static final String GROUP = "group";
@@ -26,7 +26,7 @@ final class Coordinator {
     private static final int BATCHES = 3;
     private static final int TOPIC_IDS = 10;
 
-    /** Verb -> the API in the release's own name, its message, and the method of the service. */
+    /** Verb -> the name of the API in the release, its message, and the method of the service. */
     private static final Map<String, String[]> ASKED = Map.of(
         "join", new String[] {"JOIN_GROUP", "JoinGroup", "joinGroup"},
         "sync", new String[] {"SYNC_GROUP", "SyncGroup", "syncGroup"},
@@ -44,7 +44,7 @@ final class Coordinator {
     private CoordinatorParts parts;
     private CoordinatorAnswers answers;
 
-    // Of one case.
+    // State of one case.
     private Object held;
     private CoordinatorBroker broker;
     private CoordinatorNames names;
@@ -60,7 +60,7 @@ final class Coordinator {
         return ASKED.containsKey(op) || HAPPENS.contains(op);
     }
 
-    /** Does this release have one that can be run, and is what it needs here? */
+    /** Whether this release has a coordinator that can be run, with everything that is needed here. */
     boolean available() {
         try {
             new CoordinatorBroker(parts());
@@ -70,7 +70,7 @@ final class Coordinator {
         }
     }
 
-    /** All answers that this operation leads to. */
+    /** All responses that this operation causes. */
     List<Object> answer(Map<String, Object> order) throws Throwable {
         if (broker == null || !order.get("case").equals(held)) {
             held = order.get("case");
@@ -89,7 +89,7 @@ final class Coordinator {
         return told();
     }
 
-    /** One that knows of no group, with the luck that the one before had. */
+    /** A coordinator without groups, with the same random numbers as the one before. */
     CoordinatorBroker broker() throws Throwable {
         parts();
         Luck.again();
@@ -128,7 +128,7 @@ final class Coordinator {
         }
     }
 
-    // -- what clients ask
+    // -- requests of clients
 
     private void ask(int step, String verb, Map<String, Object> order) throws Throwable {
         String[] asked = ASKED.get(verb);
@@ -136,18 +136,18 @@ final class Coordinator {
         String actor = Values.text(order.get("actor"));
         Object context = context(asked[0], version, actor);
         String group = Boolean.TRUE.equals(order.get("nameless")) ? "" : GROUP;
-        // Those of all topics have been asked for with the others since 4.3.
+        // Since 4.3 offsets of all topics are requested by the same method.
         String method = broker.has(asked[2]) ? asked[2] : "fetchOffsets";
         CompletableFuture<?> future = broker.ask(method, arguments(verb, version, context, asked[1], group, order));
         future.whenComplete((made, thrown) -> given.add(new Answer(step, verb, version, actor, made, thrown)));
         broker.work();
     }
 
-    /** Of a request of that API, in the release's own name. */
+    /** The context of a request of that API, by its name in the release. */
     Object context(String name, int version, String actor) throws Throwable {
         Object api = Release.callStatic(release.need(COMMON + "protocol.ApiKeys"), "valueOf", name);
         if (!(Boolean) Release.call(api, "isVersionEnabled", (short) version, false)) {
-            throw new Release.Unsupported(release.name + " speaks no " + name + " v" + version, Claims.VERSIONS);
+            throw new Release.Unsupported(release.name + " does not support " + name + " v" + version, Claims.VERSIONS);
         }
         Object header = Release.create(release.need(REQUESTS + "RequestHeader"), api, (short) version, actor, 0);
         Class<?> type = release.need(REQUESTS + "RequestContext");
@@ -164,11 +164,11 @@ final class Coordinator {
         throw new Release.Unsupported(release.name + " has other request contexts");
     }
 
-    /** Of the service's method. */
+    /** Calls the service's method. */
     private Object[] arguments(
             String verb, int version, Object context, String message, String group, Map<String, Object> order)
             throws Throwable {
-        Object buffers = null; // none of these releases asks for one
+        Object buffers = null; // none of these releases uses it
         switch (verb) {
             case "fetch":
                 Map<String, Object> all = new TreeMap<>();
@@ -190,10 +190,10 @@ final class Coordinator {
         }
     }
 
-    /** As it comes out of the bytes of that version. */
+    /** The request as it is parsed from its encoded form. */
     Object request(Object context, String message, int version, Map<String, Object> fields) throws Throwable {
         if (message.equals("OffsetCommit") && version >= TOPIC_IDS) {
-            // Topics have ids there, which brokers turn into names before they ask the coordinator.
+            // There topics have ids, which brokers resolve to names before they call the coordinator.
             return generated.read(release.need(COMMON + "message.OffsetCommitRequestData"), fields);
         }
         ByteBuffer bytes;
@@ -207,7 +207,7 @@ final class Coordinator {
         }
         Object parsed = Release.get(Release.call(context, "parseRequest", bytes), "request");
         if (message.equals("SyncGroup") && !(Boolean) Release.call(parsed, "areMandatoryProtocolTypeAndNamePresent")) {
-            throw new Release.Unsupported("a broker refuses that before it asks its coordinator", Claims.BROKER);
+            throw new Release.Unsupported("a broker refuses that before it calls its coordinator", Claims.BROKER);
         }
         return Release.call(parsed, message.equals("LeaveGroup") ? "normalizedData" : "data");
     }
@@ -270,12 +270,12 @@ final class Coordinator {
             return;
         }
         if (leaving.size() != 1 || Values.object(leaving.get(0)).get("groupInstanceId") != null) {
-            throw new Release.Unsupported("in this version one member leaves, by its id", Claims.FIELDS);
+            throw new Release.Unsupported("in this version only one member can leave, by its id", Claims.FIELDS);
         }
         fields.put("memberId", Values.object(leaving.get(0)).get("memberId"));
     }
 
-    /** Pairs of a name and text, the text as bytes. */
+    /** Pairs of a name and a text as bytes. */
     private static List<Object> rows(Object pairs, String name, String bytes) {
         List<Object> rows = new ArrayList<>();
         for (Object each : Values.list(pairs)) {
@@ -303,14 +303,14 @@ final class Coordinator {
         return told;
     }
 
-    // -- what they are told
+    // -- responses to clients
 
-    /** A response as its reader finds it, and the error in it by its name. */
+    /** A response as its reader decodes it, and the name of its error. */
     Map<String, Object> told(String message, int version, Object made) throws Throwable {
         return answers.told(message, version, made);
     }
 
-    /** In the order in which they asked: that in which answers leave a coordinator is that of a hash map. */
+    /** In the order of requests: the order of responses in the coordinator is that of a hash map. */
     private List<Object> told() throws Throwable {
         given.sort((one, other) -> one.step - other.step);
         List<Object> told = new ArrayList<>();
@@ -354,7 +354,7 @@ final class Coordinator {
         }
     }
 
-    /** What came back, when it did. */
+    /** The completed response, if it has come. */
     private static final class Answer {
         final int step;
         final String verb;

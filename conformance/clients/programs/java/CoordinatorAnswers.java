@@ -10,7 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What a coordinator answers, as the client that asked reads it in the version of its request, in our words. */
+/** The responses of a coordinator, decoded in the version of the request and converted to the protocol's form. */
 final class CoordinatorAnswers {
     private static final String REQUESTS = "org.apache.kafka.common.requests.";
     private static final int FETCHED_BY_GROUP = 8;
@@ -25,7 +25,7 @@ final class CoordinatorAnswers {
         this.errors = release.need("org.apache.kafka.common.protocol.Errors");
     }
 
-    /** Of a request of this verb and version, with ids as they are. Where the service threw, what brokers make of it. */
+    /** The answer to a request of this verb and version, with ids unchanged. An exception becomes the broker's error. */
     Map<String, Object> of(String verb, int version, Object made, Throwable thrown) throws Throwable {
         switch (verb) {
             case "join":
@@ -49,7 +49,7 @@ final class CoordinatorAnswers {
         }
     }
 
-    /** A response as its reader finds it, or what was thrown in its place; and the error by its name. */
+    /** A response as its reader decodes it, or the exception in its place; and the error by name. */
     Map<String, Object> told(String message, int version, Object made) throws Throwable {
         Map<String, Object> found =
             made instanceof Throwable ? failed((Throwable) made) : generated.sent(message, version, made);
@@ -93,7 +93,7 @@ final class CoordinatorAnswers {
         return answer;
     }
 
-    /** One error for all partitions. */
+    /** The single error of all partitions. */
     private Map<String, Object> committed(Map<String, Object> found, Throwable thrown) throws Throwable {
         Map<String, Object> all = thrown == null ? new LinkedHashMap<>() : failed(thrown);
         for (Object topic : rows(found, "topics")) {
@@ -151,12 +151,12 @@ final class CoordinatorAnswers {
         return answer;
     }
 
-    /** Written in the version, and read again: what it has no place for is lost, or cannot be written. */
+    /** Encoded in the version, and decoded again: fields that it lacks are lost, or cannot be encoded. */
     private Map<String, Object> read(String message, int version, Object made) throws Throwable {
         Object sent = made;
         Class<?> response = release.need(REQUESTS + message);
         if (message.equals("JoinGroupResponse") || message.equals("LeaveGroupResponse")) {
-            // Brokers put these in the words of the version.
+            // Brokers convert these to the form of the version.
             sent = Release.call(Release.create(response, made, (short) version), "data");
         }
         return generated.sent(message, version, sent);
@@ -166,7 +166,7 @@ final class CoordinatorAnswers {
         return generated.print(made, version);
     }
 
-    /** An answer that holds an error and nothing else. */
+    /** A response with an error and nothing else. */
     private Map<String, Object> failed(Throwable thrown) throws Throwable {
         Map<String, Object> found = new LinkedHashMap<>();
         Throwable cause = thrown instanceof java.util.concurrent.CompletionException ? thrown.getCause() : thrown;

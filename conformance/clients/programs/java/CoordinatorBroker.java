@@ -15,8 +15,8 @@ import java.util.function.Supplier;
  * The group coordinator of a release as its brokers run it, GroupCoordinatorService over CoordinatorRuntime, with one
  * partition.
  *
- * <p>Only its surroundings are ours: the clock, the log, and the thread. What there is to do is done in its order
- * before a call returns.
+ * <p>Only its environment is replaced: the clock, the log, and the thread. All pending work is done, in order, before a
+ * call returns.
  */
 final class CoordinatorBroker {
     private static final String KRAFT = "org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadata";
@@ -39,23 +39,23 @@ final class CoordinatorBroker {
         Release.call(service, "startup", partitions);
         load();
         if (!log.reading()) {
-            // The runtime writes down why and goes on.
+            // The runtime logs the reason and continues.
             throw new Release.Unsupported("the group coordinator of " + parts.release.name + " does not start");
         }
         loaded();
     }
 
-    /** Has the service a method of that name? */
+    /** Whether the service has a method of that name. */
     boolean has(String method) {
         return Release.has(service.getClass(), method);
     }
 
-    /** Calls the service; what it gives is done with when something is done with it, now or at a later call. */
+    /** Calls the service; {@code done} gets the result when it is complete, now or in a later call. */
     CompletableFuture<?> ask(String method, Object... arguments) throws Throwable {
         return (CompletableFuture<?>) Release.call(service, method, arguments);
     }
 
-    /** All that is to be done, until nothing is. */
+    /** Runs pending work until none is left. */
     void work() throws Throwable {
         while (!events.isEmpty()) {
             Object event = events.poll();
@@ -79,7 +79,7 @@ final class CoordinatorBroker {
         }
     }
 
-    /** Of topics. */
+    /** Metadata of topics. */
     void know(Object image, Object delta) throws Throwable {
         if (has("onMetadataUpdate")) {
             Release.call(service, "onMetadataUpdate", delta, image);

@@ -3,7 +3,7 @@ package kipcheck;
 import java.lang.reflect.Field;
 import java.util.PriorityQueue;
 
-/** The time that a coordinator is told, and its timers. It moves when it is told to. */
+/** The clock and timers of a coordinator. Time advances only on request. */
 final class CoordinatorClock {
     private static final String TIMERS = "org.apache.kafka.server.util.timer.";
     private static final long BEGIN = 1_700_000_000_000L;
@@ -19,7 +19,7 @@ final class CoordinatorClock {
         delay = Release.need(release.need(TIMERS + "TimerTask"), "delayMs");
     }
 
-    /** As the release's Time. */
+    /** Implements the release's Time. */
     Object time(Release release) {
         return new StandIn()
             .plays("milliseconds", nothing -> now)
@@ -28,7 +28,7 @@ final class CoordinatorClock {
             .as(release.need("org.apache.kafka.common.utils.Time"));
     }
 
-    /** As the release's Timer. */
+    /** Implements the release's Timer. */
     Object timer(Release release) {
         return new StandIn()
             .plays("add", task -> due.add(new Due(task[0])))
@@ -36,7 +36,7 @@ final class CoordinatorClock {
             .as(release.need(TIMERS + "Timer"));
     }
 
-    /** The clock goes to the next deadline, but not past that time: what is due there; null where nothing is. */
+    /** Advances to the next deadline, but not past that time; returns the task that is due, or null. */
     Runnable next(long until) throws Throwable {
         while (!due.isEmpty() && due.peek().at <= until) {
             Due found = due.poll();
@@ -53,7 +53,7 @@ final class CoordinatorClock {
         return now;
     }
 
-    /** A task and its deadline; of two at one time the one that was added first comes first. */
+    /** A task and its deadline; of two with the same deadline the one added first comes first. */
     private final class Due implements Comparable<Due> {
         final Object task;
         final Object entry;
@@ -63,7 +63,7 @@ final class CoordinatorClock {
         Due(Object task) throws Throwable {
             this.task = task;
             this.at = now + delay.getLong(task);
-            // Makes itself known to the task, which is cancelled by way of it.
+            // Registers with the task, which is cancelled through it.
             this.entry = Release.create(CoordinatorClock.this.entry, task, at);
         }
 

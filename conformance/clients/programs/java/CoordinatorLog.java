@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 
-/** The partition of a coordinator, in memory: what is appended is committed at once, and can be read again. */
+/** The partition of a coordinator, in memory: appended records are committed at once, and can be read again. */
 final class CoordinatorLog {
     private final CoordinatorParts parts;
     private final List<ByteBuffer[]> records = new ArrayList<>();
@@ -18,12 +18,12 @@ final class CoordinatorLog {
         this.parts = parts;
     }
 
-    /** The next append comes to that. */
+    /** The error of the next append. */
     void fail(Throwable failing) {
         this.failing = failing;
     }
 
-    /** As the release's PartitionWriter. */
+    /** Implements the release's PartitionWriter. */
     Object writer() {
         return new StandIn()
             .plays("registerListener", given -> listener = given[1])
@@ -33,7 +33,7 @@ final class CoordinatorLog {
             .as(parts.runtime("PartitionWriter"));
     }
 
-    /** As the release's CoordinatorLoader: it reads when it is told to. */
+    /** Implements the release's CoordinatorLoader, which loads on request. */
     Object loader() {
         return new StandIn()
             .plays("load", given -> {
@@ -44,12 +44,12 @@ final class CoordinatorLog {
             .as(parts.runtime("CoordinatorLoader"));
     }
 
-    /** Has it been asked to read? */
+    /** Whether loading has been requested. */
     boolean reading() {
         return loading != null;
     }
 
-    /** What was begun to be read is read now, if there is such. */
+    /** Completes the loading that was requested, if any. */
     void read() throws Throwable {
         if (loading == null) {
             return;
@@ -85,7 +85,7 @@ final class CoordinatorLog {
         }
         long end = records.size();
         if (listener != null) {
-            // It only notes that it has something to do.
+            // It only notes that work is pending.
             Release.call(listener, "onHighWatermarkUpdated", partition, end);
         }
         return end;

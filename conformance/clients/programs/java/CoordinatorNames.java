@@ -6,10 +6,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The member ids that a coordinator gave out, and how a conversation calls them.
+ * Translates between the member ids that a coordinator assigned and the references of a conversation.
  *
- * <p>A step says {@code a} for the id that client a was told last, {@code a-old} for the one before, {@code ?} for one
- * that nobody has. An answer shows {@code a.1}, {@code a.2} for the ids that client a was the first to be told.
+ * <p>In a step {@code a} stands for the last id that client a received, {@code a-old} for the one before, {@code ?} for
+ * an unknown id. In an answer {@code a.1}, {@code a.2} stand for the ids that client a was the first to receive.
  */
 final class CoordinatorNames {
     private static final String NOBODY = "?";
@@ -37,7 +37,7 @@ final class CoordinatorNames {
         return sent ? id : shown.getOrDefault(id, UNTOLD);
     }
 
-    /** So many before the one that the client was told last; null: none. */
+    /** That many generations before the client's last one; null: none. */
     int generation(String client, Long behind) {
         return behind == null ? -1 : (int) (generations.getOrDefault(client, 0) - behind);
     }
@@ -46,7 +46,7 @@ final class CoordinatorNames {
         generations.put(client, generation);
     }
 
-    /** The client knows this id from now on, if it is one. */
+    /** Records an id that the client received, if it is one. */
     void idOf(String client, String id) {
         if (id.isEmpty()) {
             return;

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** What the coordinators of a release are made from: their configuration, and whatever holds nothing of a group. */
+/** Creates the objects that the coordinators of a release need: configuration, and everything without group state. */
 final class CoordinatorParts {
     static final String GROUP = "org.apache.kafka.coordinator.group.";
     private static final String[] RUNTIMES = {"org.apache.kafka.coordinator.common.runtime.", GROUP + "runtime."};
@@ -18,12 +18,12 @@ final class CoordinatorParts {
         "group.initial.rebalance.delay.ms", 3_000,
         "group.min.session.timeout.ms", 6_000,
         "group.max.session.timeout.ms", 1_800_000,
-        // What is written goes to the log at once.
+        // Records are written to the log at once.
         "group.coordinator.append.linger.ms", 0,
-        // What a heartbeat asks for is computed before it is answered.
+        // Assignments that a heartbeat requires are computed before its response.
         "group.consumer.assignment.interval.ms", 0,
         "group.consumer.assignor.offload.enable", false,
-        // No group and no offset is ever too old.
+        // No group and no offset expires.
         "offsets.retention.check.interval.ms", 1L << 50);
 
     final Release release;
@@ -58,7 +58,7 @@ final class CoordinatorParts {
         return first(RUNTIMES[0] + name, RUNTIMES[1] + name);
     }
 
-    /** By the widest constructor; parameters are found by their types, among these and what is kept here. */
+    /** By the widest constructor; arguments are found by type, among these and the objects of this class. */
     Object make(Class<?> type, Map<String, Object> given) throws Throwable {
         Constructor<?> constructor = Release.widest(type);
         Object[] arguments = new Object[constructor.getParameterCount()];
@@ -92,7 +92,7 @@ final class CoordinatorParts {
         made.put(part.getClass(), part);
     }
 
-    /** Of a release's own class for its configuration, over all definitions in these classes. */
+    /** Configuration of a class of the release, over all definitions in these classes. */
     private Object configured(Class<?> type, Class<?>... defining) throws Throwable {
         Class<?> definition = release.need("org.apache.kafka.common.config.ConfigDef");
         Object all = Release.create(definition);

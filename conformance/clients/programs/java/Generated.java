@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Messages with a generated data class that reads and writes itself: everything of Kafka's message JSON, from 2.4.0. */
+/** Messages with a generated class that encodes and decodes itself: everything in Kafka's message JSON, from 2.4.0. */
 final class Generated implements Codec {
     private static final String[] PLACES = {
         "org.apache.kafka.common.message.%sData", "org.apache.kafka.common.message.%s",
@@ -22,7 +22,7 @@ final class Generated implements Codec {
         this.release = release;
     }
 
-    /** What a class in a jar, named by its path, may be a message of; null where it is in none of the places. */
+    /** The message of a class in a jar, by the class's path; null for other classes. */
     static String message(String path) {
         int slash = path.lastIndexOf('/');
         String name = path.substring(slash + 1);
@@ -39,7 +39,7 @@ final class Generated implements Codec {
         return null;
     }
 
-    /** Has this release such a class, with a codec in it (that of 2.2 and 2.3 is another)? */
+    /** Whether this release has such a class, with a codec in it (that of 2.2 and 2.3 differs). */
     boolean knows(String message) {
         return release.find("org.apache.kafka.common.protocol.ByteBufferAccessor") != null && find(message) != null;
     }
@@ -71,13 +71,13 @@ final class Generated implements Codec {
         return key >= 0 ? new int[] {message.equals("OffsetCommitKey") ? 0 : key, key} : new int[] {low, high};
     }
 
-    /** What a peer finds in the bytes of an object of the message's class. */
+    /** The fields that a peer decodes from the bytes of an object of the message's class. */
     Map<String, Object> sent(String message, int version, Object made) throws Throwable {
         Form form = form(message, version);
         return Shape.of(form.type, shapes).print(form.read(form.write(made)), form.version);
     }
 
-    /** The parts that a struct class of the release is made from and printed as. */
+    /** The fields from which a struct class is created, and as which it is printed. */
     Object read(Class<?> type, Map<String, Object> value) throws Throwable {
         return Shape.of(type, shapes).read(value);
     }
@@ -117,7 +117,7 @@ final class Generated implements Codec {
         int version = wanted;
         int key = recordKey(sample);
         if (key >= 0) {
-            // From 4.1 the number that leads a record's key is its type, no longer the version of its definition.
+            // From 4.1 the number before a record's key is its type, no longer the version of its definition.
             if (wanted == 0 && key == 1 && message.equals("OffsetCommitKey")) {
                 return form("LegacyOffsetCommitKey", wanted);
             }
@@ -134,7 +134,7 @@ final class Generated implements Codec {
         return new Form(type, (short) version, (short) (prefixed ? wanted : -1), high);
     }
 
-    /** A class at one version, with the number that leads its bytes, or -1. */
+    /** A class at one version, with the number before its bytes, or -1. */
     private final class Form {
         final Class<?> type;
         final short version;
@@ -151,7 +151,7 @@ final class Generated implements Codec {
         Object read(ByteBuffer bytes) throws Throwable {
             if (prefix >= 0) {
                 short found = bytes.getShort();
-                // Consumers read whatever comes after their newest version in its form.
+                // Consumers decode versions above their newest one in its form.
                 boolean later = found > prefix && prefix == newest && type.getSimpleName().startsWith("ConsumerProtocol");
                 if (found != prefix && !later) {
                     throw new IllegalArgumentException("the bytes start with version " + found);

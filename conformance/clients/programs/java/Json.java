@@ -7,10 +7,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * JSON text to and from maps, lists, strings, longs, doubles, booleans and null.
+ * Converts JSON text to maps, lists, strings, longs, doubles, booleans and null, and back.
  *
- * <p>Integers stay exact: a long, or a BigInteger where that is too small. Output is ASCII, so that unpaired surrogates,
- * which Java's modified UTF-8 can bring in, survive the pipe.
+ * <p>Integers stay exact: a long, or a BigInteger where a long is too small. Output is ASCII, so that unpaired
+ * surrogates, which Java's modified UTF-8 can contain, survive the pipe.
  */
 final class Json {
     private static final int DEEPEST = 500;

@@ -16,10 +16,10 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * The leader of a consumer group: the assignors of a release, asked as its ConsumerCoordinator asks them.
+ * The leader of a consumer group: calls the assignors of a release as its ConsumerCoordinator does.
  *
- * <p>Each member's subscription is made by the classes of the same release, written and read again, so that what is
- * owned travels in the fields that this release has. Every order gets new assignors.
+ * <p>Each member's subscription is created by the classes of the same release, encoded and decoded, so that owned
+ * partitions are in the fields that this release has. Each order creates new assignors.
  */
 final class Leader {
     static final Map<String, String> ASSIGNORS = new LinkedHashMap<>();
@@ -42,25 +42,25 @@ final class Leader {
         this.consumers = consumers;
     }
 
-    /** What the leader sends: {@code id}, {@code partitions} and {@code userData} of each member that it answers. */
+    /** The leader's assignment: {@code id}, {@code partitions} and {@code userData} of each member in it. */
     List<Object> assign(Map<String, Object> order) throws Throwable {
         Object assignor = assignor(order);
         boolean keeps = cooperative(assignor);
-        // As in the coordinator of every release: the order in which members joined is lost.
+        // As in the coordinator of every release: the order of joins is lost.
         Map<String, Object> subscriptions = new HashMap<>();
         List<Object> members = Values.list(order.get("members"));
         for (Object each : members) {
             Map<String, Object> member = Values.object(each);
             byte[] given = Values.bytes(member.get("userData"));
             ByteBuffer data = given == null ? written(order, member) : ByteBuffer.wrap(given);
-            // A member with an eager assignor has given up what it owns before it joins.
+            // A member with an eager assignor has revoked its partitions before it joins.
             subscriptions.put(
                 Values.text(member.get("id")), joined(member, data, keeps ? owned(member) : Collections.emptyList()));
         }
         return told(members, assigned(assignor, cluster(Values.list(order.get("topics"))), subscriptions));
     }
 
-    /** By id, what the assignor makes of subscriptions by id. */
+    /** The assignor's result, by member id, for subscriptions by member id. */
     Map<?, ?> assigned(Object assignor, Object cluster, Map<String, Object> subscriptions) throws Throwable {
         if (recent()) {
             Class<?> type = release.need(PLACE + "ConsumerPartitionAssignor$GroupSubscription");
@@ -71,7 +71,7 @@ final class Leader {
         return (Map<?, ?>) Release.call(assignor, "assign", cluster, subscriptions);
     }
 
-    /** In the order of the members, then whoever else was assigned something. */
+    /** In the order of the members, then any others in the assignment. */
     static List<Object> told(List<Object> members, Map<?, ?> assigned) throws Throwable {
         Set<Object> ids = new LinkedHashSet<>();
         for (Object each : members) {
@@ -86,7 +86,7 @@ final class Leader {
         return told;
     }
 
-    /** In hex, or null: what the member of this release writes after it was assigned what is {@code owned}. */
+    /** In hex, or null: the user data of a member of this release after it was assigned {@code owned}. */
     String userData(Map<String, Object> order) throws Throwable {
         assignor(order);
         return Values.hex(written(order, order));
@@ -113,12 +113,12 @@ final class Leader {
         return Release.create(type);
     }
 
-    /** Since 2.4 assignors are those of a public interface. */
+    /** Since 2.4 assignors implement a public interface. */
     boolean recent() {
         return release.find(PLACE + "ConsumerPartitionAssignor") != null;
     }
 
-    /** The subscription as the leader has it: through the bytes that the member sends, and with its instance id. */
+    /** The subscription as the leader decodes it from the member's bytes, with the member's instance id. */
     Object joined(Map<String, Object> member, ByteBuffer data, List<Object> owned) throws Throwable {
         Object sent = consumers.subscription(
             Values.list(member.get("subscription")), data, owned, generation(member), Values.text(member.get("rack")));
@@ -135,7 +135,7 @@ final class Leader {
         return recent() && String.valueOf(Release.call(assignor, "supportedProtocols")).contains("COOPERATIVE");
     }
 
-    /** By an assignor of the member's own, which was told of what it owns if it ever was assigned anything. */
+    /** Written by an assignor of the member's own, which has received what it owns if it was ever assigned anything. */
     private ByteBuffer written(Map<String, Object> order, Map<String, Object> member) throws Throwable {
         Object assignor = assignor(order);
         List<Object> owned = owned(member);
@@ -166,7 +166,7 @@ final class Leader {
         return partitions(Values.list(member.getOrDefault("owned", Collections.emptyList())));
     }
 
-    /** Pairs of a topic and a number, as the release's partitions. */
+    /** Pairs of a topic and a number, as the release's TopicPartition. */
     List<Object> partitions(List<Object> pairs) throws Throwable {
         List<Object> partitions = new ArrayList<>();
         for (Object each : pairs) {
@@ -184,7 +184,7 @@ final class Leader {
 
     // -- the cluster, with a broker for every rack
 
-    /** Brokers, and these topics on them: each with {@code name}, {@code partitions} and perhaps {@code racks}. */
+    /** Brokers with these topics: each has {@code name}, {@code partitions} and optionally {@code racks}. */
     Object cluster(List<Object> topics) throws Throwable {
         Map<List<Object>, Object> brokers = new LinkedHashMap<>();
         List<Object> partitions = new ArrayList<>();

@@ -2,7 +2,7 @@ package kipcheck;
 
 import java.util.Map;
 
-/** What one release offers: which of its codecs answers for a message. */
+/** The codecs of one release: selects the codec for a message. */
 final class Library {
     final Release release;
     private final Generated generated;
@@ -29,7 +29,7 @@ final class Library {
     /**
      * The codec for a message.
      *
-     * @param assembled whether values go through the classes that applications use, with sets and maps in them, even
+     * @param assembled use the classes that applications use, which contain sets and maps, even
      *     where a generated class would keep the order of elements
      */
     Codec codec(String message, boolean assembled) {
@@ -50,7 +50,7 @@ final class Library {
                     return rows;
                 }
                 if (!generated.knows(message)) {
-                    throw new Release.Unsupported(release.name + " has no " + message + " that reads and writes itself");
+                    throw new Release.Unsupported(release.name + " has no " + message + " with a codec of its own");
                 }
                 return generated;
         }

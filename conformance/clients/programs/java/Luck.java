@@ -5,18 +5,18 @@ import java.security.Provider;
 import java.security.SecureRandomSpi;
 import java.security.Security;
 
-/** The random numbers of this process, the same ones at every start: a conversation that is held again goes as before. */
+/** The random numbers of this process, which are the same at every start, so that a conversation can be repeated. */
 public final class Luck extends SecureRandomSpi {
     private static final long serialVersionUID = 1L;
     private static final long STEP = 0x9e3779b97f4a7c15L;
     private static long drawn;
 
-    /** Whoever asks this machine for what nobody can foresee is served from here, if it asks after this. */
+    /** Replaces the JVM's source of random numbers for everything that requests one after this call. */
     static void install() {
         Security.insertProviderAt(new Given(), 1);
     }
 
-    /** From the first number on. Gives what leads back ({@link #on}) to where they were. */
+    /** Restarts from the first number. Returns a function that restores the previous position ({@link #on}). */
     static synchronized long again() {
         long place = drawn;
         drawn = 0;

@@ -22,9 +22,9 @@ import java.util.Set;
 import java.util.jar.JarFile;
 import java.util.stream.Stream;
 
-/** The classes of one release: its jars behind a loader of their own, so that many releases live in one process. */
+/** The classes of one release: its jars in a class loader of their own, so that several releases run in one process. */
 final class Release {
-    // The machine copies what a class declares whenever it is asked.
+    // The JVM copies the members of a class at each request.
     private static final ClassValue<Map<String, List<Method>>> METHODS = new ClassValue<>() {
         @Override
         protected Map<String, List<Method>> computeValue(Class<?> start) {
@@ -59,7 +59,7 @@ final class Release {
         this.loader = new URLClassLoader(urls, ClassLoader.getPlatformClassLoader());
     }
 
-    /** The classes in the first jar, or folder, by their paths; inner ones left out. */
+    /** The classes in the first jar, or folder, by path; without inner classes. */
     Set<String> classes() {
         Set<String> found = new HashSet<>();
         try {
@@ -139,7 +139,7 @@ final class Release {
         }
     }
 
-    /** Calls the static method of that name whose parameters fit. */
+    /** Calls the static method of that name whose parameters match. */
     static Object callStatic(Class<?> type, String name, Object... arguments) throws Throwable {
         return invoke(method(type, name, arguments), null, arguments);
     }
@@ -148,7 +148,7 @@ final class Release {
         return invoke(method(on.getClass(), name, arguments), on, arguments);
     }
 
-    /** The no-argument method of the first of these names that there is, else the field. */
+    /** Calls the no-argument method of the first of these names that exists, else reads the field. */
     static Object get(Object on, String... names) throws Throwable {
         for (String name : names) {
             for (Class<?> type = on.getClass(); type != null; type = type.getSuperclass()) {
@@ -207,7 +207,7 @@ final class Release {
                 return each;
             }
         }
-        // What an interface does for those that do not do it themselves.
+        // A default method of an interface.
         for (Method each : start.getMethods()) {
             if (each.getName().equals(name) && each.isDefault() && fits(each.getParameterTypes(), arguments)) {
                 return each;
@@ -235,11 +235,11 @@ final class Release {
         return true;
     }
 
-    /** This release cannot be asked that. */
+    /** The release cannot do that. */
     static final class Unsupported extends RuntimeException {
         private static final long serialVersionUID = 1L;
 
-        /** Which of the limits that hello tells of; null where it is none, and nothing that was claimed. */
+        /** The limit, of those in hello; null where nothing was claimed. */
         final String limit;
 
         Unsupported(String why) {

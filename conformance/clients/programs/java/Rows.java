@@ -14,12 +14,11 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Requests, responses and headers of releases up to 2.3, through the schema objects that their clients read and write
- * with.
+ * Encodes requests, responses and headers of releases up to 2.3 with the schema objects of their clients.
  *
- * <p>Those call fields otherwise than the definitions that came later. So whoever starts this lends the names, in the
- * order of the wire: message, version, and for each field its name, its default and, of structs, the fields in it.
- * Without names a message is not played.
+ * <p>Those name fields differently from later definitions. So the caller supplies the names in wire order: message,
+ * version, and for each field its name, its default and, for structs, their fields. Without names a message is not
+ * supported.
  */
 final class Rows implements Codec {
     private static final String REQUESTS = "org.apache.kafka.common.requests.";
@@ -35,7 +34,7 @@ final class Rows implements Codec {
         this.names = names;
     }
 
-    /** Since 2.4 generated classes do it instead. */
+    /** Since 2.4 generated classes replace them. */
     boolean used() {
         return release.find("org.apache.kafka.common.protocol.ObjectSerializationCache") == null
             && release.find("org.apache.kafka.common.protocol.ApiKeys") != null;
@@ -62,7 +61,7 @@ final class Rows implements Codec {
                     }
                 }
             }
-            // There is no number on the wire for these: the first one is for a request that knows no client id.
+            // These have no number on the wire: the first one is for a request without a client id.
             header(found, "RequestHeader", "REQUEST_HEADER", 1);
             header(found, "ResponseHeader", "RESPONSE_HEADER", 0);
             found.keySet().retainAll(names.keySet());
@@ -81,7 +80,7 @@ final class Rows implements Codec {
         found.put(message, new TreeMap<>(Collections.singletonMap(version, field.get(null))));
     }
 
-    /** As definitions call it: JOIN_GROUP is JoinGroup. */
+    /** The name in definitions: JOIN_GROUP is JoinGroup. */
     private static String name(String constant, int key) {
         if (key == FIND_COORDINATOR) {
             return "FindCoordinator";
@@ -139,12 +138,12 @@ final class Rows implements Codec {
         return found;
     }
 
-    // -- names: a value to the leaves and lists in it, and back
+    // -- names: converts a value to its leaves and lists, and back
 
     private List<Object> fields(String message, int version) {
         Object found = Values.object(names.getOrDefault(message, Collections.emptyMap())).get(String.valueOf(version));
         if (found == null) {
-            throw new Release.Unsupported("nobody has said how the fields of " + message + " v" + version + " are called");
+            throw new Release.Unsupported("the fields of " + message + " v" + version + " have no names");
         }
         return Values.list(found);
     }
@@ -176,7 +175,7 @@ final class Rows implements Codec {
             }
         }
         if (known < value.size()) {
-            throw new Release.Unsupported("there are no more fields in this version than " + fields.size(), Claims.FIELDS);
+            throw new Release.Unsupported("the number of fields in this version is " + fields.size(), Claims.FIELDS);
         }
     }
 
@@ -189,7 +188,7 @@ final class Rows implements Codec {
             if (inner != null && field.get("array").equals(false)) {
                 found = gather(inner, row);
             } else if (!row.hasNext()) {
-                throw new Release.Unsupported("there are fewer fields in its schema than " + fields.size());
+                throw new Release.Unsupported("its schema has fewer fields than " + fields.size());
             } else {
                 found = row.next();
             }
@@ -206,7 +205,7 @@ final class Rows implements Codec {
         return value;
     }
 
-    // -- rows: the leaves in the order of the wire, to the release's structs and back; a list is one of rows
+    // -- rows: converts leaves in wire order to the release's structs, and back; a list is a list of rows
 
     private static ByteBuffer written(Object struct) throws Throwable {
         ByteBuffer out = ByteBuffer.allocate((Integer) Release.call(struct, "sizeOf"));
@@ -262,7 +261,7 @@ final class Rows implements Codec {
             case "NULLABLE_BYTES":
                 return ByteBuffer.wrap(Values.bytes(given));
             default:
-                throw new Release.Unsupported("no values of type " + type + " are made here");
+                throw new Release.Unsupported("values of type " + type + " are not supported");
         }
     }
 

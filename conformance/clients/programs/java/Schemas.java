@@ -8,9 +8,9 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Prints the schema objects that releases hold in the place of definitions, as JSON Lines: of the APIs up to 2.1, of
- * headers, consumer protocol and sticky user data up to 2.6, of the coordinators' records up to 2.7, where the jar of the
- * broker and the libraries of Scala are among the jars. Each argument is {@code RELEASE=JAR:JAR}.
+ * Prints the schema objects that releases have instead of definitions, as JSON Lines: of the APIs up to 2.1, of headers,
+ * consumer protocol and sticky user data up to 2.6, of the coordinators' records up to 2.7, where the jar of the broker
+ * and the Scala libraries are among the jars. Each argument is {@code RELEASE=JAR:JAR}.
  */
 final class Schemas {
     private static final String PROTOCOL = "org.apache.kafka.common.protocol.";
@@ -43,7 +43,7 @@ final class Schemas {
 
     private static void apis(Release release) throws Throwable {
         for (Object api : release.need(PROTOCOL + "ApiKeys").getEnumConstants()) {
-            // Of an enum constant, get would find the method name() first, and id has a field only.
+            // For an enum constant, get would find the method name() first, and id is only a field.
             int key = ((Number) Release.get(api, "id")).intValue();
             for (String side : new String[] {"request", "response"}) {
                 Object[] schemas = schemas(release, api, key, side);
@@ -57,7 +57,7 @@ final class Schemas {
         }
     }
 
-    /** By version. Until 0.11 the schemas stand in tables by the number of the API. */
+    /** By version. Until 0.11 the schemas are in tables by the number of the API. */
     static Object[] schemas(Release release, Object api, int key, String side) throws Throwable {
         if (Release.has(release.need(PROTOCOL + "ApiKeys"), side + "Schemas")) {
             return (Object[]) Release.get(api, side + "Schemas");
@@ -70,7 +70,7 @@ final class Schemas {
     private static void constants(Release release) throws Throwable {
         for (String holder : HOLDERS) {
             Class<?> type = release.find(holder);
-            // The one object of a Scala class of that name.
+            // The singleton of a Scala object of that name.
             Object on = type != null && holder.endsWith("$") ? Release.need(type, "MODULE$").get(null) : null;
             for (Field each : type == null ? new Field[0] : type.getDeclaredFields()) {
                 if (each.getType().getSimpleName().equals("Schema")) {
@@ -86,7 +86,7 @@ final class Schemas {
         System.out.println("{\"release\": \"" + release.name + "\", " + what + ", \"fields\": " + type(schema) + "}");
     }
 
-    /** A schema is a list of [name, type], an array {"array": type, "nullable": ...}, all else a word. */
+    /** A schema is a list of [name, type], an array {"array": type, "nullable": ...}, anything else a word. */
     private static String type(Object type) throws Throwable {
         String kind = type.getClass().getSimpleName();
         if (kind.equals("Schema")) {

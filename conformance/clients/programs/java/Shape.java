@@ -16,7 +16,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.UUID;
 
-/** A generated data class, or a struct in one: JSON to an object of it and back, by the names of its fields. */
+/** A generated class, or a struct in one: converts JSON to an object of it and back, by names of fields. */
 final class Shape {
     static final String UNKNOWN_TAGS = "_unknownTaggedFields";
 
@@ -32,12 +32,12 @@ final class Shape {
         try {
             constructor = type.getDeclaredConstructor();
         } catch (NoSuchMethodException none) {
-            throw new Release.Unsupported(type.getName() + " is no generated class");
+            throw new Release.Unsupported(type.getName() + " is not a generated class");
         }
         for (Field field : type.getDeclaredFields()) {
             boolean link = field.getName().equals("next") || field.getName().equals("prev");
             boolean own = !Modifier.isStatic(field.getModifiers()) && !field.getName().startsWith("_");
-            // The links of a hashed collection are private fields without a setter.
+            // The links of a hashed collection are private fields without setters.
             if (own && !(link && setter(field) == null)) {
                 members.put(field.getName(), new Member(field));
             }
@@ -53,7 +53,7 @@ final class Shape {
         return shape;
     }
 
-    /** An object with these fields; those not named keep their default, those not known cannot be given to it. */
+    /** An object with these fields; others keep their default, unknown ones are refused. */
     Object read(Map<String, Object> value) throws Throwable {
         Object made = Release.create(constructor);
         for (Map.Entry<String, Object> entry : value.entrySet()) {
@@ -70,7 +70,7 @@ final class Shape {
         return made;
     }
 
-    /** The fields that this version has, in the order of the class. */
+    /** The fields of this version, in the order of the class. */
     Map<String, Object> print(Object made, int version) throws Throwable {
         Map<String, Object> value = new LinkedHashMap<>();
         for (Member member : present(version)) {
@@ -79,7 +79,7 @@ final class Shape {
         List<Object> tags = new ArrayList<>();
         for (Object tag : unknownTags(made)) {
             Map<String, Object> one = new LinkedHashMap<>();
-            // As it stands on the wire, where it has no sign.
+            // As on the wire, unsigned.
             one.put("tag", (Integer) Release.call(tag, "tag") & 0xffffffffL);
             one.put("data", Values.hex((byte[]) Release.call(tag, "data")));
             tags.add(one);
@@ -103,7 +103,7 @@ final class Shape {
         return (List<Object>) Release.call(made, "unknownTaggedFields");
     }
 
-    /** Told by the class's own schema of that version, which spells names with underscores. */
+    /** From the class's own schema of that version, which spells names with underscores. */
     private List<Member> present(int version) throws Throwable {
         List<Member> found = present.get(version);
         if (found == null) {
@@ -156,7 +156,7 @@ final class Shape {
         final String name;
         final Field field;
         final Method setter;
-        /** Of an array, what it holds. */
+        /** For an array, the shape of its elements. */
         final Class<?> element;
 
         Member(Field field) {

@@ -6,11 +6,11 @@ import java.lang.reflect.Proxy;
 import java.util.HashMap;
 import java.util.Map;
 
-/** An interface of a release, played by us: a method that nobody plays does nothing, and gives zero, false or null. */
+/** Implements an interface of a release: methods without an implementation return zero, false or null. */
 final class StandIn implements InvocationHandler {
     private final Map<String, Played> played = new HashMap<>();
 
-    /** What a method does. */
+    /** The implementation of a method. */
     interface Played {
         Object with(Object[] arguments) throws Throwable;
     }

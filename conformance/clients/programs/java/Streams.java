@@ -17,9 +17,9 @@ import java.util.UUID;
 /**
  * SubscriptionInfo and AssignmentInfo of Kafka Streams, from 0.10.0 on.
  *
- * <p>These classes hold sets and maps: what they decode has lost the order of elements, and what they encode from has the
- * order of the sets given, unless the release makes sets of its own. The subscription of 2.5 and later holds a generated
- * object instead, which keeps the order; it is used where there is one.
+ * <p>These classes contain sets and maps: decoded values have lost the order of elements, and encoded ones have the order
+ * of the given sets, unless the release copies them. The subscription of 2.5 and later contains a generated object, which
+ * keeps the order; it is used where it exists.
  */
 final class Streams implements Codec {
     private static final String PLACE = "org.apache.kafka.streams.processor.internals.assignment.";
@@ -29,7 +29,7 @@ final class Streams implements Codec {
     private final Generated generated;
     private final boolean assembled;
 
-    /** With {@code assembled}, subscriptions too are put together from sets and maps by the public constructor. */
+    /** With {@code assembled}, subscriptions too are created from sets and maps by the public constructor. */
     Streams(Release release, Generated generated, boolean assembled) {
         this.release = release;
         this.generated = generated;
@@ -68,7 +68,7 @@ final class Streams implements Codec {
                 }
             }
         }
-        throw new Release.Unsupported(release.name + " does not say which versions it has");
+        throw new Release.Unsupported(release.name + " does not reveal its versions");
     }
 
     private Object read(String message, int version, ByteBuffer bytes) throws Throwable {
@@ -133,7 +133,7 @@ final class Streams implements Codec {
                     arguments[i] = (byte) Values.integer(value.getOrDefault("uniqueField", 0L), -128, 127);
                     break;
                 default:
-                    throw new Release.Unsupported(release.name + " makes subscriptions as " + constructor);
+                    throw new Release.Unsupported(release.name + " creates subscriptions with " + constructor);
             }
         }
         return Release.create(constructor, arguments);
@@ -147,7 +147,7 @@ final class Streams implements Codec {
         }
         Map<String, Object> value = new LinkedHashMap<>();
         if (version > versions("SubscriptionInfo")[1] || version < 1) {
-            // From 2.0 to 2.4 anything that is no known version counts as a later one, and leaves all else null.
+            // From 2.0 to 2.4 any unknown version counts as a later one, and leaves all other fields null.
             return future(info);
         }
         value.put("version", version);
@@ -166,7 +166,7 @@ final class Streams implements Codec {
         return value;
     }
 
-    /** Of a version above its own a release keeps two numbers. */
+    /** For a version above its own a release keeps two numbers. */
     private static Map<String, Object> future(Object info) throws Throwable {
         Map<String, Object> value = new LinkedHashMap<>();
         value.put("version", Release.get(info, "version"));
@@ -181,7 +181,7 @@ final class Streams implements Codec {
     private Map<Object, Object> sums(int version, Map<String, Object> value) throws Throwable {
         Map<Object, Object> sums = new LinkedHashMap<>();
         if (version < 7) {
-            // What such a map says in the old form: -2 runs here, anything else stands by.
+            // The old form of such a map: -2 is an active task here, anything else a standby.
             for (Object task : tasks(value.get("prevTasks"))) {
                 sums.put(task, -2L);
             }
@@ -245,7 +245,7 @@ final class Streams implements Codec {
                         : hosts(value.get(maps == 2 ? "partitionsByHost" : "standbyPartitionsByHost"), topics);
                     break;
                 default:
-                    throw new Release.Unsupported(release.name + " makes assignments as " + constructor);
+                    throw new Release.Unsupported(release.name + " creates assignments with " + constructor);
             }
         }
         Object info = Release.create(constructor, arguments);
@@ -346,7 +346,7 @@ final class Streams implements Codec {
         return out;
     }
 
-    // -- what both are made of
+    // -- parts of both
 
     private Set<Object> tasks(Object value) throws Throwable {
         Set<Object> tasks = new LinkedHashSet<>();
@@ -398,13 +398,13 @@ final class Streams implements Codec {
         try {
             return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
         } catch (CharacterCodingException wrong) {
-            throw new Release.Unsupported("bytes that are no UTF-8 cannot be given to these classes", Claims.VALUES);
+            throw new Release.Unsupported("these classes cannot represent bytes that are not UTF-8", Claims.VALUES);
         }
     }
 
     private static void once(Object before) {
         if (before != null) {
-            throw new Release.Unsupported("an element that is there twice cannot be in a set", Claims.VALUES);
+            throw new Release.Unsupported("a set cannot contain an element twice", Claims.VALUES);
         }
     }
 }

@@ -1,9 +1,9 @@
 package kipcheck;
 
-/** How the assignors of some releases are made: what they are configured with, and whom they talk to. */
+/** Creates the assignors of some releases, with their configuration and the objects that they call. */
 interface StreamsEra {
     /**
-     * A new member; it has what the order says it remembers, if the order says.
+     * A new member; it has the state in the order, if there is any.
      *
      * @throws Throwable whatever {@code configure} throws
      * @throws Release.Unsupported where this release has no such topology

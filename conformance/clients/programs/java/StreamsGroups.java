@@ -14,21 +14,21 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * The members of a Streams group, one question at a time: a fresh assignor gets what the order says it remembers, and
- * is asked as its consumer asks it. Nothing is left over for the next order.
+ * The members of a Streams group, one order at a time: a new assignor gets the state in the order and is called as its
+ * consumer calls it. No state is kept for the next order.
  *
  * <ul>
  *   <li>{@code stream-configure}: the version that it uses, the newest one, and the rebalance protocols it offers;
  *   <li>{@code stream-subscribe}: the user data of its subscription;
- *   <li>{@code stream-assign}: what it sends to whom, where it leads;
- *   <li>{@code stream-assigned}: what an assignment makes of it;
- *   <li>{@code stream-live}: several of these, in {@code steps}, of one assignor that lives on. What all of them have in
- *       common is said once, beside the steps.
+ *   <li>{@code stream-assign}: its assignment for each member, as leader;
+ *   <li>{@code stream-assigned}: its state after an assignment;
+ *   <li>{@code stream-live}: several of these, in {@code steps}, with one assignor that lives on. Fields that all steps
+ *       have in common are beside the steps.
  * </ul>
  */
 final class StreamsGroups {
     static final String ASSIGNOR = "stream";
-    /** Where the assignor is: its name had no second s at first. */
+    /** The name of the assignor, which was once spelled with one s less. */
     static final List<String> CLASSES = Collections.unmodifiableList(Arrays.asList(
         "org.apache.kafka.streams.processor.internals.StreamsPartitionAssignor",
         "org.apache.kafka.streams.processor.internals.StreamPartitionAssignor"));
@@ -57,14 +57,14 @@ final class StreamsGroups {
         try {
             return answer(new StreamsOrder(order), order);
         } finally {
-            // Whoever else is played here goes on with his own.
+            // Everything else in this process continues with its own numbers.
             Luck.on(before);
         }
     }
 
     private Map<String, Object> answer(StreamsOrder told, Map<String, Object> order) throws Throwable {
         StreamsEra era = era();
-        // What the class drew when it was made has been drawn by now.
+        // The class has drawn its own number by now.
         Luck.again();
         StreamsMember member = era.member(told);
         if (!order.get("op").equals(LIVE)) {
@@ -173,7 +173,7 @@ final class StreamsGroups {
 
     private StreamsEra era() {
         if (era == null) {
-            // This makes the assignor's class, which draws at once.
+            // This loads the assignor's class, which draws a number at once.
             if (CLASSES.stream().allMatch(each -> release.find(each) == null)) {
                 throw new Release.Unsupported(release.name + " has no assignor " + ASSIGNOR);
             }

@@ -8,17 +8,17 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * One thread of a Streams application, as far as its assignor goes: an assignor, configured, that remembers what the
- * order says, between stand-ins of ours that note what it tells them.
+ * One thread of a Streams application, from the view of its assignor: a configured assignor with the state in the order,
+ * and stand-ins that record the calls it makes.
  *
- * <p>Each order makes a new one. What differs between releases is in the classes below.
+ * <p>Each order creates a new one. Differences between releases are in the subclasses.
  */
 abstract class StreamsMember {
     final Release release;
     final StreamsOrder order;
     /** An object of the release's StreamPartitionAssignor or StreamsPartitionAssignor. */
     final Object assignor;
-    /** Was the task manager (up to 1.0: the thread) told of tasks since? */
+    /** Whether the task manager (up to 1.0: the thread) has received tasks since. */
     private boolean applied;
     private List<String> active;
     private List<String> standby;
@@ -31,29 +31,29 @@ abstract class StreamsMember {
         this.standby = order.standby;
     }
 
-    /** The version that it subscribes with. */
+    /** The version of its subscription. */
     abstract int used() throws Throwable;
 
     /** The last byte of the last subscription; 0 where subscriptions have none. */
     abstract int unique() throws Throwable;
 
-    /** The thread has done what it was told to do, and seen the errors that there were. */
+    /** Lets the thread do its work and observe errors. */
     abstract void clear() throws Throwable;
 
-    /** onAssignment has come back: for members whose thread is told nothing, and looks for itself. */
+    /** Called after onAssignment: for members whose thread is not called, and checks for itself. */
     void heard() throws Throwable {
     }
 
-    /** The error that onAssignment left for the thread to find; 0 where there is none. */
+    /** The error that onAssignment left for the thread; 0 for none. */
     abstract int error() throws Throwable;
 
     /**
-     * When the thread joins again of its own accord after an assignment: {@code {"rejoin": "never"}}, {@code "again"}
-     * (it unsubscribes, and subscribes anew), {@code "now"}, or {@code "later"} with {@code "atMs"}.
+     * When the thread rejoins by itself after an assignment: {@code {"rejoin": "never"}}, {@code "again"} (it
+     * unsubscribes and subscribes again), {@code "now"}, or {@code "later"} with {@code "atMs"}.
      */
     abstract Map<String, Object> rejoin() throws Throwable;
 
-    /** TaskIds, as a set that its asker may change. */
+    /** TaskIds, as a set that the caller may change. */
     final Set<Object> tasks(Collection<String> texts) throws Throwable {
         Set<Object> tasks = new HashSet<>();
         for (String each : texts) {
@@ -62,21 +62,21 @@ abstract class StreamsMember {
         return tasks;
     }
 
-    /** The task manager was told of these TaskIds: whoever plays it says so. */
+    /** Records that the task manager received these TaskIds. */
     final void told(Collection<?> activeTasks, Collection<?> standbyTasks) throws Throwable {
         applied = true;
         active = StreamsOrder.texts(activeTasks);
         standby = StreamsOrder.texts(standbyTasks);
     }
 
-    /** The tasks of which there is state on the disk. */
+    /** The tasks with state on disk. */
     final Set<String> kept() {
         Set<String> kept = new LinkedHashSet<>(standby);
         active.stream().filter(order::stateful).forEach(kept::add);
         return kept;
     }
 
-    /** An assignment is about to come: what was noted of another one is past. */
+    /** Resets what was recorded before the next assignment. */
     final void listen() throws Throwable {
         applied = false;
         clear();

@@ -8,10 +8,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Assignors from 0.10.0 to 2.3, which only Kafka's own consumers know.
+ * Assignors from 0.10.0 to 2.3, which only Kafka's own consumers use.
  *
- * <p>They talk to the stream thread (up to 0.11), to what a thread tells of itself (1.0), or to its task manager. All
- * three are asked much the same, by names that are told apart easily, so that one stand-in plays them.
+ * <p>They call the stream thread (up to 0.11), its data provider (1.0), or its task manager. All three have similar
+ * methods with distinct names, so that one stand-in implements them.
  */
 final class StreamsOld implements StreamsEra {
     private static final String STREAMS = "org.apache.kafka.streams.";
@@ -40,7 +40,7 @@ final class StreamsOld implements StreamsEra {
 
     @Override
     public StreamsMember member(StreamsOrder order) throws Throwable {
-        // What a user's value is not good for, this refuses.
+        // The configuration refuses invalid values of a user.
         Object config = Release.create(release.need(STREAMS + "StreamsConfig"), order.configuration());
         Map<String, Object> consumer = consumer(config);
         Object assignor = Release.create(release.need((String) consumer.get("partition.assignment.strategy")));
@@ -74,7 +74,7 @@ final class StreamsOld implements StreamsEra {
         }), "topicGroups");
     }
 
-    /** What the thread gives to its consumer, and that to the assignor. */
+    /** The configuration that the thread passes to its consumer, and the consumer to the assignor. */
     private Map<String, Object> consumer(Object config) throws Throwable {
         boolean threaded = Release.takes(config.getClass().getMethods(), "getConsumerConfigs", 3);
         Object consumer = threaded
@@ -120,25 +120,25 @@ final class StreamsOld implements StreamsEra {
         return played;
     }
 
-    /** Whom the assignor talks to. */
+    /** The object that the assignor calls. */
     private static Field host(Class<?> assignor) throws NoSuchFieldException {
         String name = Release.has(assignor, "taskManager") ? "taskManager"
             : Release.has(assignor, "threadDataProvider") ? "threadDataProvider" : "streamThread";
         return Release.need(assignor, name);
     }
 
-    /** In the place of what makes topics at the brokers. */
+    /** Replaces the object that creates topics at the brokers. */
     private void install(Object assignor, StreamsOldTopics topics) throws Throwable {
         Object made = Release.need(assignor.getClass(), "internalTopicManager").get(assignor);
         if (made != null && Release.has(made.getClass(), "close")) {
-            // Of a client that has sockets to wait at, though it has not connected.
+            // For a client whose sockets can be polled, though it is not connected.
             Release.call(made, "close");
         }
         Release.call(assignor, "setInternalTopicManager",
             understudy.of(INTERNALS + "InternalTopicManager", topics.manager()));
     }
 
-    /** What an assignor up to 2.0 may go round for ever. */
+    /** The loop of an assignor up to 2.0 that may be infinite. */
     private static final class Groups extends LinkedHashMap<Object, Object> {
         private static final long serialVersionUID = 1L;
 

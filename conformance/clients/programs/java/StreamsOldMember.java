@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** A thread of a release up to 2.3. */
 final class StreamsOldMember extends StreamsMember {
-    /** As the thread finds it where its member has probed: from 2.1 on it is one of the errors. */
+    /** The flag that the thread finds after version probing; from 2.1 on it is one of the errors. */
     private static final int VERSION_PROBING = 2;
     private static final String[] USED = {"usedSubscriptionMetadataVersion", "userMetadataVersion"};
 
@@ -20,7 +20,7 @@ final class StreamsOldMember extends StreamsMember {
     final AtomicInteger error = new AtomicInteger();
     private final int only;
 
-    /** With the version that it uses where there is no choice: up to 0.10.2.1, 0.11.0.2, 1.0.1, 1.1.0. */
+    /** The version of releases without a choice: up to 0.10.2.1, 0.11.0.2, 1.0.1, 1.1.0. */
     StreamsOldMember(Release release, StreamsOrder order, Object assignor, int only) {
         super(release, order, assignor);
         this.only = only;
@@ -77,7 +77,7 @@ final class StreamsOldMember extends StreamsMember {
         if (Release.has(type, "taskManager")) {
             return;
         }
-        // Up to 1.0 nobody is told: the thread comes and asks.
+        // Up to 1.0 the thread is not called: it reads the tasks itself.
         Set<Object> active = new HashSet<>();
         if (Release.has(type, "activeTasks")) {
             active.addAll(((Map<?, ?>) Release.call(assignor, "activeTasks")).keySet());

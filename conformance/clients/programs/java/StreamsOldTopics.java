@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Whoever makes internal topics, up to 2.3: what it is told to make is there at once. */
+/** Replaces the creator of internal topics, up to 2.3: requested topics exist at once. */
 final class StreamsOldTopics {
     private static final String COMMON = "org.apache.kafka.common.";
 
@@ -24,14 +24,14 @@ final class StreamsOldTopics {
             .plays("getNumPartitions", none -> made);
     }
 
-    /** The consumer that threads up to 0.10.1 ask whether a topic is there yet. */
+    /** The consumer that threads up to 0.10.1 query until a topic exists. */
     Object consumer() {
         return new StandIn()
             .plays("partitionsFor", topic -> partitions((String) topic[0]))
             .as(release.need("org.apache.kafka.clients.consumer.Consumer"));
     }
 
-    /** Ends what goes round for ever, once its thread is interrupted. */
+    /** Ends an infinite loop once its thread is interrupted. */
     static void carryOn() {
         if (Thread.currentThread().isInterrupted()) {
             throw new Error("given up");
@@ -40,7 +40,7 @@ final class StreamsOldTopics {
 
     private Object make(Object[] told) throws Throwable {
         if (told.length == 1) {
-            // From 0.10.2 on: configurations with counts; and from 1.1 on names with configurations, never asked for.
+            // From 0.10.2 on: configurations with counts; from 1.1 on names with configurations, which are not read here.
             for (Map.Entry<?, ?> each : ((Map<?, ?>) told[0]).entrySet()) {
                 if (each.getValue() instanceof Integer) {
                     made.put(Release.call(each.getKey(), "name"), (Integer) each.getValue());

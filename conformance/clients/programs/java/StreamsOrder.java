@@ -13,35 +13,35 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.UUID;
 
-/** What an order tells of a member of a Streams group: how it is configured, and what it remembers. */
+/** The member of a Streams group in an order: its configuration and its state. */
 final class StreamsOrder {
     /** As in the order: {@code id}, {@code sources}, {@code repartition}, {@code stores}, ... of each. */
     final List<Map<String, Object>> subtopologies = new ArrayList<>();
     final int standbys;
-    /** The instance that the thread is one of. */
+    /** The instance that the thread belongs to. */
     final UUID process;
     final String upgradeFrom;
     final String userEndPoint;
     final Map<String, String> clientTags = new LinkedHashMap<>();
     final List<String> tagKeys = new ArrayList<>();
 
-    /** The version that it subscribes with; null: the one that it is configured to. */
+    /** The version of its subscription; null: the configured one. */
     final Integer used;
-    /** The last byte of the subscription that it sent last. */
+    /** The last byte of its last subscription. */
     final byte unique;
     /** Tasks, as {@code 0_1}. */
     final List<String> active;
     final List<String> standby;
-    /** Of some tasks the sum of the offsets that their state is at. */
+    /** For some tasks the sum of the offsets of their state. */
     final Map<String, Long> sums = new LinkedHashMap<>();
     final int error;
 
-    /** The names of topics that exist, as far as the order says. */
+    /** The names of existing topics, as far as the order lists them. */
     final Set<String> topics = new HashSet<>();
     /** The end offsets of changelogs that are not 0. */
     final Map<String, Long> offsets = new LinkedHashMap<>();
     final long nowMs;
-    /** Whether it remembers anything; if not, it is fresh from its configuration. */
+    /** Whether the order contains state; if not, the member is new. */
     final boolean remembers;
 
     StreamsOrder(Map<String, Object> order) {
@@ -71,7 +71,7 @@ final class StreamsOrder {
         nowMs = Values.integer(order.getOrDefault("nowMs", 0L), Long.MIN_VALUE, Long.MAX_VALUE);
     }
 
-    /** As applications configure it. */
+    /** The configuration as applications write it. */
     Map<String, Object> configuration() {
         Map<String, Object> given = new HashMap<>();
         given.put("application.id", StreamsTopology.APPLICATION);
@@ -91,7 +91,7 @@ final class StreamsOrder {
         return given;
     }
 
-    /** Has the task a changelog? */
+    /** Whether the task has a changelog. */
     boolean stateful(String task) {
         int named = task.lastIndexOf("__");
         String name = named < 0 ? null : task.substring(0, named);
@@ -134,7 +134,7 @@ final class StreamsOrder {
 
     /** The text of a TaskId. */
     static String text(Object task) throws Throwable {
-        // Fields up to 2.8, of two names; later there are methods.
+        // Fields up to 2.8, with two names; methods later.
         String text = Release.get(task, "subtopology", "topicGroupId") + "_" + Release.get(task, "partition");
         Object name = Release.has(task.getClass(), "topologyName") ? Release.get(task, "topologyName")
             : Release.has(task.getClass(), "namedTopology") ? Release.get(task, "namedTopology") : null;

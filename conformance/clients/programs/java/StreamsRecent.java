@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * Assignors since 2.4: those of the public interface.
  *
- * <p>Whom they talk to comes as values of the configuration: first one by one, since 2.8 in a container.
+ * <p>The objects that they call are values of the configuration: one by one at first, since 2.8 in a container.
  */
 final class StreamsRecent implements StreamsEra {
     private static final String STREAMS = "org.apache.kafka.streams.";
@@ -22,7 +22,7 @@ final class StreamsRecent implements StreamsEra {
     private static final String CLIENTS = "org.apache.kafka.clients.";
     private static final int VERSION_PROBING = 2;
     private static final long RUNS_HERE = -2;
-    /** What the offset sum of a task is that does not run, where the order says nothing of it. */
+    /** The offset sum of a task that does not run, where the order does not contain one. */
     private static final long SOMEWHERE = 0;
 
     private final Release release;
@@ -59,7 +59,7 @@ final class StreamsRecent implements StreamsEra {
         }
 
         void configure() throws Throwable {
-            // What a user's value is not good for, this refuses.
+            // The configuration refuses invalid values of a user.
             Object config = Release.create(release.need(STREAMS + "StreamsConfig"), order.configuration());
             Map<String, Object> builders = topologies.builders(order, builder -> {
                 Release.call(builder, "rewriteTopology", config);
@@ -76,7 +76,7 @@ final class StreamsRecent implements StreamsEra {
                 .as(release.need("org.apache.kafka.common.utils.Time")));
             parts.put("assignmentErrorCode", error);
             parts.put("nextScheduledRebalanceMs", next);
-            // What the thread gives to its consumer, and that to the assignor.
+            // The configuration that the thread passes to its consumer, and the consumer to the assignor.
             Map<String, Object> given = new HashMap<>(Values.object(
                 Release.call(config, "getMainConsumerConfigs", StreamsTopology.APPLICATION, "member", 0)));
             hand(given, parts, config);
@@ -137,7 +137,7 @@ final class StreamsRecent implements StreamsEra {
                 Object all = Release.create(metadata, sorted, config);
                 how.plays("topologyMetadata", none -> all);
             } else if (builders.size() > 1) {
-                throw new Release.Unsupported(release.name + " runs one topology, and not " + builders.size());
+                throw new Release.Unsupported(release.name + " runs one topology, not " + builders.size());
             } else {
                 Object only = builders.values().iterator().next();
                 how.plays("builder", none -> only);
@@ -146,8 +146,8 @@ final class StreamsRecent implements StreamsEra {
         }
 
         /**
-         * As the task manager tells them: nothing of tasks that have no state. What it ran says where it has got to if it
-         * was revoked before the member joins, as it is where the protocol is the eager one.
+         * As the task manager reports them: without tasks that have no state. Tasks that it ran have offsets if they were
+         * revoked before the member joins, as in the eager protocol.
          */
         private Map<Object, Object> sums() throws Throwable {
             boolean runs = Release.call(assignor, "supportedProtocols").toString().contains("COOPERATIVE");
@@ -162,7 +162,7 @@ final class StreamsRecent implements StreamsEra {
             return sums;
         }
 
-        /** Makes what is missing, and says what that was. */
+        /** Creates missing topics, and returns their names. */
         private Object topicManager() throws Throwable {
             return understudy.of(INTERNALS + "InternalTopicManager", new StandIn().plays("makeReady", given -> {
                 Set<Object> made = new HashSet<>(((Map<?, ?>) given[0]).keySet());
@@ -187,13 +187,13 @@ final class StreamsRecent implements StreamsEra {
             }).as(release.need(CLIENTS + "admin.Admin"));
         }
 
-        /** Nothing was committed. */
+        /** No offset was committed. */
         private Object consumer() {
             return new StandIn().plays("committed", none -> Collections.emptyMap())
                 .as(release.need(CLIENTS + "consumer.Consumer"));
         }
 
-        // -- what can be seen of it
+        // -- observable state
 
         @Override
         int used() throws Throwable {

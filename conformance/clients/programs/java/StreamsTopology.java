@@ -11,12 +11,12 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
- * The topology of an order, built with what a release offers applications.
+ * The topology of an order, built with the API that a release has for applications.
  *
- * <p>Of each subtopology: a source for each topic that it reads, one processor with all stores, and a sink for each topic
- * that another one reads. Nodes are made, and named, in the order of subtopologies, because releases number these by
- * the order of their nodes. Topics that are written for others have here the names of the order, and not those that
- * the release would make of them with the application's id in front.
+ * <p>Each subtopology has a source for each topic that it reads, one processor with all stores, and a sink for each topic
+ * that another one reads. Nodes are created and named in the order of subtopologies, because releases number these by
+ * the order of their nodes. Repartition topics have the names in the order, without the prefix of the application id that
+ * the release would add.
  */
 final class StreamsTopology {
     static final String APPLICATION = "app";
@@ -32,16 +32,16 @@ final class StreamsTopology {
         this.understudy = understudy;
     }
 
-    /** What is to be done with a builder before it is asked anything: giving it the id of the application, say. */
+    /** A preparation of a builder, which sets the application id for example. */
     interface Finish {
         void with(Object builder) throws Throwable;
     }
 
     /**
-     * Of each topology, by its name ("" where it has none), the builder that its members have: an InternalTopologyBuilder,
-     * or up to 0.11 a TopologyBuilder.
+     * By name of the topology ("" where it has none), the builder of its members: an InternalTopologyBuilder, or up to
+     * 0.11 a TopologyBuilder.
      *
-     * @throws Release.Unsupported where the release cannot have it, or numbers subtopologies in another way
+     * @throws Release.Unsupported where the release does not support it, or numbers subtopologies differently
      */
     Map<String, Object> builders(StreamsOrder order, Finish finish) throws Throwable {
         Map<String, Map<Integer, Map<String, Object>>> named = new TreeMap<>();
@@ -85,7 +85,7 @@ final class StreamsTopology {
             internal(builder, each);
         }
         for (Map.Entry<Integer, Map<String, Object>> each : subtopologies.entrySet()) {
-            // Releases up to 0.11 sort nodes by their names.
+            // Releases up to 0.11 sort nodes by name.
             add(outer, builder, String.format("%04d-", each.getKey()), each.getValue());
         }
         return builder;
@@ -122,7 +122,7 @@ final class StreamsTopology {
             Set<String> nodes = new HashSet<>();
             for (Object topic : Values.list(group)) {
                 if (!sources.containsKey(topic)) {
-                    throw new Release.Unsupported(topic + " is co-partitioned, and not read");
+                    throw new Release.Unsupported(topic + " is co-partitioned but not read");
                 }
                 nodes.add(sources.get(topic));
             }
@@ -130,7 +130,7 @@ final class StreamsTopology {
         }
     }
 
-    /** A supplier of processors that do nothing: another one each time, as releases check. */
+    /** A supplier of processors that do nothing: a new one each time, as releases check. */
     private Object processors() {
         String place = release.find(STREAMS + "processor.api.ProcessorSupplier") == null ? "processor." : "processor.api.";
         Class<?> processor = release.need(STREAMS + place + "Processor");
@@ -175,7 +175,7 @@ final class StreamsTopology {
         throw new Release.Unsupported("topologies of " + release.name + " have no names");
     }
 
-    // -- what came of it
+    // -- the built topology
 
     private void numbered(
             Object builder, Map<String, String> names, Map<Integer, Map<String, Object>> subtopologies) throws Throwable {
@@ -190,7 +190,7 @@ final class StreamsTopology {
             Set<String> wanted = new HashSet<>(StreamsOrder.texts(each.getValue(), "sources"));
             if (!wanted.equals(found.get(each.getKey()))) {
                 throw new Release.Unsupported(
-                    release.name + " gives another id than " + each.getKey() + " to the subtopology that reads "
+                    release.name + " assigns an id other than " + each.getKey() + " to the subtopology that reads "
                         + String.join(", ", new TreeSet<>(wanted)));
             }
         }
@@ -200,23 +200,23 @@ final class StreamsTopology {
         return nameless(builder) ? APPLICATION + "-" + topic : (String) Release.call(builder, "decorateTopic", topic);
     }
 
-    /** In 0.10.0 a builder does not know whose it is, and is told whenever it is asked for topics. */
+    /** In 0.10.0 a builder has no application id, and gets it with each call for topics. */
     private static boolean nameless(Object builder) {
         return Release.takes(builder.getClass().getMethods(), "topicGroups", 1);
     }
 
-    /** What is asked of the builder when tasks are made. */
+    /** The builder's method that is called when tasks are created. */
     private static String groups(Object builder) {
         return Release.has(builder.getClass(), "topicGroups") ? "topicGroups" : "subtopologyToTopicsInfo";
     }
 
-    /** The builder, but for the names of the topics that are written for others. */
+    /** The builder, without the prefix in names of repartition topics. */
     private Object renamed(Object builder, Map<String, String> names) throws Throwable {
         if (names.isEmpty()) {
             return builder;
         }
         String groups = groups(builder);
-        // 0.10.0 forgets here what it makes of a name elsewhere, so that nobody finds the topic.
+        // 0.10.0 does not add the prefix here that it adds elsewhere, so that the topic is not found.
         Map<String, String> decorated = new HashMap<>();
         names.forEach((made, topic) -> decorated.put(topic, made));
         StandIn how = new StandIn();
@@ -248,7 +248,7 @@ final class StreamsTopology {
         return renamed;
     }
 
-    /** Each repartition topic that is read comes with its configuration, which has the name too (0.10.0: alone). */
+    /** Each repartition topic that is read has its configuration, which contains the name too (0.10.0: only the name). */
     private static void topics(Object group, Map<String, String> names) throws Throwable {
         String field = Release.has(group.getClass(), "repartitionSourceTopics")
             ? "repartitionSourceTopics" : "interSourceTopics";

@@ -11,7 +11,7 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 
-/** Messages in a stream: one a line, or each behind its length. */
+/** Messages in a stream: lines, or frames with a length. */
 final class Talk {
     private static final int MOST = 16 << 20;
 
@@ -24,7 +24,7 @@ final class Talk {
         this.out = new DataOutputStream(new BufferedOutputStream(out, 1 << 16));
     }
 
-    /** How everything after this is framed, both ways. */
+    /** Sets the framing of everything after this, both ways. */
     void framed(boolean framed) {
         this.framed = framed;
     }

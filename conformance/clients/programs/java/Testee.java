@@ -12,10 +12,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Testee protocol 1 over standard input and output, for what is in released jars.
+ * Testee protocol 1 over standard input and output, for released jars.
  *
- * <p>Each argument is {@code RELEASE=JAR:JAR}. The first release is the usual one: its first jar is what it plays, and
- * says in hello; an order may name another.
+ * <p>Each argument is {@code RELEASE=JAR:JAR}. The first release is the default: its first jar is the target, as hello
+ * reports; an order may name another release.
  */
 public final class Testee {
     private static final long USUAL_DEADLINE = 30_000;
@@ -39,7 +39,7 @@ public final class Testee {
     }
 
     public static void main(String[] releases) throws IOException {
-        // Whatever a jar prints must not garble the protocol.
+        // Output of a jar must not garble the protocol.
         Talk talk = new Talk(System.in, System.out);
         System.setOut(System.err);
         Testee testee = new Testee(releases);
@@ -54,7 +54,7 @@ public final class Testee {
                 talk.framed("frames".equals(order.get("framing")));
             }
         }
-        // Threads of the jars must not keep the process.
+        // Threads of the jars must not keep the process alive.
         Runtime.getRuntime().halt(0);
     }
 
@@ -73,7 +73,7 @@ public final class Testee {
             case "batch":
                 answer.put("id", order.get("id"));
                 long deadline = number(order.get("deadline_ms"), USUAL_DEADLINE);
-                // A case that waits, and takes no processor time, may take half of what the batch may.
+                // A case that waits, without processor time, may take half of the batch's deadline.
                 long cpu = number(order.get("cpu_ms"), deadline);
                 answer.put("results", bounded.results(
                     Values.list(order.get("cases")), this::result, cpu, deadline / 2));
@@ -82,7 +82,7 @@ public final class Testee {
                 break;
             default:
                 answer.put("type", "unsupported");
-                answer.put("message", "no message is called " + type);
+                answer.put("message", "unknown message type " + type);
         }
         return answer;
     }
@@ -113,14 +113,14 @@ public final class Testee {
         return claims;
     }
 
-    /** Why not this role and edition; null where they can be played. */
+    /** Why this role or edition is not supported; null where it is. */
     private String cannot(String role, String edition) {
         if (!claims().roles().contains(role)) {
-            return "the jar of " + usual.release.name + " plays no " + role;
+            return "the jar of " + usual.release.name + " does not play the role " + role;
         }
         String kind = edition.split("[@:]", 2)[0];
         boolean released = kind.equals("apache") || kind.equals("maven") || kind.equals("jar");
-        return released ? null : edition + " is a draft, and a jar holds what was released";
+        return released ? null : edition + " is a draft, but a jar contains a release";
     }
 
     private Map<String, Object> result(Map<String, Object> order) {
@@ -129,7 +129,7 @@ public final class Testee {
         try {
             Library library = order.get("release") == null ? usual : libraries.get(Values.text(order.get("release")));
             if (library == null) {
-                throw new Release.Unsupported("no release " + order.get("release") + " is here");
+                throw new Release.Unsupported("release " + order.get("release") + " was not loaded");
             }
             Thread.currentThread().setContextClassLoader(library.release.loader);
             perform(order, library, result);
@@ -142,12 +142,12 @@ public final class Testee {
             }
         } catch (OutOfMemoryError exhausted) {
             result.put("status", "internal");
-            // As the protocol calls it, whatever the language.
+            // The protocol's name, independent of the language.
             result.put("class", "MemoryError");
             result.put("thrown", exhausted.getClass().getName());
             result.put("message", brief(exhausted.toString()));
         } catch (Throwable thrown) {
-            // An Error says that the machine gave up, not that the input was judged.
+            // An Error means that the JVM gave up, not that the input was refused.
             result.put("status", thrown instanceof Error ? "internal" : "rejected");
             result.put("class", thrown.getClass().getName());
             result.put("message", brief(String.valueOf(thrown.getMessage())));
@@ -203,7 +203,7 @@ public final class Testee {
         } else if (op.equals("recode")) {
             result.put("hex", Values.hex(codec.recode(message, version, bytes)));
         } else {
-            throw new Release.Unsupported("no operation " + op);
+            throw new Release.Unsupported("unknown operation " + op);
         }
     }
 }

@@ -17,11 +17,11 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * A class of a release, played by us: what {@link StandIn} is for an interface.
+ * Replaces a class of a release, as {@link StandIn} replaces an interface.
  *
- * <p>Of the class a subclass is made, in its own package and by its own loader, so that methods which only the package
- * sees are played too. Every method that can be overridden goes to the stand-in; no constructor runs, and fields are
- * zero until somebody sets them. The class is written here, as the machine reads it: nothing is compiled or kept.
+ * <p>The replacement is a subclass, in the class's package and loader, so that package-private methods are overridden
+ * too. Every method that can be overridden calls the stand-in; no constructor runs, and fields are zero until they are
+ * set. The bytecode is written here: nothing is compiled or kept.
  */
 final class Understudy {
     private final Release release;
@@ -32,10 +32,10 @@ final class Understudy {
     }
 
     /**
-     * An object of a class below that one, all of whose methods are played by {@code how}: what it does not play gives
-     * zero, false, an empty collection, or null. What is thrown goes to the caller as it is.
+     * An object of a subclass whose methods are all implemented by {@code how}: methods without an implementation return
+     * zero, false, an empty collection, or null. Exceptions are passed to the caller unchanged.
      *
-     * @param className in full, as {@link Release#need} takes it; not final
+     * @param className the full name, as {@link Release#need} takes it; not final
      */
     Object of(String className, StandIn how) throws Throwable {
         Object one = bare(below(release.need(className), null));
@@ -46,7 +46,7 @@ final class Understudy {
         return one;
     }
 
-    /** A copy of an object, field by field, of a class below its own; of its methods only these are played. */
+    /** A copy of an object, field by field, as a subclass of its class; only these methods are replaced. */
     Object over(Object real, StandIn how, String... methods) throws Throwable {
         Object one = bare(below(real.getClass(), Set.of(methods)));
         for (Class<?> type = real.getClass(); type != Object.class; type = type.getSuperclass()) {
@@ -61,9 +61,9 @@ final class Understudy {
         return one;
     }
 
-    /** An object of the class itself, that no constructor has seen. */
+    /** An object of the class itself, without a constructor call. */
     static Object bare(Class<?> type) throws Throwable {
-        // Whoever reads serialised objects makes them so; it is public, in a module that is there for such needs.
+        // Deserialisation creates objects so; the API is public, in a module for such purposes.
         Class<?> factory = Class.forName("sun.reflect.ReflectionFactory");
         Object one = factory.getMethod("getReflectionFactory").invoke(null);
         Constructor<?> constructor = (Constructor<?>) factory
@@ -72,7 +72,7 @@ final class Understudy {
         return constructor.newInstance();
     }
 
-    /** Sets a field, of the object's class or of one above it, whoever may see it and final or not. */
+    /** Sets a field of the object's class or a superclass, even a private or final one. */
     static void set(Object on, String field, Object value) throws Throwable {
         for (Class<?> type = on.getClass(); type != null; type = type.getSuperclass()) {
             for (Field each : type.getDeclaredFields()) {
@@ -106,7 +106,7 @@ final class Understudy {
         for (Class<?> type = start; type != Object.class; type = type.getSuperclass()) {
             for (Method each : type.getDeclaredMethods()) {
                 int how = each.getModifiers();
-                // The first one met is the one that counts: one that is final hides those above it.
+                // The first method found counts: a final one hides those above it.
                 if (Modifier.isPrivate(how) || Modifier.isStatic(how) || each.isBridge()
                         || !seen.add(each.getName() + ClassFile.descriptor(each)) || Modifier.isFinal(how)) {
                     continue;
@@ -120,7 +120,7 @@ final class Understudy {
         return found;
     }
 
-    /** Collections and messages of errors count on these. */
+    /** Collections and messages of errors rely on these. */
     private static boolean ofObject(Method method) {
         switch (method.getName()) {
             case "equals":

@@ -1,4 +1,4 @@
-// What we read of Kafka's own JSON for its messages: the names and types of fields, in each version.
+// Reads Kafka's message JSON: the names and types of fields, in each version.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -37,7 +37,7 @@ function span(text) {
   return version => version >= +low && (plus !== undefined || version <= +(high ?? low))
 }
 
-// Of a field that nobody sets.
+// The default of a field.
 export function fresh(field) {
   if (field.default === 'null') return null
   if (field.list) return []

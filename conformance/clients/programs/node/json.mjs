@@ -1,4 +1,4 @@
-// JSON in which whole numbers of any size keep their value: past what a double holds they are BigInt here.
+// Parses and prints JSON without loss of precision: integers that a double cannot represent are BigInt.
 
 const WHOLE = /"(?:[^"\\]|\\.)*"|(?<![\d.eE+-])-?\d{16,}(?![\d.eE])/g
 const MARK = '\u0000whole:'

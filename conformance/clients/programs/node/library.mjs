@@ -1,9 +1,9 @@
-// The clients, by name: each module has ``load(folder, definitions)``, an object with what ``told`` says and ``answer``.
+// The clients, by name. Each module has ``load(folder, definitions)``, which returns its part of hello and ``answer``.
 import { definitions } from './definitions.mjs'
 
 const MODULES = { 'platformatic-kafka': './platformatic.mjs' }
 
-// What the library has no words for. Its first word is one of the limits that hello tells.
+// The library cannot represent something: the name of one of the limits in hello, and a message.
 export class Limit extends Error {
   constructor(capability, message) {
     super(message)
@@ -19,13 +19,13 @@ export async function library(name, folder, schemas) {
   return loaded
 }
 
-// Its part of hello.
+// The client's part of the hello response.
 export async function told(...place) {
   const { name, version, issues, capabilities, missing, assignors, limits } = await library(...place)
   return { name, version, issues, roles: ['codec', 'leader'], capabilities, missing, assignors, limits }
 }
 
-// [version...] of each message, as the lowest and the highest, and those that are missing in between.
+// Ranges of versions, from the versions of each message: lowest and highest, and those missing in between.
 export function spans(versions) {
   const capabilities = {}
   const missing = {}

@@ -1,8 +1,8 @@
 // Testee protocol 1 over standard input and output, for Kafka clients in JavaScript.
 //
 // It observes and never judges. Arguments: the name of the client, the folder with what npm installed, and the folder
-// with Kafka's message definitions, which lend their names. Cases are held by a worker, since a loop without end can be
-// stopped in no other way; when it goes down, it is known in which case, and another one goes on with the next.
+// with Kafka's message definitions, from which the names of fields are taken. Operations run in a worker, since an
+// infinite loop cannot be stopped otherwise; when the worker dies, the operation is known and a new worker runs the next.
 import { Worker } from 'node:worker_threads'
 import { parse, print } from './json.mjs'
 import { told } from './library.mjs'
@@ -14,7 +14,7 @@ const LOOK = 20 // ms
 
 class Ended extends Error {}
 
-// A worker is begun when there is something to hold, and again after its death.
+// Starts a worker for the first operation, and again after its death.
 class Supervised {
   #worker = null
   #noise = ''
@@ -98,13 +98,13 @@ async function reply(order) {
     case 'bye':
       return { type: 'bye' }
   }
-  return { type: 'unsupported', message: `no message is called ${order.type}` }
+  return { type: 'unsupported', message: `unknown message type ${order.type}` }
 }
 
 let framed = false
 let held = Buffer.alloc(0)
 
-// The next message of what has come, null until all of it is here.
+// The next message in the received bytes; null while it is incomplete.
 function next() {
   const start = framed ? 4 : 0
   if (framed && held.length < 4) return null

@@ -1,7 +1,7 @@
-// @platformatic/kafka: requests are written by its ``createRequest``, responses read by its ``parseResponse``.
+// Adapts @platformatic/kafka: its ``createRequest`` writes requests, its ``parseResponse`` reads responses.
 //
-// Parameters are found by their names, which are those of the definitions; what a client never does (to read a request,
-// to write a response) it has no code for.
+// Parameters are matched by name, since they are named as in the definitions. It has no code for what a client never
+// does: to read a request or write a response.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -15,13 +15,13 @@ const NIL = '00000000-0000-0000-0000-000000000000'
 const UPGRADE = 1
 const SAFE_DOWNGRADE = 2
 const LIMITS = {
-  requests: 'requests are written and never read',
-  responses: 'responses are read and never written',
-  tags: 'it has no place for tagged fields that it does not know',
-  tagged: 'tagged fields at the end of a response are not looked at by this release',
-  place: 'a field, or a value, for which it has no place',
-  words: 'states and types of groups are given in words of its own',
-  order: 'consumer protocol data is written in an order of its own, and without topics that have no partitions'
+  requests: 'it only writes requests',
+  responses: 'it only reads responses',
+  tags: 'it cannot keep unknown tagged fields',
+  tagged: 'this release does not read tagged fields at the end of a response',
+  place: 'it cannot represent some fields and values',
+  words: 'it has its own names for states and types of groups',
+  order: 'it writes consumer protocol data in its own order, and without topics that have no partitions'
 }
 
 export async function load(folder, definitions) {
@@ -36,7 +36,7 @@ export async function load(folder, definitions) {
     }
   }
   one.assigners = await from('clients/consumer/partitions-assigners.js')
-  // Before 2.12 this is private to its consumer.
+  // Before 2.12 this module is private to its consumer.
   one.protocol = await from('clients/consumer/consumer-protocol.js').catch(() => null)
   return one.ready()
 }
@@ -46,7 +46,7 @@ class Platformatic {
   issues = 'https://github.com/platformatic/kafka/issues'
   limits = LIMITS
   #apis = {}
-  #written = {} // the code that writes a request, of all its versions
+  #written = {} // message -> source code that writes it, for all versions
 
   constructor(version, definitions) {
     this.version = version
@@ -57,7 +57,7 @@ class Platformatic {
     }
   }
 
-  // A module of an API in one version, if its parameters are the fields of that version.
+  // Registers a module of an API in one version, if its parameters are the fields of that version.
   take({ api, createRequest, parseResponse }) {
     const request = this.definitions[this.named[`${api.key} request`]]
     const response = this.definitions[this.named[`${api.key} response`]]
@@ -98,7 +98,7 @@ class Platformatic {
     if (op.op === 'assign') return this.#assign(op)
     if (op.op === 'user-data') return this.#assigner(op.assignor) && { hex: OWN }
     const operations = this.#apis[op.message]?.[op.version]
-    if (!operations) throw new Limit(undefined, `no version ${op.version} of ${op.message}`)
+    if (!operations) throw new Limit(undefined, `it has no version ${op.version} of ${op.message}`)
     if (op.op === 'encode') {
       if (!operations.encode) throw new Limit('responses', LIMITS.responses)
       return { hex: operations.encode(op.value).toString('hex') }
@@ -123,7 +123,7 @@ class Platformatic {
       case 'MetadataRequest':
         given.topics &&= given.topics.map(each => topic(each, createRequest))
         break
-      case 'UpdateFeaturesRequest': // whatever the version, its users say how
+      case 'UpdateFeaturesRequest': // users pass the upgrade type in every version
         if (version === 0) {
           given.featureUpdates = given.featureUpdates.map(({ allowDowngrade, ...each }) => ({
             upgradeType: allowDowngrade ? SAFE_DOWNGRADE : UPGRADE, ...each
@@ -133,14 +133,14 @@ class Platformatic {
     return createRequest(...parameters.map(name => given[name])).buffer
   }
 
-  // A field of an element that another version has, and that no version of this code reads, is no argument of its users.
+  // Refuses fields of elements that belong to another version, if no version of the code reads them.
   #known(request, version, fields, value) {
     for (const field of fields.filter(each => each.inner && value[each.name])) {
       for (const each of [value[field.name]].flat()) {
         for (const name of Object.keys(each)) {
           const { known } = field.inner.find(inner => inner.name === name)
           if (!known(version) && !new RegExp(`\\.${name}\\b`).test(this.#written[request.name])) {
-            throw new Limit('place', `its requests have no ${name}`)
+            throw new Limit('place', `its requests have no field ${name}`)
           }
         }
         this.#known(request, version, field.inner, each)
@@ -155,14 +155,14 @@ class Platformatic {
       found = parseResponse(0, key, version, reader)
     } catch (error) {
       if (error?.code !== 'PLT_KFK_RESPONSE') throw error
-      found = error.response // what it read; that it throws at an error code is how it tells of one
+      found = error.response // the response: it throws for error codes
     }
     const code = parseResponse.toString()
     if (response.fields.some(each => each.tagged && each.known(version) && !code.includes(each.name))) {
       const left = data.subarray(reader.position)
       if (left.length && !left.equals(Buffer.of(0))) throw new Limit('tagged', LIMITS.tagged)
     }
-    // Whatever the version, it tells of a list of coordinators.
+    // It returns a list of coordinators in every version.
     if (response.name === 'FindCoordinatorResponse' && version < 4) found = { ...found, ...found.coordinators[0] }
     return shown(response.fields, found, version)
   }
@@ -171,7 +171,7 @@ class Platformatic {
     const { fields } = this.definitions[message]
     const encode = value => {
       const given = taken(fields, value)
-      if (given.rackId === '') throw new Limit('place', 'an empty rack is none')
+      if (given.rackId === '') throw new Limit('place', 'an empty rack is written as null')
       for (const list of [given.ownedPartitions, given.assignedPartitions]) if (list) inOrder(list, each => each.topic, (a, b) => a.localeCompare(b))
       if (given.topics) inOrder(given.topics, each => each)
       for (const { partitions } of [...given.ownedPartitions ?? [], ...given.assignedPartitions ?? []]) {
@@ -183,7 +183,7 @@ class Platformatic {
     return { encode, decode: data => shown(fields, read(data), version) }
   }
 
-  // The first member leads: only the topics that it subscribes to are known to it.
+  // The first member leads; it knows only the topics that it subscribes to.
   #assign({ assignor, topics, members }) {
     const assigner = this.#assigner(assignor)
     const known = new Map(topics.map(each => [each.name, { partitionsCount: each.partitions }]))
@@ -199,11 +199,11 @@ class Platformatic {
   }
 
   #assigner(name) {
-    if (!this.assignors.includes(name)) throw new Limit(undefined, `no assignor is called ${name}`)
+    if (!this.assignors.includes(name)) throw new Limit(undefined, `it has no assignor ${name}`)
     return { roundrobin: this.assigners.roundRobinAssigner, 'cooperative-sticky': this.assigners.cooperativeStickyAssigner }[name]
   }
 
-  // As the leader has it from the bytes that the member's own client wrote.
+  // A member as the leader decodes it from the bytes that the member's own client wrote.
   #member(assignor, { id, subscription, owned, generation, rack, userData }) {
     const metadata = userData === null ? OWN : Buffer.from(userData, 'hex')
     if (!this.protocol) return { memberId: id, version: 1, topics: subscription, metadata }
@@ -237,12 +237,12 @@ function parametersOf(method) {
   return list.split(',').map(each => each.replace(/=.*/s, '').trim().replace(/^_/, '')).filter(Boolean)
 }
 
-// A topic of a metadata request is its name; with an id, or without a name, where releases take that.
+// A topic of a metadata request: its name; or an object with an id, or with a null name, in releases that accept it.
 function topic({ topicId = NIL, name }, createRequest) {
   const whole = createRequest.toString().includes('topicId')
   if (topicId === NIL) return name === null && whole ? { topicId: null, name } : name
   if (whole) return { topicId, name }
-  throw new Limit('place', 'topics have names and no ids')
+  throw new Limit('place', 'this release names topics only by name')
 }
 
 function ownedOf(subscription, owned) {
@@ -261,7 +261,7 @@ function inOrder(list, key, compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0)) {
   }
 }
 
-// A value of the protocol's as its users would give it.
+// Converts a value of the protocol to the arguments of a user.
 function taken(fields, value) {
   const out = {}
   for (const [key, each] of Object.entries(value)) {
@@ -286,7 +286,7 @@ function take(field, value) {
   return value
 }
 
-// What it read, as far as the version has it; a tagged field that it does not know is at its default.
+// Converts what it read to a value of the version; a missing tagged field gets its default.
 function shown(fields, found, version) {
   const out = {}
   for (const field of fields) {

@@ -1,4 +1,4 @@
-// Holds one operation at a time, and tells its result.
+// Runs one operation at a time and posts its result.
 import { parentPort, workerData } from 'node:worker_threads'
 import { library, Limit } from './library.mjs'
 

@@ -196,7 +196,7 @@ def test_upgrades_are_from_releases_that_each_release_knows(every: Members, rele
 @pytest.mark.parametrize(
     ("topology", "why"),
     [
-        (Topology((Subtopology(1, ("t",)),)), "gives another id than 1"),
+        (Topology((Subtopology(1, ("t",)),)), "assigns an id other than 1"),
         (Topology((Subtopology(0, ("t",)), Subtopology(0, ("u",)))), "two subtopologies have the id 0"),
         (Topology((Subtopology(0, ("t",), topology="n"),)), "have no names"),
         (Topology((Subtopology(0, ()),)), "reads nothing"),

@@ -430,11 +430,11 @@ def test_a_chain_may_begin_at_its_end(every: Members, release: str) -> None:
 @pytest.mark.parametrize(
     ("topology", "why"),
     [
-        (Topology((Subtopology(1, ("t",)),)), "another id than 1"),
+        (Topology((Subtopology(1, ("t",)),)), "an id other than 1"),
         (Topology((Subtopology(0, ("t",)), Subtopology(0, ("u",)))), "two subtopologies have the id 0"),
         (Topology((Subtopology(0, ()),)), "reads nothing"),
         (Topology((Subtopology(0, ("t",), topology="x"), Subtopology(0, ("u",)))), "others have none"),
-        (Topology((Subtopology(0, ("t",), copartition=(("t", "u"),)),)), "u is co-partitioned, and not read"),
+        (Topology((Subtopology(0, ("t",), copartition=(("t", "u"),)),)), "u is co-partitioned but not read"),
     ],
 )
 def test_topologies_that_there_cannot_be_are_not_asked_about(recent: Members, topology: Topology, why: str) -> None:

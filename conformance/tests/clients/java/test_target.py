@@ -252,7 +252,7 @@ def test_a_version_that_a_release_calls_unstable_is_not_claimed(release: str, cl
 @pytest.mark.jars
 def test_a_draft_is_not_played_and_releases_are() -> None:
     target = registry.target("java:kafka-clients:3.9.2")
-    draft = "kip-584 is a draft, and a jar holds what was released"
+    draft = "kip-584 is a draft, but a jar contains a release"
     with pytest.raises(Unavailable, match=draft), target.open("kip-584", Role.CODEC):
         pass
     with target.open("apache@4.4.0", Role.LEADER) as session:
