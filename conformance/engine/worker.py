@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from kipcheck.conformance.checks import CHECKS, Check
-from kipcheck.conformance.checks.answer_digest import gist
 from kipcheck.conformance.checks.declare import Sample
 from kipcheck.conformance.core.case import Case, Role
 from kipcheck.conformance.core.history import History
