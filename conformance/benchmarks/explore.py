@@ -29,7 +29,7 @@ EVERYTHING = 10**9
 
 
 def main() -> None:
-    print(f"{'':52} {'states':>9} {'transitions':>12} {'asked':>9} {'states/s':>9} {'again':>9}")
+    print(f"{'':52} {'states':>9} {'transitions':>12} {'computed':>9} {'states/s':>9} {'again':>9}")
     for name, text, scope in SCOPES:
         search = Search(world(name, text, scope))
         first = passed(search)

@@ -137,7 +137,7 @@ def main() -> None:
         and CHECKS[vice.check].shrinks
         and CHECKS[vice.check].again is None
     ]
-    heads = "".join(f"{way:>12} length  steps  asked      ms" for way in WAYS)
+    heads = "".join(f"{way:>12} length  steps  calls      ms" for way in WAYS)
     print(f"{'defect':32} {'of':>3}{heads}")
     every: dict[str, list[Came]] = {way: [] for way in WAYS}
     for name in islice(names, 0, None, options.every):
@@ -152,7 +152,7 @@ def main() -> None:
     for way, of in every.items():
         print(
             f"{way:11} {len(of)} values; sums: length {sum(each.length for each in of)}, steps "
-            f"{sum(each.steps for each in of)}, asked {sum(each.asked for each in of)}, "
+            f"{sum(each.steps for each in of)}, calls {sum(each.asked for each in of)}, "
             f"{sum(each.seconds for each in of):.1f} s"
         )
     pairs = list(zip(*every.values(), strict=True))

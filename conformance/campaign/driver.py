@@ -112,7 +112,7 @@ def campaign(asked: Asked, ready: Ready = ready) -> Outcome:
     except (Unavailable, Broken) as why:
         return Outcome(exits.BROKEN, why=str(why))
     except KeyboardInterrupt:
-        return Outcome(exits.UNDECIDED, why="interrupted before it began")
+        return Outcome(exits.UNDECIDED, why="interrupted before it started")
     except Exception as ours:  # noqa: BLE001 - errors become exit codes
         show_traceback()
         return Outcome(exits.OURS, why=f"{type(ours).__name__}: {ours}")

@@ -24,14 +24,14 @@ def add(commands: Commands) -> None:
     made = commands.add(
         "assign", _assign, "print what a target's assignor assigns to the members of a group", _epilog()
     )
-    made.add_argument("--target", default="kafka-python", metavar="T", help="default kafka-python")
+    made.add_argument("--target", default="kafka-python", metavar="T", help="target that assigns; default kafka-python")
     made.add_argument("--assignor", required=True, choices=(*ASSIGNORS, STREAM))
     made.add_argument("--edition", default="apache", metavar="E", help="default apache")
     one_file(made)
 
 
 def one_file(made: Parser) -> None:
-    made.add_argument("--batch", action="store_true", help="JSON Lines in and out, one for one")
+    made.add_argument("--batch", action="store_true", help="read and write JSON Lines, one result for each line")
     made.add_argument(
         "input", nargs="?", default="-", metavar="FILE", help="a file with one JSON object, or - for standard input"
     )

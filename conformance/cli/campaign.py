@@ -14,12 +14,14 @@ FIXED = ("target", "edition", "check", "cases", "rounds", "seed", "known", "engi
 
 
 def add(commands: Commands) -> None:
-    about = "run checks for minutes or days, on all cores or on Spark, and report only new failures"
+    about = "run checks for minutes or days, on all cores or on Spark, and report which failures are new"
     made = commands.add("campaign", _campaign, about, EXIT_CODES)
     made.set_defaults(interrupted=UNDECIDED)
-    made.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
+    made.add_argument(
+        "--target", action="append", metavar="T", help="target to test; default kafka-python; may be repeated"
+    )
     made.add_argument("--edition", metavar="E", help="default apache")
-    made.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
+    made.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
     made.add_argument(
         "--cases",
         type=positive,

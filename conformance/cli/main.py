@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
         return OK
     except KeyboardInterrupt:  # commands with reports handle it themselves once they run
         if options.interrupted == UNDECIDED:
-            complain("interrupted before it began", UNDECIDED)
+            complain("interrupted before it started", UNDECIDED)
         return int(options.interrupted)
 
 

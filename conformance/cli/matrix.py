@@ -116,7 +116,7 @@ def _played(asked: "Sequence[Cell]", options: argparse.Namespace) -> int:
     try:
         folder.check(*OF_A_MATRIX)
         with folder.tried():
-            pass  # a folder that cannot be written is named before cells are played for hours
+            pass  # reports a folder that cannot be written before cells run for hours
     except (Unusable, OSError) as wrong:
         return _not_written(options.out, wrong)
     progress = _progress()

@@ -29,8 +29,8 @@ def add(commands: Commands) -> None:
     gate.set_defaults(interrupted=UNDECIDED)
     gate.add_argument("--target", action="append", metavar="T", help="default kafka-python; may be repeated")
     gate.add_argument("--edition", default="apache", metavar="E")
-    gate.add_argument("--check", action="append", metavar="GLOB", help="default all; may be repeated")
-    gate.add_argument("--message", action="append", metavar="GLOB", help="default all; may be repeated")
+    gate.add_argument("--check", action="append", metavar="GLOB", help="checks to run; default all; may be repeated")
+    gate.add_argument("--message", action="append", metavar="GLOB", help="subjects; default all; may be repeated")
     gate.add_argument("--seed", type=int, default=0, metavar="N")
     gate.add_argument(
         "--cases",
@@ -71,11 +71,9 @@ def add(commands: Commands) -> None:
         help="run the I-th of N parts, to be merged afterwards; default: the environment variable KIPCHECK_PART",
     )
     gate.add_argument("--out", type=Path, default=Path("kipcheck-out"), metavar="DIR")
-    gate.add_argument(
-        "--events", metavar="FILE", help="write events as JSON Lines while the run goes on; - for standard output"
-    )
+    gate.add_argument("--events", metavar="FILE", help="write events at once, as JSON Lines; - for standard output")
     gate.add_argument("--dry-run", action="store_true", help="print what would run, and run nothing")
-    gate.add_argument("--json", action="store_true", help="the plan of --dry-run as JSON")
+    gate.add_argument("--json", action="store_true", help="print the plan of --dry-run as JSON")
 
     about = "run stored failures again: exit 1 if one still fails, 0 if all are gone"
     again = commands.add("replay", _replay, about, EXIT_CODES)

@@ -21,12 +21,12 @@ def add(commands: Commands) -> None:
     codec.add_argument("--message", metavar="M", help="JoinGroupRequest, SubscriptionInfo, ...")
     codec.add_argument("--version", type=int, metavar="N")
     for name, call, about, payload, wants in (
-        ("encode", _encode, "one JSON object to hex", "FILE", "a file with one JSON object, or - for standard input"),
-        ("decode", _decode, "hex to one JSON object", "HEX", "the bytes as hex, or - for standard input"),
+        ("encode", _encode, "encode a JSON object as hex", "FILE", "file with a JSON object, or - for standard input"),
+        ("decode", _decode, "decode hex to a JSON object", "HEX", "the bytes as hex, or - for standard input"),
         (
             "explain",
             _explain,
-            "hex to one line a field: offset, bytes, path, type, value, meaning",
+            "explain bytes, one line a field: offset, bytes, path, type, value, meaning",
             "HEX",
             "the bytes as hex, or - for standard input",
         ),
@@ -36,12 +36,14 @@ def add(commands: Commands) -> None:
         if name == "explain":
             made.add_argument("--json", action="store_true")
         else:
-            made.add_argument("--batch", action="store_true", help="JSON Lines in and out, one for one")
+            made.add_argument(
+                "--batch", action="store_true", help="read and write JSON Lines, one result for each line"
+            )
 
 
 def _bytes_epilog(name: str) -> str:
     if name == "explain":
-        return "exit codes: 0 whole, 1 damaged (explained up to the damage), 2 unreadable"
+        return "exit codes: 0 complete, 1 damaged (explained up to the damage), 2 unreadable"
     from kipcheck.conformance.wire.workbench import classes_help
 
     given, gives = ("value", "hex") if name == "encode" else ("hex", "value")

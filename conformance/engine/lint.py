@@ -54,7 +54,7 @@ def troubles(of: Subjects) -> Iterator[str]:
             yield f"{invariant.id}: no check uses it"
     for id in of.requirements:
         if not REQUIREMENT.fullmatch(id):
-            yield f"{id}: invalid id of a requirement, unlike grp-05"
+            yield f"{id}: invalid id of a requirement: use the form of grp-05"
         if of.requirements[id].role not in {each.value for each in Role}:
             yield f"{id}: unknown role {of.requirements[id].role!r}"
         if id not in of.remedies:
@@ -77,7 +77,7 @@ def _ids() -> Iterator[str]:
 
 def _check(check: Check[Any], known: Mapping[str, Invariant]) -> Iterator[str]:
     if not CHECK.fullmatch(check.id):
-        yield f"{check.id}: invalid id of a check, unlike wire/round-trip"
+        yield f"{check.id}: invalid id of a check: use the form of wire/round-trip"
     if not check.sentence or check.sentence.endswith(".") or check.sentence != check.sentence.strip():
         yield f"{check.id}: its sentence must not be empty or end with a full stop"
     if not check.invariants:
@@ -92,7 +92,7 @@ def _check(check: Check[Any], known: Mapping[str, Invariant]) -> Iterator[str]:
 
 def _invariant(invariant: Invariant, of: Subjects) -> Iterator[str]:
     if not INVARIANT.fullmatch(invariant.id):
-        yield f"{invariant.id}: invalid id of an invariant, unlike wire/encodes"
+        yield f"{invariant.id}: invalid id of an invariant: use the form of wire/encodes"
     if not invariant.statement.endswith("."):
         yield f"{invariant.id}: its statement must end with a full stop"
     if not (invariant.requirements or invariant.besides):

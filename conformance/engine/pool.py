@@ -92,7 +92,7 @@ class Pool(Generic[A, B]):
         return found
 
     def map(self, items: Iterable[A], wanted: Callable[[], bool] = lambda: True) -> Iterator[tuple[A, B | None]]:
-        """Each item with its result, in order. None for items that ``wanted`` rejected."""
+        """Each item with its result, in order. None for items at whose turn ``wanted`` returned False."""
         source, waiting, found = iter(items), deque[tuple[A, int | None]](), dict[int, Result[B]]()
         more = True
         while more or waiting:

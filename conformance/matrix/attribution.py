@@ -17,7 +17,7 @@ WHOLE: Final = {
 """The requirement of each scenario, for failures without a clause of their own."""
 DURING: Final = {
     "subscribe": "when it subscribes", "lead": "when it has to assign", "assigned": "of its assignment",
-    "error": "when it is told so",
+    "error": "on an error code",
 }  # fmt: skip
 EAGER: Final = releases("0.0.0-2.3.1")
 LAZY: Final = Release.parse("4.0.0")

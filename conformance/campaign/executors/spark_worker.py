@@ -86,7 +86,7 @@ def _travelled() -> list[str]:
     return [each for each in map(os.path.abspath, sys.path) if each not in usual]
 
 
-# ---- likeness
+# ---- matching versions
 
 
 @cache

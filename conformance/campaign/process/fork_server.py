@@ -198,7 +198,7 @@ class _Watch:
                     self.kill()
                     until += 3600  # it is killed
                 else:
-                    stopped = "it did not come to an end"
+                    stopped = "it exceeded its time limit"
                     self._ask_where()
                     until = time.monotonic() + LAST_WORDS_S
                 continue
@@ -212,7 +212,7 @@ class _Watch:
                 if not self._take(fd):
                     open_.discard(fd)
             if len(self.given) > MOST and not stopped:
-                stopped = f"it gave back more than {MOST >> 20} MiB"
+                stopped = f"its result has more than {MOST >> 20} MiB"
                 until = 0.0
 
     def _take(self, fd: int) -> bool:

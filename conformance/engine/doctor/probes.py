@@ -364,7 +364,7 @@ def afresh(patient: Patient) -> str:
     raise Unfit("it supports no machine that would show it")
 
 
-# ---- its ends
+# ---- output and shutdown
 
 
 @examination("it writes little to stderr", "log less: kipcheck reads every byte")

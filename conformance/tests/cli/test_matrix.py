@@ -181,9 +181,9 @@ def test_without_a_jdk_nothing_starts(ran: Ran, monkeypatch: pytest.MonkeyPatch,
         (["--from", "9.9"], "unknown release of Kafka Streams '9.9'"),
         (["--to", "2.8.9"], "unknown release of Kafka Streams '2.8.9'"),
         (["--from", "future"], "the future version is only an upgrade target"),
-        (["--from", "2.8", "--to", "2.0", "--scenario", "bounce"], "--scenario downgrade goes back"),
-        (["--from", "2.8", "--to", "2.0", "--scenario", "downgrade"], "goes back from --to to --from"),
-        (["--case", "nowhere.json"], "holds no history of a matrix"),
+        (["--from", "2.8", "--to", "2.0", "--scenario", "bounce"], "use --scenario downgrade"),
+        (["--from", "2.8", "--to", "2.0", "--scenario", "downgrade"], "goes from --to to --from"),
+        (["--case", "nowhere.json"], "contains no history of a matrix"),
     ],
 )
 def test_wrong_usage(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

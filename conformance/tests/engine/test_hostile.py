@@ -119,7 +119,7 @@ def test_a_testee_steers_neither_a_terminal_nor_a_file(capsys: pytest.CaptureFix
     path = out / "failures" / f"{failures[0]['id']}.json"
     refused = kipcheck(capsys, "replay", str(path))
     assert (refused.code, refused.out) == (2, "")
-    assert f"{path} names the target '{command_of('Steers')}', and kipcheck starts no command" in refused.err
+    assert f"{path} names the target '{command_of('Steers')}', but kipcheck does not" in refused.err
     assert refused.err.endswith(f"use --target '{command_of('Steers')}' or --trust\n")
     assert kipcheck(capsys, "replay", str(path), "--trust").code == 1
 
@@ -198,7 +198,7 @@ def test_a_failure_file_starts_nothing_and_leads_nowhere(capsys: pytest.CaptureF
         assert "holds no failure" in kipcheck(capsys, "replay", str(path)).err
     for name in (f"cmd:touch {pwned}", f"drill:raise@1,once={pwned}"):
         seen = kipcheck(capsys, "replay", str(filed(tmp_path, target=name)))
-        assert seen.code == 2 and f"names the target '{name}', and kipcheck starts no command" in seen.err
+        assert seen.code == 2 and f"names the target '{name}', but kipcheck does not" in seen.err
     assert not pwned.exists() and not [*(tmp_path / "out").iterdir()]
     assert kipcheck(capsys, "replay", str(filed(tmp_path, target=f"cmd:touch {pwned}")), "--trust").code == 3
     assert pwned.exists()

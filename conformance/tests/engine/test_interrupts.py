@@ -102,7 +102,7 @@ def test_an_interrupt_while_reports_are_written_loses_none_and_says_so(capfd: py
         interrupts.finish()
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)
-    assert capfd.readouterr().err.count("the reports are being written") == 2
+    assert capfd.readouterr().err.count("writing the reports") == 2
     assert [signal.getsignal(number) for number in interrupts.SIGNALS] == before
 
 
@@ -154,4 +154,4 @@ def test_before_there_is_anything_to_report_the_exit_code_says_so(
     options.call = interrupted
     monkeypatch.setattr(made, "parse_args", lambda arguments: options)
     assert main.run(command.split()) == code
-    assert capsys.readouterr().err == ("kipcheck: interrupted before it began\n" if code == 6 else "")
+    assert capsys.readouterr().err == ("kipcheck: interrupted before it started\n" if code == 6 else "")

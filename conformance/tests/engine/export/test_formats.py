@@ -62,7 +62,7 @@ def test_a_program_fails_with_the_defect_and_not_without_it(name: str, tmp_path:
     program = as_script(load(failure(name, tmp_path)))
     found = trouble(program, VICES[name].made())
     assert found is not None
-    assert "wanted" in found
+    assert "expected" in found
     assert trouble(program, Reference()) is None
 
 
@@ -90,7 +90,7 @@ def test_a_script_runs_by_itself(filed: Path, tmp_path: Path, capsys: pytest.Cap
     failed = exported(path)
     assert (failed.returncode, failed.stderr) == (1, "")
     assert '"hex": "ffff"' in failed.stdout
-    assert 'fails: wanted value {"errorCode": -1' in failed.stdout
+    assert 'fails: expected value {"errorCode": -1' in failed.stdout
     gone = exported(path, testee=REFERENCE)
     assert (gone.returncode, gone.stdout.splitlines()[-1]) == (0, "gone")
 
@@ -101,7 +101,7 @@ def test_a_test_is_a_test(filed: Path, tmp_path: Path) -> None:
     plain = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
     failed = exported(path, *plain)
     assert failed.returncode == 1
-    assert "wanted value" in failed.stdout
+    assert "expected value" in failed.stdout
     passed = exported(path, *plain, testee=REFERENCE)
     assert passed.returncode == 0, passed.stdout
 

@@ -87,7 +87,7 @@ def test_settings_move_the_local_repository_and_name_a_mirror(tmp_path: Path, ho
 
 
 def test_without_maven_or_repository_one_line_says_what_to_do() -> None:
-    with pytest.raises(Unavailable, match=r"^org\.example:one:1\.0: there is no mvn .*KIPCHECK_MAVEN_REPOSITORY$"):
+    with pytest.raises(Unavailable, match=r"^org\.example:one:1\.0: mvn is not on the PATH .*REPOSITORY"):
         maven.fetch([ONE])
 
 
@@ -120,7 +120,7 @@ def test_maven_is_asked_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert str(told.value) == f"{TWO}: mvn: Could not find artifact org.example:two:jar:2.0.1 in central"
     found = maven.cached(ONE)
     assert found and found.read_bytes() == b"by maven"
-    with pytest.raises(Unavailable, match=r"did not have it when it was last asked: remove (\S+)") as again:
+    with pytest.raises(Unavailable, match=r"did not have it at the last attempt, within a day: remove (\S+)") as again:
         maven.fetch([TWO])
     assert (tmp_path / "runs").read_text().split() == ["run"]
     (note,) = (tmp_path / "cache").rglob("*.missing")
@@ -140,7 +140,7 @@ def test_what_one_repository_lacks_another_may_have(tmp_path: Path, monkeypatch:
         patched.setattr(maven, "_read", lacking)
         with pytest.raises(Unavailable, match="404"):
             maven.fetch([ONE])
-    with pytest.raises(Unavailable, match="last asked"):
+    with pytest.raises(Unavailable, match="last attempt"):
         maven.fetch([ONE])
     publish(tmp_path / "repo", ONE, b"elsewhere")
     monkeypatch.setenv("KIPCHECK_MAVEN_REPOSITORY", (tmp_path / "repo").as_uri())
@@ -164,7 +164,7 @@ def test_processes_that_fetch_at_once_do_not_disturb_each_other(tmp_path: Path) 
 
 @pytest.mark.parametrize("text", ["org.example:one", "a:b:c:d", "a:b:../../c", "a:b:", "a:<b>:1"])
 def test_what_is_no_coordinate_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no group:artifact:version"):
+    with pytest.raises(ValueError, match="use group:artifact:version"):
         maven.cached(text)
 
 
