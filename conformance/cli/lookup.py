@@ -53,7 +53,7 @@ def _lint() -> int:
     from kipcheck.conformance.engine import lint
 
     found = lint.here()
-    troubles = list(lint.troubles(found))
+    troubles = [*lint.troubles(found), *lint.words(found)]
     for each in troubles:
         complain(each, FAILED)
     print(f"{len(found.checks)} checks, {len(found.invariants)} invariants, {len(found.requirements)} requirements")

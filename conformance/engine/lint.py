@@ -15,6 +15,7 @@ from kipcheck.conformance.core.remedy import Remedy, remedies
 from kipcheck.conformance.core.requirement import Requirement, requirements
 from kipcheck.conformance.core.tags import Vocabulary, vocabulary
 from kipcheck.conformance.core.verdict import Grade
+from kipcheck.conformance.engine import lint_words
 from kipcheck.conformance.invariants.registry import Invariant, all_invariants
 
 CHECK = re.compile(r"[a-z]+(-[a-z]+)*/[a-z0-9]+(-[a-z0-9]+)*")
@@ -121,6 +122,19 @@ def _tags(of: Subjects) -> Iterator[str]:
         yield from (f"{id}: invalid link {each!r}" for each in tags.links if not LINK.fullmatch(each))
     used = {word for each in of.tags.invariants.values() for word in (each.bug, *each.effects)}
     yield from (f"{word}: unused tag" for word in (*of.tags.classes, *of.tags.effects) if word not in used)
+
+
+def words(of: Subjects) -> Iterator[str]:
+    """Each unwanted word in texts that people read, with its place."""
+    stated = [
+        *((each.id, each.sentence) for each in of.checks),
+        *((each.id, each.statement) for each in of.invariants),
+        *((id, each.text) for id, each in of.requirements.items()),
+        *((id, text) for id, each in of.remedies.items() for text in (each.fix, each.means)),
+        *of.tags.classes.items(),
+        *of.tags.effects.items(),
+    ]
+    yield from map(str, lint_words.found(lint_words.Text(text, id=id) for id, text in stated))
 
 
 def numbers(of: Subjects) -> Iterator[tuple[str, str, int, int]]:

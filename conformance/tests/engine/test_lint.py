@@ -105,12 +105,17 @@ def test_how_much_is_covered_is_told_by_role_and_grade() -> None:
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint, "words", lambda of: iter(()))  # test_lint_words.py reads those
     assert command(["checks", "--lint"]) == 0
     assert "codec         MUST" in capsys.readouterr().out
     odd = replace(here(), remedies={})
     monkeypatch.setattr(lint, "here", lambda: odd)
     assert command(["checks", "--lint"]) == 1
     assert "grp-05: it has no remedy" in capsys.readouterr().err
+    monkeypatch.setattr(lint, "here", here)
+    monkeypatch.setattr(lint, "words", lambda of: iter(["a.py:1: planted"]))
+    assert command(["checks", "--lint"]) == 1
+    assert "a.py:1: planted" in capsys.readouterr().err
 
 
 def test_tags_are_shown_with_the_checks_and_remedies_with_a_requirement(capsys: pytest.CaptureFixture[str]) -> None:
