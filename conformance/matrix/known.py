@@ -11,14 +11,13 @@
 ``from`` and ``to`` are releases as requirements name them, or ``future``. Reason and link are mandatory.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final, final
 
 from kipcheck.conformance.core.release import Release, releases
-from kipcheck.conformance.engine.known.files import Wrong, no_link, no_reason
+from kipcheck.conformance.engine.known.files import Wrong, loaded, no_link, no_reason
 from kipcheck.conformance.matrix.cells import WORST, Cell
 from kipcheck.conformance.matrix.release_lines import Version
 from kipcheck.conformance.matrix.scenarios import SCENARIOS
@@ -59,10 +58,7 @@ def listed() -> tuple[Deviation, ...]:
 
 def parse(text: str, path: str) -> tuple[Deviation, ...]:
     """Errors: ``Wrong`` with all that is wrong."""
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Wrong([f"{path}:1: no TOML: {error}"]) from None
+    found = loaded(text, path)
     tables = found.get("deviation", [])
     troubles = [f"{path}:1: {key!r} is no key here: there is [[deviation]]" for key in found if key != "deviation"]
     for number, table in enumerate(tables, 1):

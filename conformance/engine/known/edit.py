@@ -3,11 +3,13 @@
 After a campaign it only adds entries: a failure that a campaign does not find may still occur.
 """
 
-import json
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import date
+from typing import Any
+
+import tomlkit
 
 from kipcheck.conformance.core.ledger import Ledger, Line
 from kipcheck.conformance.core.verdict import Grade
@@ -60,12 +62,12 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
             made.left.append(f"{stale.entry.at}: {stale.kind}: {stale.why}")
     for entry in sorted(drop, key=lambda each: -each.line):
         _without(made, entry, *drop[entry])
-    target_of_file = re.search(r'^target\s*=\s*["\'](.*?)["\']', made.text, re.MULTILINE)
+    target_of_file = tomllib.loads(made.text).get("target", "")
     failures = [each for each in lines if each["grade"] != Grade.INFO.value]  # INFO needs no entry
     for each in sorted(failures, key=lambda each: (each["invariant"], each["shape"])):
         where = each["beyond"]["where"] if "beyond" in each else {} if "known" in each else each["where"]
         if where:
-            _with(made, each, where, held, target_of_file[1] if target_of_file else "", seldom=by_luck)
+            _with(made, each, where, held, target_of_file, seldom=by_luck)
     _checked(made, path, known)
     return made
 
@@ -138,74 +140,62 @@ def _above(lines: list[str], start: int) -> int:
 
 def _without(made: Update, entry: Entry, places: set[Place], gone: set[str]) -> None:
     """Removes places, and keys with a wildcard; with the last of them the entry."""
-    left = where_of(entry.exact - places)
-    if not left and not set(entry.open) - gone:
-        begin, end = _blocks(made.text)[entry.line]
-        lines = made.text.splitlines(keepends=True)
-        del lines[begin - 1 : end]
-        made.text = "".join(lines)
-        made.removed.append(f"{entry.at}: {entry.invariant}")
-        return
-    first, last = entry.line, _blocks(made.text)[entry.line][1]
+    left, before = where_of(entry.exact - places), where_of(entry.exact)
+    begin, end = _blocks(made.text)[entry.line]
     lines = made.text.splitlines(keepends=True)
-    block = "".join(lines[first - 1 : last])
-    before = where_of(entry.exact)
-    for subject in entry.where:
-        if subject in gone or left.get(subject) != before.get(subject):
-            block = _rewritten(block, subject, left.get(subject))
-    made.text = "".join([*lines[: first - 1], block, *lines[last:]])
-    made.narrowed.append(f"{entry.at}: {entry.invariant}")
+    if not left and not set(entry.open) - gone:
+        del lines[begin - 1 : end]
+        made.removed.append(f"{entry.at}: {entry.invariant}")
+    else:
+        changed = {each: left.get(each) for each in entry.where if each in gone or left.get(each) != before.get(each)}
+        lines[begin - 1 : end] = [_narrowed("".join(lines[begin - 1 : end]), entry, changed)]
+        made.narrowed.append(f"{entry.at}: {entry.invariant}")
+    made.text = "".join(lines)
 
 
-def _rewritten(block: str, subject: str, versions: str | None) -> str:
-    """The block with other versions of one subject, or without the subject."""
-    key = rf"[\"']?{re.escape(subject)}[\"']?\s*=\s*"
-    if versions is not None:
-        return re.sub(rf"({key})([\"'])[^\"']*\2", lambda old: f'{old[1]}"{versions}"', block, count=1)
-    line = re.compile(rf"^\s*{key}[\"'][^\"']*[\"'][^\n]*\n?", re.MULTILINE)
-    if line.search(block):
-        return line.sub("", block, count=1)
-    return re.sub(rf"{key}[\"'][^\"']*[\"']\s*,?\s*", "", block, count=1)  # in an inline table
+def _narrowed(block: str, entry: Entry, changed: Mapping[str, str | None]) -> str:
+    """One entry with other versions of subjects, or without them.
+
+    tomlkit moves entries where those of both kinds alternate, and loses track of dotted keys once one is removed:
+    so it gets one entry, and one change, at a time.
+    """
+    for subject, versions in changed.items():
+        document = tomlkit.parse(block)
+        where: Any = document[entry.kind][0]["where"]  # type: ignore[index]
+        if versions is None:
+            del where[subject]
+        else:
+            where[subject] = versions
+        block = tomlkit.dumps(document)
+    return block
 
 
 def _top(info: TargetInfo, draw: Draw) -> str:
-    lines = [f"target = {json.dumps(base(info.name, info.version))}"]
-    lines += [f"edition = {json.dumps(draw.edition)}"] if draw.edition != Draw().edition else []
-    lines += [f"seed = {draw.seed}"] if draw.seed else []
-    lines += [f"cases = {draw.cases}"] if draw.cases is not None else []
-    return "\n".join(lines) + "\n"
+    top = {"target": base(info.name, info.version)}
+    return tomlkit.dumps(top | {key: each for key, each in asdict(draw).items() if each != getattr(Draw(), key)})
 
 
 def _with(made: Update, line: Line, where: Mapping[str, str], info: TargetInfo, target: str, seldom: bool) -> None:
     """Appends an entry whose reason and link are TODO."""
     mine, why = base(info.name, info.version), f"{TODO}: {line['why']}"
-    rows = [
-        "[[deviation]]",
-        *([f"target = {json.dumps(mine)}"] if target not in (mine, info.name) else []),
-        f"checks = {_list(line['checks'])}",
-        f"invariant = {_text(line['invariant'])}",
-        f"versions = {_text(info.version)}",
-        f"shape = {_list(line['shape'])}",
-        f"reason = {_text(why[:300])}",
-        f'link = "{TODO}"',
-        *(["seldom = true"] if seldom else []),
-        "[deviation.where]",
-        *(f"{_key(subject)} = {_text(versions)}" for subject, versions in where.items()),
-    ]
-    made.text = made.text.rstrip("\n") + "\n\n" * bool(made.text.strip()) + "\n".join(rows) + "\n"
+    entry = {
+        **({"target": mine} if target not in (mine, info.name) else {}),
+        "checks": line["checks"],
+        "invariant": line["invariant"],
+        "versions": info.version,
+        "shape": [_encodable(each) for each in line["shape"]],
+        "reason": _encodable(why[:300]),
+        "link": TODO,
+        **({"seldom": True} if seldom else {}),
+    }
+    rows = f"[[deviation]]\n{tomlkit.dumps(entry)}[deviation.where]\n{tomlkit.dumps(where)}"
+    made.text = made.text.rstrip("\n") + "\n\n" * bool(made.text.strip()) + rows
     made.added.append(f"{line['invariant']}: {', '.join(where)}")
 
 
-def _text(text: str) -> str:
-    return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _list(texts: Iterable[str]) -> str:
-    return f"[{', '.join(map(_text, texts))}]"
-
-
-def _key(text: str) -> str:
-    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else _text(text)
+def _encodable(text: str) -> str:
+    """With ``?`` for lone surrogates, which a file cannot contain."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _checked(made: Update, path: str, before: Known) -> None:

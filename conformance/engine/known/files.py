@@ -36,17 +36,22 @@ REASON = 20
 
 def parse(text: str, path: str, draft: bool = False) -> Known:
     """A draft may contain reasons and links that are still TODO. Errors: ``Wrong`` with all errors."""
-    try:
-        listed = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"line (\d+)", str(error))
-        raise Wrong([f"{path}:{line[1] if line else 1}: not valid TOML: {error}"]) from None
+    listed = loaded(text, path)
     reader = _Reader(path, text, draft)
     entries = tuple(reader.entries(listed))
     reader.troubles += overlaps(entries)
     if reader.troubles:
         raise Wrong(reader.troubles)
     return Known(path, Draw(**{key: listed[key] for key in ("edition", "seed", "cases") if key in listed}), entries)
+
+
+def loaded(text: str, path: str) -> dict[str, Any]:
+    """Errors: ``Wrong`` with path and line where the text is not valid TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        raise Wrong([f"{path}:{line[1] if line else 1}: not valid TOML: {error}"]) from None
 
 
 def overlaps(entries: Sequence[Entry]) -> list[str]:

@@ -374,7 +374,7 @@ def test_known_deviations_are_of_releases() -> None:
         ("https://issues.apache.org/jira/browse/KAFKA-8649", "https://example.com/1", "link"),
         ("reason =", "because =", "because"),
         ("[[deviation]]", "[[deviations]]", "there is [[deviation]]"),
-        ("[[deviation]]", "[[deviation", "no TOML"),
+        ("[[deviation]]", "[[deviation", "not valid TOML"),
     ],
 )
 def test_a_file_of_known_deviations_that_cannot_be_used_tells_why(right: str, wrong: str, told: str) -> None:
