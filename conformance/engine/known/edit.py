@@ -161,7 +161,7 @@ def _narrowed(block: str, entry: Entry, changed: Mapping[str, str | None]) -> st
     """
     for subject, versions in changed.items():
         document = tomlkit.parse(block)
-        where: Any = document[entry.kind][0]["where"]  # type: ignore[index]
+        where: Any = document[entry.kind][0]["where"]
         if versions is None:
             del where[subject]
         else:
