@@ -77,7 +77,7 @@ def prefixes(layout: Layout, value: Mapping[str, Any]) -> Iterator[Damage]:
 
 
 def wounds(marked: Marked, kinds: Iterable[str] = USUAL) -> Iterator[Wound]:
-    """Damage that ``inflict`` can apply. Errors: KeyError for an unknown kind."""
+    """Damage that can be applied. Errors: KeyError for an unknown kind."""
     for kind in kinds:
         yield from KINDS[kind].find(marked)
 

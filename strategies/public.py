@@ -175,8 +175,7 @@ def streams_groups(*, cooperative: bool = False, named: bool = False) -> "Search
 def steps(machine: str, *, edition: str = "apache") -> "SearchStrategy[dict[str, Any]]":
     """Single steps for a machine: ``actor``, ``verb`` and ``body``, as in a case.
 
-    Errors: LookupError for an unknown machine (``kipcheck.strategies.conversations.TALKS``), or one that the edition
-    lacks.
+    Errors: LookupError for an unknown machine, or one that the edition lacks.
     """
     return strategy(_talk(machine, edition).declaration.item)
 

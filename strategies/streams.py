@@ -299,5 +299,5 @@ def fleets(edition_name: str) -> Conversations[State, Event]:
 
 @cache
 def mixed_fleets(edition_name: str) -> Conversations[State, Event]:
-    """Any releases. Errors: as ``fleets``."""
+    """Any releases. Errors: ValueError for an edition without Streams."""
     return _conversations(edition_name, mixed=True)

@@ -130,7 +130,10 @@ def bounces(edition_name: str) -> Conversations[State, Event]:
 
 @cache
 def streams(edition_name: str) -> Conversations[State, Event]:
-    """A Streams group whose instances change to newer metadata, and sometimes back. Errors: as ``bounces``."""
+    """A Streams group whose instances change to newer metadata, and sometimes back.
+
+    Errors: ValueError for an edition without an upgrade.
+    """
     return Conversations(
         Bounce(edition(edition_name)),
         step_of,

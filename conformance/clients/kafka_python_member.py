@@ -109,7 +109,7 @@ class Library:
         return found
 
     def listens(self, tell: Callable[[str, Iterable[Any]], None]) -> Any:
-        """A rebalance listener that reports the user's callbacks to ``tell``."""
+        """A rebalance listener that reports the user's callbacks."""
         return type(
             "Listener",
             (self.listener,),

@@ -15,7 +15,7 @@ class StructAssignors:
         self, package: str, protocol: Any, tells_generation: bool, joined: Callable[[Any, Member], Any]
     ) -> None:
         """``protocol`` has the structs as ``METADATA`` and ``ASSIGNMENT``; ``joined`` converts a member's metadata to
-        the form that a leader passes to its assignor. ``tells_generation``: whether a consumer passes the generation to
+        the form that a leader passes to its assignor. The flag states whether a consumer passes the generation to
         its assignor.
         """
         self._metadata, self._assignment = protocol.METADATA, protocol.ASSIGNMENT

@@ -49,7 +49,7 @@ class Hello:
 
 
 def hello(found: Found) -> Hello:
-    """Parses the response to ``hello``. Errors: ``Wrong``."""
+    """Parses the response to ``hello``. Errors: at the first violation."""
     _type(found, "hello")
     if "unavailable" in found:
         why = _text(found, "unavailable", "hello")
@@ -123,7 +123,7 @@ def _framing(found: Found) -> Framing:
 
 
 def configured(found: Found) -> str | None:
-    """Why the testee refuses the role or edition; None where it accepts. Errors: ``Wrong``."""
+    """Why the testee refuses the role or edition; None where it accepts. Errors: at the first violation."""
     _type(found, "configure")
     if "unsupported" in found:
         return one_line(_text(found, "unsupported", "configure"))
@@ -133,7 +133,7 @@ def configured(found: Found) -> str | None:
 
 
 def results(found: Found, batch: int, asked: Mapping[int, str]) -> dict[int, Found]:
-    """Results by number. ``asked``: the operation of each number of the batch. Errors: ``Wrong``."""
+    """Results by number. ``asked``: the operation of each number of the batch. Errors: at the first violation."""
     _type(found, "results")
     if not _whole(number := _of(found, "id", "results")) or number != batch:
         raise Wrong(f"results.id: {_shown(number)}, expected batch {batch}")

@@ -7,7 +7,7 @@ from kipcheck.conformance.targets.protocol import Session, Target, TargetInfo
 
 
 class Passing:
-    """Passes on the properties of ``session``. Subclasses define ``hold``."""
+    """Passes on the properties of ``session``. Subclasses define how cases run."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

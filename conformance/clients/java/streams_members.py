@@ -255,7 +255,7 @@ class JarBinary:
         rejoin = Rejoin(told["rejoin"], told.get("atMs", 0))
         return Heard(memory_of(told["memory"], memory), rejoin, told["applied"], told.get("error", NONE))
 
-    # Orders: for a caller that passes several to ``Jars.ask`` at once, after which the methods above find the answers.
+    # Orders: for a caller that passes several to ``Jars`` at once, after which the methods above find the answers.
 
     def configuring(self) -> Order:
         return {"op": "stream-configure", **self._common}
@@ -307,7 +307,7 @@ class JarBinary:
 
 
 def _settled(asked: Callable[[], T]) -> Callable[[], T]:
-    """Calls ``asked`` once; the result returns or raises the same at each call."""
+    """Calls the function once; the result returns or raises the same at each call."""
     try:
         found = asked()
     except Fatal as thrown:

@@ -32,7 +32,10 @@ ALONE: Final = Path(__file__).absolute().parents[1] / "transport" / "bootstrap.p
 
 
 def command(distribution: str, version: str, target: str) -> tuple[str, ...]:
-    """Runs the adapter of ``target`` with that release; use it with ``surroundings``. Errors: ``Unavailable``."""
+    """The command that runs the adapter of ``target`` with that release, with the variables of the next function.
+
+    Errors: ``Unavailable``.
+    """
     return (str(interpreter(distribution, version)), "-s", "-P", str(ALONE), target)
 
 

@@ -46,7 +46,7 @@ class Peer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """File descriptors of the peer: ``hears`` to write to, ``speaks`` to read from, ``noise`` for its stderr."""
+    """File descriptors of the peer: one to write to, one to read from, and one for its stderr."""
 
     hears: int
     speaks: int
