@@ -92,7 +92,7 @@ def latest(release: str | None) -> int:
 
 @lru_cache(maxsize=4096)
 def write_subscription(info: SubscriptionInfo, release: str | None = None) -> bytes:
-    """What the version has no place for is left out. Errors: ``Fatal``, as the release's own classes have it."""
+    """Encodes the fields that the version has. Errors: ``Fatal``, with the exception class of the release."""
     value = {
         "version": info.used,
         "latestSupportedVersion": info.latest,
@@ -180,7 +180,7 @@ def _read_sums(sums: Iterable[Mapping[str, Any]]) -> Iterator[tuple[TaskId, int]
 
 @lru_cache(maxsize=4096)
 def write_assignment(info: AssignmentInfo, release: str | None = None) -> bytes:
-    """What the version has no place for is left out. Errors: ``Fatal``, as the release's own classes have it."""
+    """Encodes the fields that the version has. Errors: ``Fatal``, with the exception class of the release."""
     topics: dict[str, int] = {}
     by_index = info.used >= 5
     both = (info.hosts, info.standby_hosts if info.used >= 6 else ())

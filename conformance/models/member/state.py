@@ -31,7 +31,7 @@ class Asked(Enum):
 
 
 class Pause(Enum):
-    """Why nothing is sent until the retry timer runs out."""
+    """Reason why nothing is sent until the retry timer expires."""
 
     NO = "no"
     BACK_OFF = "back-off"

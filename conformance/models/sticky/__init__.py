@@ -1,9 +1,9 @@
-"""The assignors sticky and cooperative-sticky, with the outcomes of Kafka 3.9.2 except where a law of the suite forbids
-them: all those places are in ``kipcheck.conformance.models.sticky.deviations``.
+"""The assignors sticky and cooperative-sticky, with the results of Kafka 3.9.2 except where a law of the suite forbids
+them: ``kipcheck.conformance.models.sticky.deviations`` lists all deviations.
 
-Whatever a group claims, both come to an end. They give what AbstractStickyAssignor gives, by its rules: who owns what
-out of all that is claimed (``claims``), then one way for members that subscribe to the same (``alike``) and another one
-for the rest (``mixed``), where racks count in both (``racks``). Then laws are looked after (``mending``).
+Both terminate whatever the members claim. They follow AbstractStickyAssignor: determine the owners from the claims
+(``claims``), then assign in the constrained case, where all members have the same subscription (``alike``), or in the
+general case (``mixed``), both with racks (``racks``). A final step restores the laws of the suite (``mending``).
 """
 
 from collections.abc import Container, Mapping
@@ -26,7 +26,7 @@ __all__ = ["Decision", "agreed", "cooperative_sticky", "decided", "owners", "sti
 class Decision:
     assignment: Assignment
     departures: frozenset[Departure]
-    """From what 3.9.2 does. Where there are none, it gives the same."""
+    """Deviations from 3.9.2. Without any, the assignment equals that of 3.9.2."""
 
 
 def sticky(group: Group) -> Assignment:
@@ -34,12 +34,12 @@ def sticky(group: Group) -> Assignment:
 
 
 def cooperative_sticky(group: Group) -> Assignment:
-    """As sticky, but what somebody else has to give up first goes to nobody in this round."""
+    """Like sticky, but partitions that another member must revoke first stay unassigned in this rebalance."""
     return decided(COOPERATIVE, group).assignment
 
 
 def decided(assignor: str, group: Group) -> Decision:
-    """By ``sticky`` or ``cooperative-sticky``."""
+    """The decision of ``sticky`` or ``cooperative-sticky``."""
     departures: Departures = set()
     if not group.members:
         return Decision({}, frozenset())
@@ -67,7 +67,7 @@ def decided(assignor: str, group: Group) -> Decision:
 
 
 def _are_alike(claims: Claims, departures: Departures) -> bool:
-    """Do all subscribe to the same?"""
+    """Whether all members subscribe to the same topics."""
     asked = [frozenset(each.subscription) for each in claims.members]
     if len(set(asked)) == 1:
         return True
@@ -78,13 +78,13 @@ def _are_alike(claims: Claims, departures: Departures) -> bool:
 
 
 def _is_new_to(group: Group, partition: Partition, member: str) -> bool:
-    """Does the member not claim what others do?"""
+    """Whether other members claim the partition, but not this one."""
     claiming = group.claims.get(partition, ())
     return bool(claiming) and all(each.id != member for each in claiming)
 
 
 def _is_older(group: Group, partition: Partition, member: str) -> bool:
-    """Does the member claim it, and another one in a newer generation?"""
+    """Whether the member claims the partition, and another member claims it in a newer generation."""
     claiming = group.claims.get(partition, ())
     own = max((each.generation for each in claiming if each.id == member), default=None)
     return own is not None and any(each.generation > own for each in claiming)

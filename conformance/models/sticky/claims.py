@@ -1,4 +1,4 @@
-"""What members own before a round, out of what they claim."""
+"""Determines from the members' claims which partitions they own before a rebalance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from kipcheck.conformance.models.sticky.hashing import in_table_order, share_a_c
 
 
 def owners(group: Group) -> Mapping[Partition, str]:
-    """Partition -> the member whose claim to it counts: of those who may have it, the one that says so in the newest
-    generation. Where two say so, neither does (429-16)."""
+    """Partition -> its owner: of the members that may have it, the one with the claim of the newest generation. If two
+    members have such a claim, the partition has no owner (429-16)."""
     found: dict[Partition, str] = {}
     for partition, members in group.claims.items():
         may = [each for each in members if group.may_have(each, partition)]
@@ -23,8 +23,8 @@ def owners(group: Group) -> Mapping[Partition, str]:
 
 
 def agreed(group: Group) -> Mapping[Partition, str] | None:
-    """Partition -> its owner, where all that is claimed may be had, by one member, all in one generation, and racks
-    have no say: from 3.5.0 on Kafka would rather have a partition near than where it was."""
+    """Partition -> its owner, if all claims are valid, unique and of one generation, and racks do not matter; else
+    None. Since 3.5.0 Kafka prefers rack locality to stickiness."""
     if group.has_racks or len({each.generation for each in group.members if each.owned}) > 1:
         return None
     found: dict[Partition, str] = {}
@@ -38,16 +38,16 @@ def agreed(group: Group) -> Mapping[Partition, str] | None:
 @final
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """As AbstractStickyAssignor sees them from 3.4.1 on, which does not ask yet who subscribes to what."""
+    """Claims as AbstractStickyAssignor evaluates them since 3.4.1, before it checks subscriptions."""
 
     members: Sequence[Member]
-    """In the order in which they are asked."""
+    """Members in the order of evaluation."""
     owned: Mapping[str, list[Partition]]
-    """Member -> what it claims and no newer claim takes from it. No partition has two owners."""
+    """Member -> claimed partitions without a newer claim by another member. No partition has two owners."""
     contested: frozenset[Partition]
-    """Claimed by several in one generation."""
+    """Partitions claimed by several members in one generation."""
     former: Mapping[Partition, str] = field(default_factory=dict)
-    """Partition -> who claims it in an older generation than the newest that anybody knows, the newest of these."""
+    """Partition -> the member with the newest claim that is older than the newest generation of all members."""
 
 
 def claims_of(group: Group, departures: Departures) -> Claims:

@@ -1,4 +1,4 @@
-"""Sticky shares where all members subscribe to the same (the constrained case of AbstractStickyAssignor)."""
+"""The constrained case of AbstractStickyAssignor: all members have the same subscription."""
 
 from typing import final
 
@@ -9,22 +9,22 @@ from kipcheck.conformance.models.sticky.racks import Racks
 
 @final
 class Alike:
-    """Everybody keeps the quota of what it owns, or one more; then who has less is dealt what is free."""
+    """Each member keeps up to the quota of its owned partitions, or one more; free partitions fill up the others."""
 
     def __init__(self, group: Group, claims: Claims, racks: Racks) -> None:
         self._racks = racks
         self._claims = claims
         self._quota, self._extra = divmod(len(group.wanted), len(claims.members))
-        """What everybody gets, and how many may still get one more."""
+        """The quota of each member, and how many members may still get one more."""
         self._given: dict[str, list[Partition]] = {each.id: [] for each in claims.members}
         self.moving: set[Partition] = set()
-        """What somebody else has to give up first: cooperative members get it a round later."""
+        """Partitions that another member must revoke first: cooperative members get them one rebalance later."""
         self._needy: list[str] = []
-        """Who has less than the quota."""
+        """Members below the quota."""
         self._level: list[str] = []
-        """Who has the quota, and may get one more."""
+        """Members at the quota that may get one more."""
         self._lost: dict[Partition, str] = {}
-        """What an owner could not keep, and who that was."""
+        """Partition -> its owner that could not keep it."""
         kept = self._keep()
         free = [each for each in group.wanted if each not in kept]
         self._needy.sort(key=java_order)
@@ -39,7 +39,7 @@ class Alike:
         return {partition: member for member, given in self._given.items() for partition in given}
 
     def _keep(self) -> set[Partition]:
-        """Everybody keeps what it may have of its own: the lowest numbers first, of whatever topic."""
+        """Lets members keep owned partitions up to their limit, lowest partition numbers first, across topics."""
         kept: set[Partition] = set()
         for member, owned in self._claims.owned.items():
             near = sorted((each for each in owned if self._racks.are_near(member, each)), key=_by_number)
@@ -65,7 +65,8 @@ class Alike:
             self._level.clear()
 
     def _deal_near(self, free: list[Partition]) -> list[Partition]:
-        """To the next of the needy that is near, else to the first near one that may have one more; what is left."""
+        """Deals partitions by rack: to the next near member below the quota, else to the first near one that may get
+        one more. Returns the rest."""
         left: list[Partition] = []
         turn = 0
         for partition in free:
@@ -85,7 +86,7 @@ class Alike:
         return next((place for place in places if self._racks.share(members[place], partition)), None)
 
     def _serve(self, place: int, partition: Partition) -> int:
-        """To one of the needy; whose turn it is then."""
+        """Gives a partition to a member below the quota. Returns the index of the next one."""
         member = self._needy[place]
         self._give(partition, member)
         if len(self._given[member]) < self._quota:
@@ -97,7 +98,7 @@ class Alike:
         return place % len(self._needy) if self._needy else 0
 
     def _deal(self, free: list[Partition]) -> None:
-        """To the needy in turns; then one more to each of those that have the quota."""
+        """Deals partitions to the members below the quota in turn, then one more to each of those at the quota."""
         turn = 0
         for partition in free:
             if not self._needy:

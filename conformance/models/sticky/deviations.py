@@ -1,6 +1,6 @@
-"""Where the sticky assignors here do otherwise than Kafka 3.9.2: each time because a law of this suite asks for it.
+"""The deviations of these sticky assignors from Kafka 3.9.2, each required by a law of this suite.
 
-What members are given is what 3.9.2 gives them wherever none of these is noted; a test compares that with the jar.
+Without a deviation the assignment equals that of 3.9.2; a test compares it with the jar.
 """
 
 from dataclasses import dataclass
@@ -12,73 +12,74 @@ from typing import Final, TypeAlias, final
 class Departure:
     id: str
     laws: tuple[str, ...]
-    """The invariants that 3.9.2 breaks: in this round, or in the one that follows."""
+    """The invariants that 3.9.2 breaks, in this rebalance or in the next one."""
     kafka: str
-    """What 3.9.2 does."""
+    """The behaviour of 3.9.2."""
     ours: str
+    """The behaviour of this model."""
 
 
 Departures: TypeAlias = set[Departure]
-"""Of one round."""
+"""The deviations in one rebalance."""
 
 GONE: Final = Departure(
     "gone",
     ("assign/nothing-else", "assign/answers", "assign/one-owner", "assign/hand-over"),
-    "Of a claim only the topic is looked up: a partition past the last one is kept, and counted.",
-    "What does not exist is not owned.",
+    "Only the topic of a claim is checked: a partition number past the last one is kept, and counted.",
+    "Claims of partitions that do not exist are ignored.",
 )
 NOTHING_ASKED: Final = Departure(
     "nothing-asked",
     ("assign/nothing-else",),
-    "Members that subscribe to nothing and are looked at first are compared with nobody: all are taken to subscribe to "
-    "the same, and each is given its share.",
-    "They subscribe to something else than the others.",
+    "Members with an empty subscription that come first are not compared with the others: all members are treated as "
+    "having the same subscription, and each gets a share.",
+    "Their subscription counts as different from the others'.",
 )
 FORMER: Final = Departure(
     "former",
     ("assign/nothing-else", "assign/answers"),
-    "What has to move goes back to who claims it in an older generation, even if that one does not subscribe to it; if "
-    "it has no part in anything that moves, the search fails with a NullPointerException.",
-    "It goes back only to a member that subscribes to it.",
+    "A partition that has to move returns to the member with an older claim, even if that member does not subscribe to "
+    "its topic; if no partitions can move to or from that member, the search fails with a NullPointerException.",
+    "The partition returns only to a member that subscribes to its topic.",
 )
 ENDLESS: Final = Departure(
     "endless",
     ("survives",),
-    "A partition that moved before is moved in the place of another one of its topic, and the search can come to where "
-    "it has been: then it never ends.",
-    "Once it is where it has been, all that it did is undone, and the shares are levelled one by one.",
+    "A partition that moved before is moved in place of another one of its topic, so that the search can return to an "
+    "earlier state: then it never ends.",
+    "When the search reaches an earlier state, its moves are undone, and partitions are levelled one by one.",
 )
 UNEVEN: Final = Departure(
     "uneven",
     ("assign/balance",),
-    "A search that has not lowered the sum of all differences is undone, even if shares were out of balance before.",
-    "The shares are levelled one by one.",
+    "A search that has not lowered the sum of all differences is undone, even if the assignment before was unbalanced.",
+    "Partitions are levelled one by one.",
 )
 NEEDLESS: Final = Departure(
     "needless",
     ("assign/no-needless-move",),
-    "Partitions move one by one, and whether an earlier move is still needed after a later one is not asked.",
-    "What can stay without a loss of balance stays.",
+    "Partitions move one by one, without a check whether an earlier move is still needed after a later one.",
+    "Every partition that can stay without a loss of balance stays.",
 )
 NEWER: Final = Departure(
     "newer",
     ("assign/newest-wins",),
-    "What has to move from its owner goes to a member with an older claim, and something else comes to the owner.",
-    "Then the owner keeps it, and the other one gets what would have come in its place.",
+    "A partition moves from its owner to a member with an older claim, and another partition moves to the owner.",
+    "The owner keeps its partition, and the other member gets the partition that would have replaced it.",
 )
 LISTED: Final = Departure(
     "listed",
     ("assign/any-order-sticky",),
-    "Members whose ids fall into one cell of a HashMap are asked in the order in which the coordinator lists them.",
-    "They are asked in the order of their ids.",
+    "Members whose ids share a bucket of a HashMap are evaluated in the order of the coordinator's list.",
+    "They are evaluated in the order of their ids.",
 )
 OLDER: Final = Departure(
     "older",
     ("assign/hand-over-older",),
-    "With mixed subscriptions cooperative-sticky holds nothing back from a member that claims it, even if another one "
-    "claims it in a newer generation and reads it still.",
-    "It is held back for a round.",
+    "With mixed subscriptions cooperative-sticky assigns a partition to a member that claims it at once, even if "
+    "another member claims it in a newer generation and still reads it.",
+    "The partition stays unassigned for one rebalance.",
 )
 DEPARTURES: Final = (GONE, NOTHING_ASKED, FORMER, ENDLESS, UNEVEN, NEEDLESS, NEWER, OLDER, LISTED)
 UNSEEN: Final = (UNEVEN,)
-"""No group is known in which it comes to that: none of 600,000 drawn ones."""
+"""Deviations never observed: in none of 600,000 generated groups."""

@@ -1,14 +1,14 @@
-"""What becomes of shares that would break a law: they are levelled, and what has moved in vain comes back.
+"""Repairs assignments that would break a law: balances them, and returns partitions that moved needlessly.
 
-That comes to an end, for each change lowers (S, D), which are natural numbers:
+This terminates, because each change lowers the pair (S, D) of natural numbers:
 
-    S    the sum, over all members, of the square of how many partitions a member has
-    D    how many partitions are not with the member that owned them before
+    S    the sum, over all members, of the square of the member's number of partitions
+    D    the number of partitions that are not with their former owner
 
 ``level`` moves a partition to a member that has at least two fewer, which lowers S: (a - 1)² + (b + 1)² is less than
-a² + b² by 2 (a - b - 1). ``bring_back`` and ``heed_the_newest`` move one to its owner and lower D; what they move in
-exchange had not been with its owner. They never raise S, for they exchange one for one, or take from a member that has
-more than the one that gains. So no state comes twice, and there are finitely many.
+a² + b² by 2 (a - b - 1). ``bring_back`` and ``heed_the_newest`` move a partition to its owner, which lowers D; a
+partition moved in exchange was not with its owner. They never raise S, because they exchange one for one, or take from
+a member that has more than the receiver. So no state recurs, and there are finitely many.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from kipcheck.conformance.models.sticky.deviations import NEEDLESS, NEWER, UNEVE
 
 
 def undone(group: Group, before: Mapping[Partition, str], departures: Departures) -> Mapping[Partition, str]:
-    """What there was before a search that has come to nothing."""
+    """The assignment before a search without improvement, levelled if necessary."""
     shares = Shares(group, before, owners(group))
     if shares.level():
         departures.add(UNEVEN)
@@ -34,7 +34,8 @@ def levelled(group: Group, holders: Mapping[Partition, str]) -> Mapping[Partitio
 
 
 def mended(group: Group, holders: Mapping[Partition, str], departures: Departures) -> Mapping[Partition, str]:
-    """Of sticky, the same where no law is broken. What cooperative members have to give up first breaks none."""
+    """Repairs a sticky assignment; unchanged if it breaks no law. Not needed for cooperative-sticky, where partitions
+    to revoke stay unassigned."""
     before = agreed(group)
     are_agreed = before is not None
     if before is None:
@@ -74,7 +75,7 @@ class Shares:
         self._put(partition, receiver)
 
     def level(self) -> bool:
-        """Until nobody could give one to another that has two fewer; whether that took anything."""
+        """Moves partitions until no member can give one to a member with two fewer. Returns whether any moved."""
         moved = False
         while (pair := self._uneven()) is not None:
             giver, receiver = pair
@@ -83,7 +84,7 @@ class Shares:
         return moved
 
     def _uneven(self) -> tuple[str, str] | None:
-        """Who has most of those that can give one, and who has least of those that can be given one."""
+        """The largest possible giver and the smallest possible receiver; None if the assignment is balanced."""
         by_size = sorted(self._size, key=self._size.__getitem__)
         for receiver in by_size:
             for giver in reversed(by_size):
@@ -94,11 +95,11 @@ class Shares:
         return None
 
     def _is_uneven_with(self, gained: str, lost: str) -> bool:
-        """The same, where all was in balance before the one gained a partition and the other lost one."""
+        """Whether a balanced assignment became unbalanced when ``gained`` got a partition from ``lost``."""
         return any(self._can_give(gained, each) or self._can_give(each, lost) for each in self._size)
 
     def _can_give(self, giver: str, receiver: str) -> bool:
-        """Has it two more, and something that the other one may have?"""
+        """Whether the giver has at least two more, one of them of a topic that the receiver subscribes to."""
         return self._size[giver] >= self._size[receiver] + 2 and next(self._givable(giver, receiver), None) is not None
 
     def _givable(self, giver: str, receiver: str) -> Iterator[Partition]:
@@ -106,14 +107,14 @@ class Shares:
             yield from self._held[giver].get(topic, ())
 
     def _worth(self, partition: Partition, receiver: str) -> tuple[int, int, Partition]:
-        """First what the receiver owned before, then what nobody did, last what the giver did; of the topic of which
-        the giver has most, so that a topic is spread."""
+        """Sort key: first partitions that the receiver owned before, then those without an owner, last those of the
+        giver; among these, of the topic of which the giver has most, to spread topics."""
         owner, giver = self._before.get(partition), self.holders[partition]
         rank = 0 if owner == receiver else 1 if owner is None else 3 if owner == giver else 2
         return rank, -len(self._held[giver][partition[0]]), partition
 
     def bring_back(self) -> bool:
-        """One that could have stayed where it was, or two of a topic that members have exchanged; whether there are."""
+        """Returns one partition to its owner, or undoes an exchange within a topic. Returns whether it found any."""
         ways: dict[tuple[str, str, str], Partition] = {}
         for partition, owner in sorted(self._before.items()):
             holder = self.holders[partition]
@@ -133,8 +134,8 @@ class Shares:
         return False
 
     def heed_the_newest(self) -> bool:
-        """One goes to the owner from whom an older claim has taken it, where that one has fewer, or has something in
-        its place that it did not own; whether there is any."""
+        """Returns one partition from a member with an older claim to its owner, if the owner has fewer partitions, or
+        has one to exchange that it did not own. Returns whether it found any."""
         for partition, owner in sorted(self._before.items()):
             holder = self.holders[partition]
             if holder == owner or all(each.id != holder for each in self._group.claims[partition]):

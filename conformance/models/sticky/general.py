@@ -1,4 +1,4 @@
-"""Sticky shares where members subscribe to different topics (the general case of AbstractStickyAssignor)."""
+"""The general case of AbstractStickyAssignor: members have different subscriptions."""
 
 from bisect import bisect_left, insort
 from collections import Counter
@@ -13,13 +13,13 @@ from kipcheck.conformance.models.sticky.movements import Movements
 from kipcheck.conformance.models.sticky.racks import Racks
 
 PASSES: Final = 50
-"""A search that has not ended after so many is taken for one that does not end. Of 140,000 drawn groups those that
-ended took six at most, and those that went in circles were where they had been before after four."""
+"""Number of passes after which a search counts as endless. Of 140,000 generated groups, searches that ended took at
+most six passes, and endless ones returned to an earlier state after four."""
 
 
 def shared(group: Group, claims: Claims, racks: Racks, departures: Departures) -> Mapping[Partition, str]:
-    """Partition -> who gets it: what is owned stays; what is free goes to who has least; then partitions move until the
-    shares are in balance."""
+    """Partition -> its member: owned partitions stay, free ones go to the smallest members, and then partitions move
+    until the assignment is balanced."""
     mixed = _Mixed(group, claims)
     revoked = mixed.keep(claims, racks)
     fresh = not mixed.holders
@@ -58,21 +58,21 @@ class _Mixed:
         self._ranked = sorted(self._topics, key=java_order)
         self._rank = {member: rank for rank, member in enumerate(self._ranked)}
         self._playing = set(self._topics)
-        """Who may be given something, or give something away."""
+        """Members that may gain or lose partitions."""
         self._order = [(0, rank) for rank in range(len(self._ranked))]
-        """Sizes and ranks of those who play: who has least comes first."""
+        """Sizes and ranks of these members, smallest first."""
         self._size = dict.fromkeys(self._topics, 0)
         self._held: dict[str, dict[str, int]] = {each: {} for each in self._topics}
-        """Member -> topic -> how many of its partitions."""
+        """Member -> topic -> number of its partitions."""
         self.holders: dict[Partition, str] = {}
         self._movements = Movements()
         self._is_level: bool | None = None
-        """None: it has to be looked at again."""
+        """None: it has to be computed again."""
         self.misled = False
-        """Would something have gone back to a member that does not subscribe to it?"""
+        """Whether 3.9.2 would have returned a partition to a member that does not subscribe to its topic."""
 
     def keep(self, claims: Claims, racks: Racks) -> bool:
-        """What is owned, but for what its owner may not have, or is far from; whether there was any of that."""
+        """Keeps owned partitions that the owner subscribes to and is near to. Returns whether there were others."""
         revoked = False
         for member, owned in claims.owned.items():
             for partition in owned:
@@ -104,7 +104,7 @@ class _Mixed:
         self._is_level = None
 
     def narrow(self, readers: Mapping[str, int]) -> None:
-        """Who has all that it can have, and nothing that another one may have, plays no more."""
+        """Excludes members that have all partitions they can have, and none that others can have."""
         for member, topics in self._topics.items():
             whole = self._size[member] == sum(self._sizes[topic] for topic in topics)
             if whole and not any(count and readers[topic] > 1 for topic, count in self._held[member].items()):
@@ -112,7 +112,7 @@ class _Mixed:
         self._order = [(size, rank) for size, rank in self._order if self._ranked[rank] in self._playing]
 
     def search(self, partitions: Sequence[Partition]) -> bool:
-        """Pass by pass, until one moves nothing; whether any did. Errors: _Circle."""
+        """Makes passes until one moves nothing. Returns whether any partition moved. Errors: _Circle."""
         seen: set[object] = set()
         while len(seen) < PASSES:
             moved = False
@@ -129,7 +129,7 @@ class _Mixed:
         raise _Circle
 
     def _settled(self) -> bool:
-        """Could nobody give one to another that has two fewer?"""
+        """Whether no member can give a partition to a member with two fewer."""
         if self._is_level is None:
             self._is_level = self._look()
         return self._is_level
@@ -138,14 +138,14 @@ class _Mixed:
         if self._order[0][0] + 1 >= self._order[-1][0]:
             return True
         most: dict[str, int] = {}
-        for size, rank in self._order:  # upwards, so that the last is the most
+        for size, rank in self._order:  # ascending, so that the largest size remains
             most |= {topic: size for topic, count in self._held[self._ranked[rank]].items() if count}
         return not any(
             most.get(topic, 0) > size + 1 for size, rank in self._order for topic in self._topics[self._ranked[rank]]
         )
 
     def _improve(self, partition: Partition) -> bool:
-        """Back to who claims it from before, or else to who has least, where that one has two fewer."""
+        """Moves a partition to its former claimant, or else to the smallest member, if that has two fewer."""
         topic = partition[0]
         size = self._size[self.holders[partition]]
         former = self._former.get(partition)
@@ -168,7 +168,7 @@ class _Mixed:
         self._put(partition, receiver)
 
     def spread(self, holders: Mapping[Partition, str]) -> int:
-        """The sum of all differences between the sizes of two members that play."""
+        """The sum of the size differences over all pairs of members that are not excluded."""
         taken = Counter(holders.values())
         sizes = sorted(taken[member] for member in self._playing)
         return sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes))

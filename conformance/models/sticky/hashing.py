@@ -1,8 +1,8 @@
-"""The order in which Java goes through its hash tables, as far as outcomes of Kafka's assignors depend on it.
+"""The iteration order of Java's hash tables, as far as results of Kafka's assignors depend on it.
 
-``String.hashCode`` is laid down by its documentation. How ``java.util.HashMap`` spreads hashes over a table, and when
-the table grows, is the same in OpenJDK from 8 on. In one cell of the table keys stand in the order in which they came
-(where eight and more meet there in a large table, which is left out here, it may be another).
+``String.hashCode`` is specified by its documentation. The layout and growth of ``java.util.HashMap`` are the same in
+OpenJDK since 8. Keys in one bucket keep their order of insertion (except that eight or more keys in one bucket of a
+large table may have another order, which is not modelled).
 """
 
 from collections.abc import Collection, Iterable
@@ -29,28 +29,28 @@ def cell(hash: int, cells: int) -> int:
 
 
 def _room(keys: int, cells: int = CELLS) -> int:
-    """Cells of a table that grew as so many keys came one by one: it is never more than three quarters full."""
+    """Number of buckets of a table after so many insertions: at most three quarters of them are used."""
     while 4 * keys > 3 * cells:
         cells *= 2
     return cells
 
 
 def in_table_order(texts: Iterable[str]) -> list[str]:
-    """As a HashMap with these keys is gone through, had they come in their own order."""
+    """The iteration order of a HashMap into which these keys were inserted in sorted order."""
     ordered = sorted(texts, key=java_order)
     cells = _room(len(ordered))
     return sorted(ordered, key=lambda text: cell(hash_of(text), cells))
 
 
 def share_a_cell(texts: Collection[str]) -> bool:
-    """Do two of these keys stand in one cell of a HashMap?"""
+    """Whether two of these keys share a bucket of a HashMap."""
     cells = _room(len(texts))
     return len({cell(hash_of(each), cells) for each in texts}) < len(texts)
 
 
 @final
 class Partitions:
-    """A HashSet of TopicPartitions. It grows with what is added, and does not shrink again."""
+    """A HashSet of TopicPartitions. Its table grows with insertions, and never shrinks."""
 
     def __init__(self) -> None:
         self._hashes: dict[Partition, int] = {}

@@ -1,4 +1,4 @@
-"""What has moved from whom to whom in a round: so that of a topic no partition moves in and another one out."""
+"""Records the moves of partitions in a rebalance, so that no two partitions of a topic move in opposite directions."""
 
 from typing import NamedTuple, final
 
@@ -13,7 +13,7 @@ class Move(NamedTuple):
 
 @final
 class Movements:
-    """Each partition that is not where it was before, with the first giver and the last receiver."""
+    """Moved partitions, each with its first giver and its last receiver."""
 
     def __init__(self) -> None:
         self._by_topic: dict[str, dict[Move, Partitions]] = {}
@@ -27,7 +27,7 @@ class Movements:
         )
 
     def instead(self, partition: Partition, giver: str, receiver: str) -> Partition:
-        """The one to move: where another one of its topic came the opposite way, that one goes back."""
+        """The partition to move: if another one of its topic moved in the opposite direction, that one."""
         first = self._moves[partition].giver if partition in self._moves else giver
         opposite = self._by_topic.get(partition[0], {}).get(Move(receiver, first))
         return opposite.first() if opposite else partition

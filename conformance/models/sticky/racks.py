@@ -1,4 +1,4 @@
-"""Which partitions are near to which members, where that counts (KIP-881, from 3.5.0 on)."""
+"""Rack locality of partitions and members, if it matters (KIP-881, since 3.5.0)."""
 
 from collections import Counter
 from typing import Final, final
@@ -10,7 +10,7 @@ NOWHERE: Final = frozenset[str]()
 
 @final
 class Racks:
-    """They count where somebody is in a rack that has replicas, and not every partition has one in every rack."""
+    """Racks matter if a member is in a rack with replicas, and not every partition has a replica in every rack."""
 
     def __init__(self, group: Group) -> None:
         at = {each.id: each.rack for each in group.members if each.rack}
@@ -26,14 +26,14 @@ class Racks:
         self._members = Counter(at.values())
 
     def are_near(self, member: str, partition: Partition) -> bool:
-        """A member of which no rack is known is near to all."""
+        """Whether the partition has a replica in the member's rack, or the member's rack is unknown."""
         rack = self._at.get(member)
         return rack is None or rack in self._racks[partition]
 
     def share(self, member: str, partition: Partition) -> bool:
-        """Are both in a rack that is known?"""
+        """Whether the partition has a replica in the member's rack."""
         return self._at.get(member) in self._racks[partition]
 
     def neighbours(self, partition: Partition) -> int:
-        """How many members are near to it, each as often as it has replicas there."""
+        """The number of members in the racks of the partition's replicas."""
         return sum(self._members[rack] for rack in self._racks[partition])

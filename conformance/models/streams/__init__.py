@@ -1,1 +1,1 @@
-"""Kafka Streams groups: rebalance metadata, who leads and who follows, in KIP-268's draft and release by release."""
+"""Kafka Streams groups: rebalance metadata, leaders and members, in KIP-268's draft and in each release."""

@@ -1,4 +1,4 @@
-"""Which model stands for a member: by the release that it runs, and the edition in which all is played."""
+"""Selects the model of a member by its release and the edition."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -14,16 +14,16 @@ from kipcheck.conformance.models.streams.released import Released
 from kipcheck.conformance.models.streams.rules import LINES, NEWEST_VERSION, Rules
 
 NEWEST_RULES: Final = "4.3.1"
-"""By whose rules the simulated future goes."""
+"""The release whose rules the simulated future version uses."""
 PATCHED: Final = "0.10.1.2-0.10.1.99"
-"""The draft's fix release of the 0.10.1 line, which never came (268-09, 268-41, 268-53)."""
+"""The draft's fix release of the 0.10.1 line, which was never released (268-09, 268-41, 268-53)."""
 
 
 @lru_cache(maxsize=4096)
 def binary(settings: Settings, edition: Edition, fitted: bool = True) -> Binary:
-    """``settings.release``: ``own`` or the edition's name, ``FUTURE``, or an exact patch. ``fitted``: see ``Rules.of``.
+    """The model for ``settings.release``: ``own`` or the edition's name, ``FUTURE``, or an exact patch release.
 
-    Errors: LookupError for a release that the edition does not know.
+    ``fitted``: see ``Rules.of``. Errors: LookupError for a release that the edition does not have.
     """
     draft = edition.standing is Standing.DRAFT
     if settings.release in (OWN, edition.name, str(edition)):
@@ -40,8 +40,8 @@ def binary(settings: Settings, edition: Edition, fitted: bool = True) -> Binary:
 
 
 def future(over: str, fitted: bool = True) -> Rules:
-    """One version more than the newest release has (268-27), and otherwise its rules; but rebalance protocols are those
-    of the release over which it is played, so that a single bounce can do."""
+    """The newest release's rules, with one more version (268-27), and the rebalance protocols of the release ``over``,
+    so that a single bounce suffices."""
     protocols = Rules.of(over).protocols
     return replace(
         Rules.of(NEWEST_RULES, fitted), release=FUTURE, latest=NEWEST_VERSION + 1, accepts=LINES, protocols=protocols
@@ -49,10 +49,10 @@ def future(over: str, fitted: bool = True) -> Rules:
 
 
 def old(rules: Rules) -> Rules:
-    """Of a member that is older than the draft. Errors: LookupError for one that is not."""
+    """The rules of a member older than the draft. Errors: LookupError for a newer release."""
     at = Release.parse(rules.release)
     if at >= Release.parse("2.0.0"):
-        raise LookupError(f"the draft was written before {rules.release}")
+        raise LookupError(f"release {rules.release} is newer than the draft: use a release before 2.0.0")
     if at in releases(PATCHED):
         return replace(rules, accepts=LINES[:1], departures=rules.departures - {ALWAYS_TWO})
     return rules

@@ -1,4 +1,4 @@
-"""A thread of a Streams instance: the consumer of its release, with StreamsPartitionAssignor as its only assignor."""
+"""A thread of a Streams instance: a consumer of its release, with StreamsPartitionAssignor as its only assignor."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,9 +27,9 @@ from kipcheck.conformance.models.streams.members import (
 )
 
 OLDEST: Final = "0.10.1.0"
-"""Consumers before it live while they poll; to the assignor that makes no difference."""
+"""Used for older consumers, too, which send heartbeats only in polls: the assignor behaves the same."""
 DRAFTED: Final = "1.1.1"
-"""KIP-268's draft changes nothing in the consumer of its time."""
+"""The consumer of members of KIP-268's draft, which does not change the consumer."""
 CODES: Final[Mapping[int, str]] = {
     1: "INCOMPLETE_SOURCE_TOPIC_METADATA", 3: "ASSIGNMENT_ERROR", 4: "SHUTDOWN_REQUESTED"
 }  # fmt: skip
@@ -38,29 +38,29 @@ CODES: Final[Mapping[int, str]] = {
 @final
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """An assignment was taken up."""
+    """An assignment was applied."""
 
     generation: int
     partitions: Partitions
     before: int
-    """The version that was used till then."""
+    """The version used before it."""
     heard: Heard
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Threw:
-    """The thread is about to end."""
+    """An exception ends the thread."""
 
     during: str
-    """``subscribe``, ``lead``, ``assigned``, or ``error``: it was told a code that ends it."""
+    """``subscribe``, ``lead``, ``assigned``, or ``error`` for an error code in the assignment."""
     kind: str
     why: str
 
 
 class StreamsConsumer(Consumer):
     def __init__(self, binary: Binary, topics: tuple[Topic, ...]) -> None:
-        """``topics``: all that the brokers know of. Errors: as ``Binary.initial``."""
+        """``topics``: all topics of the cluster. Errors: as ``Binary.initial``."""
         self.binary = binary
         assignor = Assignor(STREAM, tuple(binary.supports), _asks_the_binary)
         super().__init__(Config(rules_of(binary.settings.release), (assignor,), topics=topics))
@@ -109,19 +109,19 @@ class StreamsConsumer(Consumer):
         noted = Noted(Adopted(generation, blob.partitions, memory.used, heard))
         after = replace(after, memory=heard.memory)
         if heard.error:
-            told = Fatal(CODES.get(heard.error, f"error code {heard.error}"), "the leader told so")
+            told = Fatal(CODES.get(heard.error, f"error code {heard.error}"), "error code in the assignment")
             after, ended = self.threw(after, "error", told)
             return Transition(after, (*actions, noted, *ended))
         if heard.rejoin.when == "again":
-            # The thread unsubscribes and subscribes: it leaves the group, and comes back as somebody new.
-            # Up to 2.3 no callback says that it gives up what it had.
+            # The thread unsubscribes and subscribes: it leaves the group, and joins as a new member.
+            # Up to 2.3 no callback revokes its partitions.
             silently = () if self.rules.incremental else (Revoked(after.owned),)
             left, goodbye = self.leave(after)
             return Transition(left, (*actions, noted, *silently, *goodbye))
         return Transition(replace(after, rejoin=after.rejoin or heard.rejoin.when == "now"), (*actions, noted))
 
     def lose(self, state: State) -> Step:
-        """Whose partitions are lost closes their tasks."""
+        """Losing partitions also closes their tasks."""
         lost = replace(memory_of(state), active=())
         return Transition(replace(state, owned=(), memory=lost), (Lost(state.owned),))
 
@@ -137,7 +137,7 @@ def memory_of(state: State) -> Memory:
 
 
 def rules_of(release: str) -> Rules:
-    """Of the consumer in an instance of that release; of a draft's, that of its time."""
+    """The consumer rules of an instance of this release; for a draft's member, those of its time."""
     if release == FUTURE:
         return Rules.of(NEWEST)
     try:
@@ -147,4 +147,4 @@ def rules_of(release: str) -> Rules:
 
 
 def _asks_the_binary(group: Group) -> Assignment:
-    raise NotImplementedError("Streams is asked through its binary")
+    raise NotImplementedError("Streams consumers assign through their binary")

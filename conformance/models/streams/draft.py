@@ -1,4 +1,4 @@
-"""KIP-268 as written, before anything of it was released: a machine of its own.
+"""KIP-268 as written, before any of it was released, as a separate machine.
 
 ``kip-268`` is release 1.2 of the draft, with metadata version 3; ``FUTURE`` a simulated later one with version 4.
 """
@@ -41,14 +41,15 @@ from kipcheck.conformance.models.streams.rules import CONFIG, FIRST_PROBED, ILLE
 from kipcheck.conformance.models.streams.tasks import place, work
 
 VERSIONS: Final[Mapping[str, int]] = {KIP_268.name: 3, FUTURE: 4, f"{FUTURE}@{KIP_268.name}": 4}
-"""What the draft's members know, by release."""
+"""Release of the draft -> its latest metadata version."""
 UPGRADES: Final = LINES[: LINES.index("1.1") + 1]
 """Values of ``upgrade.from`` (268-08)."""
 
 
 @final
 class Draft:
-    """Errors: LookupError where ``settings.release`` is none of the draft's; older ones are ``Released``."""
+    """A member of the draft. Errors: LookupError if ``settings.release`` is not the draft's; older releases are
+    ``Released``."""
 
     supports = (EAGER,)
 
@@ -61,13 +62,13 @@ class Draft:
         if upgrade_from is None:
             return Memory(self.latest)
         if upgrade_from not in UPGRADES:
-            raise Misconfigured(f"upgrade.from is {upgrade_from!r}, and can be one of {', '.join(UPGRADES)}", CONFIG)
+            raise Misconfigured(f"invalid upgrade.from {upgrade_from!r}: use one of {', '.join(UPGRADES)}", CONFIG)
         return Memory(1 if upgrade_from == UPGRADES[0] else 2)
 
     def subscribe(self, memory: Memory, topics: tuple[str, ...], /) -> tuple[Memory, Blob]:
         used = memory.used
         if not 1 <= used <= self.latest:
-            raise Fatal(ILLEGAL_ARGUMENT, f"version {used} is none from 1 to {self.latest}")
+            raise Fatal(ILLEGAL_ARGUMENT, f"version must be from 1 to {self.latest}, got {used}")
         return replace(memory, closes=False), SubscriptionInfo(
             used,
             self.latest if used >= FIRST_PROBED else NO_VERSION,
@@ -80,8 +81,8 @@ class Draft:
     def lead(
         self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
     ) -> tuple[Memory, Mapping[str, Share]]:
-        """Who uses a version that the leader does not know gets nothing but the leader's own; all others are assigned
-        everything, in the lowest version that one of them uses (268-11, 268-15, 268-16, 268-20)."""
+        """Members with a version that the leader does not know get only the leader's version; all tasks are assigned to
+        the others, in the lowest version that one of them uses (268-11, 268-15, 268-16, 268-20)."""
         group = receive(members, self.latest)
         todo = work(self.settings.topology, topics)
         if todo.missing:
@@ -96,11 +97,11 @@ class Draft:
         return replace(memory, closes=is_last_bounce(group, self.latest)), shares
 
     def assigned(self, memory: Memory, share: Share, /) -> Heard:
-        """A lower supported version makes it step down and rejoin; a higher one is used from the next rebalance on,
-        which the leader alone triggers, if none is to be expected (268-17, 268-19, 268-21)."""
+        """A lower supported version makes the member downgrade and rejoin; it uses a higher one from the next rebalance
+        on, which only the leader triggers, if no other is expected (268-17, 268-19, 268-21)."""
         info = decoded(share, self.latest)
         if info.used > memory.used:
-            raise Fatal(ILLEGAL_STATE, f"an assignment in version {info.used} for one in version {memory.used}")
+            raise Fatal(ILLEGAL_STATE, f"assignment has version {info.used}, above the subscription's {memory.used}")
         used = memory.used if info.used < FIRST_PROBED else min(info.supported, self.latest)
         rejoins = used < memory.used or memory.closes
         after = applied(replace(memory, used=used, closes=False), share, info)

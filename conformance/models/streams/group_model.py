@@ -1,8 +1,7 @@
-"""A fleet of Streams instances that is upgraded, or taken back, member by member, with whatever may go wrong.
+"""A Streams group that is upgraded or downgraded member by member, with faults.
 
-``Fleet`` is the machine of a conversation: an operator's steps, and what was seen of the members in each. The group is
-the coordinator machine, members are consumers around binaries; whether those are models or released jars, it does not
-know.
+``Fleet`` is the machine of a conversation: its events are steps of an operator, its actions are observed events of the
+members. The group is the coordinator machine; members are consumers with binaries, which are models or released jars.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,17 +49,17 @@ from kipcheck.conformance.models.streams.observed_events import (
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
 
 BROKERS: Final = "3.9.2"
-"""The newest line whose coordinators understand the clients of every release."""
+"""The newest line whose coordinators support the clients of every release."""
 ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
-"""There is room for what is left of members that ended. The first join phase has one round."""
+"""Large enough for the remains of members that ended. The initial rebalance delay takes one round."""
 
 
 class Kind(NamedTuple):
-    """What a member runs as."""
+    """Binary and configuration of a member."""
 
     member: str
     release: str
-    """As the script names it."""
+    """The release, as named in the script."""
     upgrade_from: str | None
     instance: str
 
@@ -77,11 +76,11 @@ class State(NamedTuple):
     parts: tuple[Part, ...]
     deployed: Deploy = Deploy()
     restless: bool = False
-    """It was given up to wait for the group to rest: nobody waits for it again."""
+    """The group did not come to rest once: further ``Settle`` events do not wait again."""
 
 
 class Kinds(dict[str, StreamsConsumer]):
-    """What each kind of member is, made when it is first asked for. Errors: ``Misconfigured``."""
+    """Kind of member -> its consumer, created on first access. Errors: ``Misconfigured``."""
 
     def __init__(self, made: Callable[[Kind], StreamsConsumer]) -> None:
         super().__init__()
@@ -98,8 +97,8 @@ class NewestLeads(Coordinator):
 
 
 class Fleet:
-    """``binary``: what stands behind a member of such settings. ``own`` and ``future``: the releases that scripts call
-    so."""
+    """``binary``: creates the binary of a member with these settings. ``own`` and ``future``: the releases with these
+    names in scripts."""
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class Fleet:
         return Cluster(brokers, self.consumers(deployed), self.members)
 
     def consumers(self, deployed: Deploy) -> Mapping[str, StreamsConsumer]:
-        """By ``Kind``, each made when it is first asked for. Errors: ``Misconfigured``."""
+        """``Kind`` as text -> its consumer, created on first access. Errors: ``Misconfigured``."""
         return Kinds(lambda kind: StreamsConsumer(self.binary(self.settings(deployed, kind)), deployed.topics))
 
     def settings(self, deployed: Deploy, kind: Kind) -> Settings:
@@ -153,7 +152,7 @@ class Fleet:
         return Transition(state._replace(parts=tuple(run.parts), restless=restless), tuple(run.seen))
 
     def enabled(self, state: State, /) -> Iterator[Event]:
-        """What does something, but for starts of other releases than the own one."""
+        """Events that have an effect, except starts of releases other than ``own``."""
         fresh = state.parts == self.cluster(state.deployed).initial()
         if fresh:
             yield Deploy()
@@ -202,7 +201,7 @@ class Fleet:
 
 
 def shut_down(run: Run[Happening], member: str) -> None:
-    """Its next subscription asks for it, and it joins at once."""
+    """The member joins at once, with a subscription that requests the shutdown."""
     node = run.node(member)
     if node.state is None:
         return
@@ -214,10 +213,10 @@ def shut_down(run: Run[Happening], member: str) -> None:
 
 
 def process_of(instance: str) -> str:
-    """The UUID of an instance: equal names, equal ones.
+    """The UUID of an instance, a function of its name.
 
-    A hash map in Java goes through short names in their order, whatever came first: so who gets which tasks is not left
-    to the arithmetic of hashes.
+    For short names, hash maps of Java iterate over these UUIDs in the order of the names, so that the assignment of
+    tasks does not depend on hash values.
     """
     number = int.from_bytes(instance.encode()[:8], "big")
     text = f"{number:016x}{0x8000000000000000:016x}"
@@ -225,7 +224,7 @@ def process_of(instance: str) -> str:
 
 
 class Watcher:
-    """Puts into words what happens."""
+    """Converts steps of the cluster to observed events."""
 
     def happened(self, cluster: Cluster, step: Step[Part, Moves, Message]) -> Iterator[Happening]:
         before, after = step.before, step.did.part
@@ -265,7 +264,7 @@ def began(cluster: Cluster, name: str, node: Node) -> Began:
 
 
 def taken_up_in(seen: Sequence[Seen]) -> int:
-    """The generation of an assignment; of a member that has left since, too."""
+    """The generation of an applied assignment, also if the member has left since; -1 if there is none."""
     adopted = (each.what for each in seen if isinstance(each, Noted))
     return next((each.generation for each in adopted if isinstance(each, Adopted)), -1)
 

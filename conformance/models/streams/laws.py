@@ -1,6 +1,6 @@
-"""What an upgrade of a Streams group may not break, in every state of ``world``.
+"""Laws of the upgrade of a Streams group, checked in every state of the product machine of ``world``.
 
-The rules of ``invariants.streams_*``, as far as they show in single states and steps.
+They restate those rules of ``invariants.streams_*`` that concern single states or steps.
 """
 
 from collections import Counter
@@ -26,8 +26,8 @@ Consumers: TypeAlias = Mapping[str, StreamsConsumer]
 def laws(
     consumers: Consumers, kinds: Iterable[str], tasks: Iterable[TaskId], most_rounds: int
 ) -> tuple[Law[Part] | StepLaw[Part, Move, Message], ...]:
-    """``kinds``: that there are in this world. ``tasks``: all that there is to do. ``most_rounds``: so many generations
-    are too many for a group that nothing befalls."""
+    """``kinds``: all kinds of members in the search. ``tasks``: all tasks of the topology. ``most_rounds``: the number
+    of generations without a disturbance that breaks the law."""
     releases = {consumers[each].binary.settings.release for each in kinds}
     drafted = any(each.endswith(KIP_268.name) for each in releases)
     silent = any(not drafted and each != FUTURE and SILENT in Rules.of(each) for each in releases)
@@ -64,10 +64,11 @@ def _within_own(consumers: Consumers) -> Law[Part]:
         if not isinstance(part, Node) or part.state is None:
             return ""
         used, latest = memory_of(part.state).used, consumers[part.kind].binary.latest
-        return f"uses version {used}, and {latest} is the latest that it knows" if used > latest else ""
+        return f"uses version {used}, above its latest version {latest}" if used > latest else ""
 
     return Law(
-        "streams/used-within-own", ("268-19", "268-35"), "Nobody uses a metadata version above its own latest.", above,
+        "streams/used-within-own", ("268-19", "268-35"),
+        "No member uses a metadata version above its own latest.", above,
         lambda views: _who(views, "{}") if any(views) else None,
     )  # fmt: skip
 
@@ -76,16 +77,16 @@ HANDED_OVER: Final = replace(
     ONE_OWNER,
     id="streams/handed-over",
     requirements=("268-38", "268-28"),
-    sentence="Nobody takes up what a member in place has not given up.",
+    sentence="A member takes over a partition only after its previous owner in the group has revoked it.",
 )
 
 
 def _probing_ends(most: int) -> Law[Part]:
     return Law(
         "streams/probing-ends", ("268-24", "268-37"),
-        "A group that is left alone comes to rest, after few rebalances for each thing that befell it.",
+        "Without disturbances, a group comes to rest after few rebalances.",
         lambda index, part: part.rounds if isinstance(part, Centre) else None,
-        lambda views: f"{most} generations, and nothing befell the group" if views[0] >= most else None,
+        lambda views: f"{most} generations formed without a disturbance" if views[0] >= most else None,
     )  # fmt: skip
 
 
@@ -94,9 +95,9 @@ def _probing_ends(most: int) -> Law[Part]:
 
 def _at_rest(id: str, requirements: tuple[str, ...], sentence: str, view: Callable[[Node], Any],
              breach: Callable[[list[Any]], Found]) -> Law[Part]:  # fmt: skip
-    """A law of groups that rest: all that run are in place, and nobody is about to do anything.
+    """A law of groups at rest: all running members are in the group, and none is about to move.
 
-    ``view``: of each member, what the law looks at; ``breach``: of all of them, what is wrong.
+    ``view``: the data of a member that the law depends on; ``breach``: the contradiction, given all members' data.
     """
 
     def resting(index: int, part: Part) -> Any:
@@ -128,17 +129,18 @@ def _all_owned(tasks: frozenset[TaskId]) -> Law[Part]:
         runs = Counter(task for each in found for task in each)
         for task in sorted(tasks, key=str):
             if runs[task] != 1:
-                return f"the group rests, and {task} is active in {runs[task] or 'no'} member{'s' * (runs[task] > 1)}"
+                count = f"{runs[task] or 'no'} member{'s' * (runs[task] > 1)}"
+                return f"the group is at rest, and {task} is active in {count}"
         return None
 
     return _at_rest(
         "streams/all-owned", ("268-28", "268-13", "268-31"),
-        "In a group that rests every task is active in one member.", active, breach,
+        "In a group at rest every task is active in exactly one member.", active, breach,
     )  # fmt: skip
 
 
 def _upgraded(consumers: Consumers, drafted: bool) -> Law[Part]:
-    """``drafted``: who knows more than others may go on to say so where the leader is one of them (268-20)."""
+    """``drafted``: members with a newer version may keep using it if the leader is one of them (268-20)."""
 
     def versions(node: Node) -> Any:
         assert node.state is not None
@@ -148,39 +150,39 @@ def _upgraded(consumers: Consumers, drafted: bool) -> Law[Part]:
     def breach(found: list[Any]) -> Found:
         common = min(latest for _, latest, _ in found)
         if any(begun < FIRST_PROBED for _, _, begun in found):
-            return None  # Somebody was told to speak an old version, and is in no way to be asked for another.
+            return None  # A member was configured to use an old version, and cannot be asked to change it.
         spoken = sorted({used for used, _, _ in found})
         alike = len({latest for _, latest, _ in found}) == 1
         kept = spoken[0] == common if drafted and not alike else spoken == [common]
-        return None if kept else f"the group rests in versions {spoken}, and all support {common}"
+        return None if kept else f"the group is at rest with versions {spoken}, but all members support {common}"
 
     return _at_rest(
         "streams/upgraded", ("268-12", "268-13", "268-22", "268-26"),
-        "A group that rests speaks the newest version that all support.", versions, breach,
+        "The members of a group at rest use the newest version that all of them support.", versions, breach,
     )  # fmt: skip
 
 
-# Who triggers the last rebalance
+# The last rebalance
 
 
 def _misled(index: int, before: Part, cause: Move | Message, did: Did[Part, Message]) -> Found:
-    """A member that leaves to rejoin, whose version does not fall, and that does not lead."""
+    """A member that is not the leader leaves to rejoin, although its version does not fall."""
     after = did.part
     if not isinstance(before, Node) or not isinstance(after, Node) or isinstance(cause, Does):
         return None
     if before.state is None or after.state is None or not _left(before, after):
         return None
     falls = memory_of(after.state).used < memory_of(before.state).used
-    return None if falls or before.state.leads else f"member {index} triggers a rebalance, and does not lead"
+    return None if falls or before.state.leads else f"member {index} triggers a rebalance, but is not the leader"
 
 
 def _left(before: Node, after: Node) -> bool:
-    """In this step, of its own accord: it had an id, and asks for one."""
+    """Whether the member left in this step by itself: it had an id, and requests a new one."""
     assert after.state is not None
     return bool(before.id) and not after.id and before.kind == after.kind and bool(after.out)
 
 
 LAST_REBALANCE: Final[StepLaw[Part, Move, Message]] = StepLaw(
     "streams/last-rebalance", ("268-21",),
-    "In the draft the leader alone triggers the rebalance after which all use the newest version.", _misled,
+    "In the draft only the leader triggers the rebalance after which all members use the newest version.", _misled,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How a Streams leader assigns: by KIP-268, but for the departures of its release (StreamsPartitionAssignor.assign)."""
+"""The assignment by a Streams leader: KIP-268 with the deviations of its release (StreamsPartitionAssignor.assign)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,9 +55,9 @@ TOPOLOGY: Final = "org.apache.kafka.streams.errors.TopologyException"
 TOPOLOGY_BUILDER: Final = "org.apache.kafka.streams.errors.TopologyBuilderException"
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 STRANGERS: Final = ""
-"""The instance of all whom the leader cannot read. In a release its id is random; this one comes before all others."""
+"""The instance of all members that the leader cannot decode. Its id is random in releases; here it sorts first."""
 FIRST_NAMED: Final = 10
-"""The lowest version in which tasks can have the name of a topology."""
+"""The lowest version in which tasks can have a topology name."""
 FIRST_CODED: Final = 4
 """The lowest version in which an assignment can have an error code."""
 
@@ -65,21 +65,22 @@ FIRST_CODED: Final = 4
 @final
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What the members of a group say, as far as their leader can read it."""
+    """The subscriptions of a group, as far as its leader can decode them."""
 
     members: tuple[Joining, ...]
     told: Mapping[str, SubscriptionInfo]
-    """By member; not of strangers."""
+    """Member id -> its subscription, without strangers."""
     strangers: tuple[str, ...]
-    """Who uses a version above the leader's latest one."""
+    """Members with a version above the leader's latest."""
     used: int
-    """The lowest version in use, the leader's latest one at most."""
+    """The lowest version in use, at most the leader's latest."""
     supported: int
-    """The lowest latest version, likewise; -1 where a version below 3 is in use."""
+    """The lowest latest version, at most the leader's; -1 if a version below 3 is in use."""
 
 
 def receive(members: tuple[Joining, ...], latest: int, deaf: bool = False) -> Received:
-    """Errors: ``Fatal``, for what is no user data; from whom is ``deaf`` also for a version above ``latest``."""
+    """Decodes the subscriptions. Errors: ``Fatal`` for malformed data; with ``deaf``, also for a version above
+    ``latest``."""
     told: dict[str, SubscriptionInfo] = {}
     strangers: list[str] = []
     used = supported = latest
@@ -97,16 +98,16 @@ def receive(members: tuple[Joining, ...], latest: int, deaf: bool = False) -> Re
 
 
 def is_last_bounce(group: Received, latest: int) -> bool:
-    """Do all know the leader's latest version, and some do not use it yet? Then one more rebalance finishes it
-    (268-21)."""
+    """Whether all members know the leader's latest version, but some do not use it yet, so that one more rebalance
+    completes the upgrade (268-21)."""
     return FIRST_PROBED <= group.used < latest <= group.supported and not group.strangers
 
 
-# Errors and what comes before an assignment
+# Checks before an assignment, and errors
 
 
 def lead(rules: Rules, topology: Topology, topics: tuple[Topic, ...], members: tuple[Joining, ...]) -> "Led":
-    """Errors: ``Fatal``."""
+    """The assignments of all members. Errors: ``Fatal``."""
     group = receive(members, rules.latest, DEAF in rules)
     if rules.shuts_down and any(info.error == SHUTDOWN_REQUESTED for info in group.told.values()):
         return Led(_errors(rules, group, SHUTDOWN_REQUESTED))
@@ -130,11 +131,11 @@ def lead(rules: Rules, topology: Topology, topics: tuple[Topic, ...], members: t
 class Led(NamedTuple):
     shares: Mapping[str, Share]
     closes: bool = False
-    """Is one more rebalance the leader's to trigger?"""
+    """Whether the leader has to trigger one more rebalance."""
 
 
 def _work(rules: Rules, topology: Topology, topics: tuple[Topic, ...]) -> Work | None:
-    """None: a source is missing, and that is to be told. Errors: ``Fatal``."""
+    """The tasks; None if a source topic is missing and the members get an error code for that. Errors: ``Fatal``."""
     todo = work(topology, topics)
     if rules.spares_topologies and todo.missing and None not in todo.left_out:
         kept = tuple(each for each in topology.subtopologies if each.topology not in todo.left_out)
@@ -185,7 +186,8 @@ def _assigned(rules: Rules, topology: Topology, todo: Work, group: Received, ver
 
 
 def instances(group: Received, todo: Work, owns: bool, strangers: bool) -> tuple[Client, ...]:
-    """Consumers by their process. ``owns``: what one owns, it ran; ``strangers``: they are an instance of their own."""
+    """Instances with their consumers. ``owns``: tasks of owned partitions count as active; ``strangers``: include them,
+    as one instance."""
     threads: dict[str, list[Consumer]] = {}
     for each in group.members:
         info = group.told.get(each.id)
@@ -212,9 +214,9 @@ def regular(
     warm: Mapping[str, frozenset[TaskId]] = NOTHING,
     announces: bool = False,
 ) -> dict[str, Share]:
-    """``owned``: partitions that a consumer has still: nobody else gets a task with one of them before it is given up
-    (KIP-429). ``warm``: what a consumer keeps ready while it waits for it; ``announces``: it is told to come back at
-    once."""
+    """The shares of a placement. ``owned``: partitions that a consumer still owns; no other consumer gets a task with
+    one of them before it is revoked (KIP-429). ``warm``: tasks that a consumer has as standby while it waits for them;
+    ``announces``: it has to rejoin at once."""
     owners = {partition: id for id, partitions in owned.items() for partition in partitions}
     shares: dict[str, Share] = {}
     for id, placed in placement.items():
@@ -241,7 +243,7 @@ def _waits(id: str, partitions: Partitions, owners: Mapping[Partition, str]) -> 
 
 
 def share(placed: Placed, todo: Work, info: AssignmentInfo) -> Share:
-    """An active task stands once for each of its partitions, in their order (268-51)."""
+    """Lists each active task once for each of its partitions, in the order of partitions (268-51)."""
     pairs = {partition: task for task in placed.active for partition in todo.partitions[task]}
     partitions = by_topic(tuple(pairs))
     standby = tuple((task, todo.partitions[task]) for task in placed.standby)
@@ -256,7 +258,7 @@ def _claimed(clients: Iterable[Client], todo: Work) -> Placement:
 
 
 def _leaked(clients: Iterable[Client], todo: Work, info: AssignmentInfo) -> dict[str, Share]:
-    """In the order of the tasks' hash codes, which is that of the sum of their numbers."""
+    """Tasks are in the order of their hash codes, which is that of the sum of their numbers."""
     shares: dict[str, Share] = {}
     for client in clients:
         active = tuple(sorted(client.active, key=lambda each: (each.subtopology + each.partition, order(each))))
@@ -268,7 +270,7 @@ def _leaked(clients: Iterable[Client], todo: Work, info: AssignmentInfo) -> dict
 
 
 def hosts_of(group: Received, clients: Iterable[Client], placement: Placement, todo: Work) -> tuple[Hosts, Hosts]:
-    """Of each instance with an end point what its consumers have, also where that is withheld for now."""
+    """End point of each instance -> partitions of its active and of its standby tasks, including withheld ones."""
     active: dict[str, Partitions] = {}
     standby: dict[str, Partitions] = {}
     for client in clients:
@@ -290,7 +292,7 @@ def _sorted(tasks: Iterable[TaskId]) -> tuple[TaskId, ...]:
 
 
 def written(info: AssignmentInfo) -> AssignmentInfo:
-    """What its version has a place for."""
+    """The assignment, reduced to the fields of its version."""
     version = info.used
     return AssignmentInfo(
         version,

@@ -1,5 +1,5 @@
-"""What a Streams member says of itself, and what it makes of an assignment: by KIP-268, but for the departures of its
-release (StreamsPartitionAssignor.subscriptionUserData and onAssignment)."""
+"""A Streams member's subscription, and its reaction to an assignment: KIP-268 with the deviations of its release
+(StreamsPartitionAssignor.subscriptionUserData and onAssignment)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -42,7 +42,7 @@ NOW: Final = Rejoin("now")
 
 
 def subscribe(rules: Rules, settings: Settings, memory: Memory) -> tuple[Memory, SubscriptionInfo]:
-    """Errors: ``Fatal``, where it would use a version that it does not know."""
+    """The member's next subscription. Errors: ``Fatal`` if its used version is unknown to it."""
     used = memory.used
     if not 1 <= used <= rules.latest:
         raise Fatal(ILLEGAL_ARGUMENT, f"version must be between 1 and {rules.latest}; was: {used}")
@@ -53,7 +53,7 @@ def subscribe(rules: Rules, settings: Settings, memory: Memory) -> tuple[Memory,
         active = tuple(task for task, offset in sums.items() if offset == LATEST_OFFSET)
         standby = tuple(task for task, offset in sums.items() if offset != LATEST_OFFSET)
     else:
-        # A cooperative member's consumer says what it owns.
+        # The consumer's own metadata contains the partitions of a cooperative member.
         active = () if cooperates else memory.active
         standby = tuple(task for task in memory.standby if task not in memory.active)
     if used < FIRST_NAMED and any(task.topology for task in (*active, *standby)):
@@ -73,8 +73,8 @@ def subscribe(rules: Rules, settings: Settings, memory: Memory) -> tuple[Memory,
 
 
 def _sums(settings: Settings, memory: Memory, cooperates: bool) -> Mapping[TaskId, int]:
-    """Of tasks with state, and of those of which that is said. An eager member has suspended its own before it joins,
-    and says how far they are."""
+    """Offset sums of stateful tasks, and those in ``memory.sums``. An eager member has suspended its tasks before it
+    joins, and reports their offsets."""
     running = LATEST_OFFSET if cooperates else 0
     kept = dict.fromkeys(memory.standby, 0) | dict.fromkeys(memory.active, running)
     told = {task: offset for task, offset in kept.items() if stateful(settings.topology, task)} | dict(memory.sums)
@@ -86,7 +86,7 @@ def _next(unique: int) -> int:
 
 
 def assigned(rules: Rules, settings: Settings, memory: Memory, share: Share) -> Heard:
-    """Errors: ``Fatal``."""
+    """The effect of an assignment. Errors: ``Fatal``."""
     info = decoded(share, rules.latest)
     if info.error:
         return Heard(memory, applied=False, error=info.error)
@@ -98,7 +98,7 @@ def assigned(rules: Rules, settings: Settings, memory: Memory, share: Share) -> 
 
 
 def heard_of(rules: Rules, used: int, info: AssignmentInfo) -> tuple[int, bool]:
-    """The version in which it subscribes from now on, and whether it has to do so at once. Errors: ``Fatal``."""
+    """The version of the next subscription, and whether the member has to rejoin at once. Errors: ``Fatal``."""
     version, second = info.used, info.supported
     if rules.latest < FIRST_PROBED:
         return used, False
@@ -107,7 +107,9 @@ def heard_of(rules: Rules, used: int, info: AssignmentInfo) -> tuple[int, bool]:
         raise Fatal(kind, f"sent a version {used} subscription but got an assignment with higher version {version}")
     if EVERYBODY in rules:
         if second > rules.latest:
-            raise Fatal(TASK_ASSIGNMENT, f"version {second} is to be used, and {rules.latest} is the latest known")
+            raise Fatal(
+                TASK_ASSIGNMENT, f"assignment requires version {second}, above the latest version {rules.latest}"
+            )
         changes = version >= FIRST_PROBED and (second > used or version < used)
         return (second, True) if changes else (used, False)
     if version < FIRST_PROBED:
@@ -130,7 +132,7 @@ def _rejoin(rules: Rules, settings: Settings, at_once: bool, info: AssignmentInf
 
 
 def decoded(share: Share, latest: int) -> AssignmentInfo:
-    """Errors: ``Fatal``, for any version that is not known."""
+    """The data of an assignment. Errors: ``Fatal`` for an unknown version."""
     info = share.data
     if not isinstance(info, AssignmentInfo) or not 1 <= info.used <= latest:
         version = info.used if isinstance(info, AssignmentInfo) else None
@@ -139,7 +141,7 @@ def decoded(share: Share, latest: int) -> AssignmentInfo:
 
 
 def applied(memory: Memory, share: Share, info: AssignmentInfo, loosely: bool = False) -> Memory:
-    """Its task manager is told. Errors: ``Fatal``, where partitions and tasks are not as many."""
+    """The memory with the new tasks. Errors: ``Fatal`` if the numbers of partitions and tasks differ."""
     many, tasks = len(share.partitions), len(info.active)
     if many > tasks or (many < tasks and not loosely):
         raise Fatal(TASK_ASSIGNMENT, f"{many} assigned partitions and {tasks} active tasks")

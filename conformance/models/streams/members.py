@@ -1,9 +1,8 @@
-"""What the members of a Kafka Streams group are, what they tell each other, and what a binary of theirs can be asked.
+"""Members of Kafka Streams groups, their user data, and the interface of their binaries.
 
-A member is one thread of an instance: a consumer whose only assignor is StreamsPartitionAssignor, called ``stream`` in
-the group. Everything here is a value. What a binary does is a function of its settings, of what the member remembers
-and of what it hears: so a reference model, a released jar and a planted defect can take each other's places, and equal
-questions have equal answers.
+A member is one thread of an instance: a consumer whose only assignor is StreamsPartitionAssignor, named ``stream`` in
+the group. All types here are values. The results of a binary are a function of its settings, the member's memory and
+the arguments, so that reference models, released jars and mutants are interchangeable.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -14,11 +13,11 @@ from kipcheck.conformance.models.assignment import Partition, Topic
 from kipcheck.conformance.models.membership import Partitions
 
 STREAM: Final = "stream"
-"""The name of the assignor in every release, so that old and new members always meet in it."""
+"""The name of the assignor in every release, which old and new members have in common."""
 FUTURE: Final = "future"
-"""In the place of a release: the newest metadata version and one more, with fields that nobody knows (268-27)."""
+"""A simulated release with a version above the newest metadata version, and fields that no release knows (268-27)."""
 NO_VERSION: Final = -1
-"""What versions 1 and 2 say about the latest supported one."""
+"""The latest supported version in user data of versions 1 and 2, which do not contain it."""
 LATEST_OFFSET: Final = -2
 """Offset sum of a task that runs actively (``Task.LATEST_OFFSET``)."""
 UNKNOWN_OFFSET_SUM: Final = -3
@@ -30,7 +29,7 @@ NONE, INCOMPLETE_SOURCE_TOPICS, ASSIGNMENT_ERROR, SHUTDOWN_REQUESTED = 0, 1, 3, 
 
 
 class TaskId(NamedTuple):
-    """``0_2``; with the name of its topology in front where it has one, as ``name__0_2``."""
+    """``0_2``; in a named topology ``name__0_2``."""
 
     subtopology: int
     partition: int
@@ -42,18 +41,18 @@ class TaskId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "TaskId":
-        """Errors: ValueError for anything else."""
+        """Parses the text of a task id. Errors: ValueError."""
         name, named, task = text.rpartition("__")
         subtopology, parted, partition = task.partition("_")
         if not parted or not subtopology.isdigit() or not partition.isdigit() or (named and not name):
-            raise ValueError(f"{text!r} is no task: 0_2 is the third task of the first subtopology")
+            raise ValueError(f"invalid task id {text!r}: 0_2 is the third task of the first subtopology")
         return cls(int(subtopology), int(partition), name if named else None)
 
 
 Tasks: TypeAlias = tuple[TaskId, ...]
 
 
-# What an application is
+# Applications
 
 
 @final
@@ -61,7 +60,7 @@ Tasks: TypeAlias = tuple[TaskId, ...]
 class Store:
     name: str
     logged: bool = True
-    """Is there a changelog? Only then its task is one that can stand by."""
+    """Whether the store has a changelog. Only tasks with a changelog have standbys."""
 
 
 @final
@@ -69,14 +68,14 @@ class Store:
 class Subtopology:
     id: int
     sources: tuple[str, ...]
-    """Topics that it reads, those of ``repartition`` of other subtopologies among them."""
+    """Topics that it reads, including repartition topics of other subtopologies."""
     repartition: tuple[str, ...] = ()
-    """Topics that it writes for another subtopology to read. The leader makes them; nobody else has to."""
+    """Topics that it writes for other subtopologies. The leader creates them."""
     stores: tuple[Store, ...] = ()
     copartition: tuple[tuple[str, ...], ...] = ()
-    """Groups of sources whose partitions of one number belong together: a join reads them side by side."""
+    """Co-partitioned groups of sources, for joins."""
     topology: str | None = None
-    """The name of the topology that it is part of, where topologies have names (3.0 on)."""
+    """The name of its topology, if that has one (since 3.0)."""
 
 
 @final
@@ -88,29 +87,29 @@ class Topology:
 
     @property
     def source_topics(self) -> frozenset[str]:
-        """What a member subscribes to."""
+        """The topics that members subscribe to."""
         return frozenset(topic for each in self.subtopologies for topic in each.sources)
 
 
-# What a member is, and what it remembers
+# Members
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of one member: a binary and its configuration."""
+    """Binary and configuration of a member."""
 
     release: str
-    """An exact patch, or ``FUTURE``; of a draft's member the edition's name."""
+    """An exact patch release, or ``FUTURE``; for a draft's member the edition's name."""
     topology: Topology
     process: str
-    """The instance, as the text of a UUID: all its threads have the same one."""
+    """The UUID of the instance, as text; the same for all its threads."""
     upgrade_from: str | None = None
     """``upgrade.from``."""
     end_point: str | None = None
     """``application.server``, as ``host:port``."""
     tags: tuple[tuple[str, str], ...] = ()
-    """``client.tag.*``, sorted (3.2 on)."""
+    """``client.tag.*``, sorted (since 3.2)."""
     tag_keys: tuple[str, ...] = ()
     """``rack.aware.assignment.tags``."""
 
@@ -118,31 +117,31 @@ class Settings:
 @final
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a member's assignor and task manager hold between rebalances. A process that ends forgets it (268-47)."""
+    """The state of a member's assignor and task manager between rebalances; lost when the process ends (268-47)."""
 
     used: int
-    """The metadata version in which it subscribes."""
+    """The metadata version of its subscriptions."""
     unique: int = 0
-    """The byte that its last subscription had, from -128 to 127 (268-45)."""
+    """The unique byte of its last subscription, from -128 to 127 (268-45)."""
     active: Tasks = ()
-    """What its task manager was last told to run, sorted."""
+    """Active tasks of its task manager, sorted."""
     standby: Tasks = ()
-    """What it was told to keep ready, and other tasks whose state is on its disk, sorted."""
+    """Standby tasks, and other tasks whose state is on its disk, sorted."""
     sums: tuple[tuple[TaskId, int], ...] = ()
-    """Offset sums that are told in the place of those that follow from ``active`` (-2) and ``standby`` (0)."""
+    """Offset sums that override those derived from ``active`` (-2) and ``standby`` (0)."""
     error: int = 0
-    """The error that its next subscription tells: 4 where it asks all to shut down."""
+    """The error code of its next subscription: 4 to request a shutdown of all members."""
     closes: bool = False
-    """KIP-268's draft: it leads, and after its own assignment it is the one to trigger the last rebalance (268-21)."""
+    """KIP-268's draft: as leader, it has to trigger the last rebalance after applying its own assignment (268-21)."""
 
 
-# What is told
+# User data
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class SubscriptionInfo:
-    """User data of a subscription. A reader that does not know ``used`` sees nothing but the first two."""
+    """User data of a subscription. A reader that does not know version ``used`` reads only the first two fields."""
 
     used: int
     latest: int = NO_VERSION
@@ -153,14 +152,14 @@ class SubscriptionInfo:
     """Up to version 6."""
     end_point: str | None = None
     sums: tuple[tuple[TaskId, int], ...] = ()
-    """From version 7 on."""
+    """Since version 7."""
     unique: int = 0
     error: int = 0
     tags: tuple[tuple[str, str], ...] = ()
 
 
 Hosts: TypeAlias = tuple[tuple[str, Partitions], ...]
-"""``host:port``, and the partitions that it has; sorted."""
+"""``host:port``, and the partitions of that instance; sorted."""
 
 
 @final
@@ -170,9 +169,9 @@ class AssignmentInfo:
 
     used: int
     supported: int = NO_VERSION
-    """The second int: the leader's own latest version, or the lowest of all (268-20, 268-34)."""
+    """The second int: the leader's latest version, or the lowest latest version of all members (268-20, 268-34)."""
     active: Tasks = ()
-    """One for each partition, in the order of the partitions sorted by topic and number."""
+    """One task for each partition, in the order of the partitions sorted by topic and number."""
     standby: tuple[tuple[TaskId, Partitions], ...] = ()
     hosts: Hosts = ()
     standby_hosts: Hosts = ()
@@ -181,38 +180,38 @@ class AssignmentInfo:
 
 
 Blob: TypeAlias = Hashable
-"""User data: bytes between binaries that may be of any make, else the values above (``Draft`` and ``Released``)."""
+"""User data: bytes if binaries may be of any kind, or the values above (``Draft`` and ``Released``)."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A member as the leader has it."""
+    """A member as its leader receives it."""
 
     id: str
     topics: tuple[str, ...]
-    """Subscribed to."""
+    """Subscribed topics."""
     data: Blob
     owned: Partitions = ()
-    """As its consumer tells: from 2.4 on, and nothing where it is eager."""
+    """Owned partitions in its consumer's metadata: since 2.4, and none if it is eager."""
     generation: int = -1
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What the leader sends to a member."""
+    """The assignment that the leader sends to a member."""
 
     partitions: Partitions
     data: Blob
 
 
 class Rejoin(NamedTuple):
-    """When a member joins once more of its own accord, after an assignment."""
+    """When a member rejoins by itself after an assignment."""
 
     when: str = "never"
-    """``never``; ``again``: it leaves the group and subscribes afresh (up to 2.5); ``now``: it asks to rejoin and stays
-    in (2.6 on); ``later``: at ``at_ms``."""
+    """``never``; ``again``: it leaves the group and subscribes again (up to 2.5); ``now``: it rejoins and stays in the
+    group (since 2.6); ``later``: at ``at_ms``."""
     at_ms: int = 0
 
 
@@ -222,59 +221,59 @@ NEVER: Final = Rejoin()
 @final
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What an assignment did to a member."""
+    """The effect of an assignment on a member."""
 
     memory: Memory
     rejoin: Rejoin = NEVER
     applied: bool = True
-    """Was the task manager told of its tasks? Not up to 2.3.1 while the member probes (268-44), nor on an error."""
+    """Whether the task manager got the tasks: not up to 2.3.1 while the member probes (268-44), and not on an error."""
     error: int = NONE
-    """The error code that came: the thread ends with it."""
+    """The error code of the assignment, which ends the thread."""
 
 
 class Fatal(Exception):
-    """The assignor threw: out of ``poll``, which ends the thread."""
+    """The assignor threw an exception, which leaves ``poll`` and ends the thread."""
 
     def __init__(self, kind: str, why: str) -> None:
         super().__init__(f"{kind}: {why}")
         self.kind = kind
-        """The class of the exception, or the name that a model has for it."""
+        """Class of the exception, or a model's name for it."""
         self.why = why
 
 
 ENDLESS: Final = "endless"
-"""In the place of the class of an exception, where there is none."""
+"""The kind of a failure without an exception."""
 
 
 class Endless(Fatal):
-    """It does not come back: given up after the time that a call may take."""
+    """A call that does not return within its time limit."""
 
 
 class Misconfigured(Exception):
-    """The configuration is refused before anything runs: ``upgrade.from`` that the release does not know."""
+    """The configuration is rejected at the start: the release does not know this ``upgrade.from``."""
 
     def __init__(self, why: str, kind: str = "Misconfigured") -> None:
         super().__init__(why)
         self.kind = kind
-        """As that of ``Fatal``."""
+        """Class of the exception, as in ``Fatal``."""
 
 
 class Binary(Protocol):
-    """The assignor of one member: what stands behind it may be a model or a jar.
+    """The assignor of one member, implemented by a model or a jar.
 
-    Pure: equal arguments, equal answers. ``initial`` raises ``Misconfigured``, the others ``Fatal``.
+    Pure: equal arguments give equal results. ``initial`` raises ``Misconfigured``, the other methods ``Fatal``.
     """
 
     @property
     def settings(self) -> Settings: ...
     @property
     def latest(self) -> int:
-        """The newest metadata version that it knows."""
+        """The newest metadata version that it supports."""
         ...
 
     @property
     def supports(self) -> Sequence[str]:
-        """Rebalance protocols that it offers: ``eager``, ``cooperative``."""
+        """Supported rebalance protocols: ``eager``, ``cooperative``."""
         ...
 
     def initial(self) -> Memory: ...
@@ -282,13 +281,13 @@ class Binary(Protocol):
     def lead(
         self, memory: Memory, topics: tuple[Topic, ...], members: tuple[Joining, ...], /
     ) -> tuple[Memory, Mapping[str, Share]]:
-        """By id; members in the order in which they joined. ``topics``: all that the brokers know of, internal ones
-        only where they exist already."""
+        """Member id -> assignment. ``members`` are in the order in which they joined. ``topics``: all topics of the
+        cluster, including internal ones that exist already."""
         ...
 
     def assigned(self, memory: Memory, share: Share, /) -> Heard: ...
 
 
 def by_topic(partitions: Sequence[Partition]) -> Partitions:
-    """In the order in which tasks and partitions are paired: topics as Java compares strings, then numbers."""
+    """Partitions in the order in which tasks are paired with them: topics as Java compares strings, then numbers."""
     return tuple(sorted(partitions, key=lambda each: (each[0].encode("utf-16-be"), each[1])))

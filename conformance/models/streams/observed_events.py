@@ -1,4 +1,4 @@
-"""What can be seen of a fleet of Streams instances: user data as it travels, and what members make of it."""
+"""Observable events of a Streams group: user data in transit, and its effect on members."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
@@ -11,22 +11,21 @@ from kipcheck.conformance.models.streams.members import NEVER, NONE, Blob, Rejoi
 @final
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A process runs."""
+    """A process started."""
 
     member: str
     release: str
-    """Which one it is, be it an exact patch, a draft's edition, or the future of either (``future``,
-    ``future@kip-268``)."""
+    """An exact patch release, a draft's edition, or the future of either (``future``, ``future@kip-268``)."""
     upgrade_from: str | None
     latest: int
     used: int
-    """In which it is about to subscribe."""
+    """The version of its first subscription."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A process does not start: its configuration is an error."""
+    """A process did not start, because its configuration is invalid."""
 
     member: str
     release: str
@@ -35,7 +34,7 @@ class Refused:
 
 
 class Told(NamedTuple):
-    """What a member said of itself in a join phase that is over."""
+    """A member's metadata in a completed join phase."""
 
     member: str
     data: Blob
@@ -46,7 +45,7 @@ class Told(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Formed:
-    """A join phase is over. Every one of them is a rebalance."""
+    """A join phase completed. Each join phase is a rebalance."""
 
     generation: int
     leader: str
@@ -56,7 +55,7 @@ class Formed:
 @final
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The leader of a generation made this assignment for a member. All that it made come one after another."""
+    """The leader of a generation sent this assignment for a member. Its assignments are consecutive events."""
 
     generation: int
     leader: str
@@ -68,19 +67,19 @@ class Sent:
 @final
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """An assignment reached its member, and this is what it made of it (``words.Heard``)."""
+    """The effect of an assignment on its member (``words.Heard``)."""
 
     member: str
     generation: int
     partitions: Partitions
     before: int
-    """The version that it used till then,"""
+    """The version it used before."""
     used: int
-    """and uses from now on."""
+    """The version it uses from now on."""
     active: Tasks
-    """That its task manager runs now,"""
+    """Active tasks of its task manager."""
     standby: Tasks
-    """and keeps ready."""
+    """Standby tasks of its task manager."""
     applied: bool = True
     rejoin: Rejoin = NEVER
     error: int = NONE
@@ -93,9 +92,9 @@ class Died:
 
     member: str
     during: str
-    """``subscribe``, ``lead`` or ``assigned``; ``error`` where it was told an error code that ends it."""
+    """``subscribe``, ``lead`` or ``assigned``; ``error`` for an error code in the assignment."""
     kind: str
-    """The class of the exception, or the name that a model has for it; ``ENDLESS``: what it called never came back."""
+    """Class of the exception, or a model's name for it; ``ENDLESS`` for a call that did not return."""
     why: str
 
 
@@ -110,7 +109,7 @@ class Present(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Rests:
-    """Nothing more happens by itself: the members of the group, which is stable; none where it is empty."""
+    """The group is at rest. ``members`` are those of the stable group, none if it is empty."""
 
     generation: int
     members: tuple[Present, ...]

@@ -1,7 +1,7 @@
-"""What an operator does to a fleet of Streams instances, and what befalls them: the words of upgrade scripts.
+"""Events of upgrade scripts for Streams groups: steps of an operator, and faults of members.
 
-Members are threads with names of their own. A thread that ends says nothing to its group, be it stopped or killed:
-Streams does not leave (``internal.leave.group.on.close``). So a bounce is a ``Start`` of a member that runs.
+Members are named threads. A thread that is stopped or killed sends no LeaveGroup, because Streams does not leave
+(``internal.leave.group.on.close``). So a bounce is a ``Start`` of a running member.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from kipcheck.conformance.models.streams.members import Subtopology, Topology
 
 MEMBERS: Final = ("a", "b", "c", "d")
 OWN: Final = "own"
-"""In the place of a release: that of the edition in which the script is played."""
+"""Placeholder for the release of the script's edition."""
 TOPICS: Final = (Topic("t", 3),)
 STATELESS: Final = Topology((Subtopology(0, ("t",)),))
 
@@ -21,38 +21,39 @@ STATELESS: Final = Topology((Subtopology(0, ("t",)),))
 @final
 @dataclass(frozen=True, slots=True)
 class Deploy:
-    """What all members run from now on. Said before anybody is started; else it is ``STATELESS`` over ``TOPICS``."""
+    """Deploys the application of all members. Only valid before any member has started; the default is ``STATELESS``
+    over ``TOPICS``."""
 
     topology: Topology = STATELESS
     topics: tuple[Topic, ...] = TOPICS
-    """That exist to begin with."""
+    """Topics that exist at the start."""
     end_points: bool = False
-    """Does each member have an ``application.server``? Then it is ``MEMBER:9092``."""
+    """True: each member has the ``application.server`` ``MEMBER:9092``."""
     tags: tuple[tuple[str, str], ...] = ()
-    """``client.tag.KEY`` and a value. Where a key has several, member after member has one of them, in turn. All keys
-    are in ``rack.aware.assignment.tags``, so every member has to have them (3.2 on)."""
+    """``client.tag.KEY`` and a value. Several values of a key are given to the members in turn. All keys are in
+    ``rack.aware.assignment.tags``, so every member needs them (since 3.2)."""
     newest_leads: bool = False
-    """Who leads when the leader is gone: the member that joined last, and not the first. A coordinator may take any: in
-    Kafka it is the order of a hash map."""
+    """True: when the leader is gone, the member that joined last leads, not the first. A coordinator may choose any
+    member: in Kafka it depends on the order of a hash map."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A member starts; one that runs ends first, in the midst of whatever it does."""
+    """A member starts; if it runs, its process first ends at once."""
 
     member: str
     release: str = OWN
-    """``OWN``, ``future``, or an exact patch."""
+    """``OWN``, ``future``, or an exact patch release."""
     upgrade_from: str | None = None
     instance: str | None = None
-    """Whose thread it is; None: of an instance of its own, with its name."""
+    """The instance of the thread; None: an instance of its own, with the member's name."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """It ends in the midst of whatever it does, and stays away."""
+    """A member's process ends at once, and does not restart."""
 
     member: str
 
@@ -60,7 +61,7 @@ class Stop:
 @final
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A member that ended starts as what it was."""
+    """A member that ended starts with the same binary."""
 
     member: str
 
@@ -68,7 +69,7 @@ class Restart:
 @final
 @dataclass(frozen=True, slots=True)
 class ShutDown:
-    """A member asks the whole application to shut down: its next subscription says so (2.8 on)."""
+    """A member requests the shutdown of the whole application in its next subscription (since 2.8)."""
 
     member: str
 

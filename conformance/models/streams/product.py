@@ -1,17 +1,17 @@
-"""An upgrade of a Streams group, gone through in every order of its events within a scope.
+"""The product machine of a Streams upgrade, to explore every order of its events within a scope.
 
-It begins with a group at rest. Whenever the group is at peace, the operator bounces any member that is as far behind as
-the others: so one search covers all orders. A process may end at any moment and start again, as what it was or as the
-other binary. The network is fast and loses nothing; so what a member does for itself is done at once, whoever else acts
-meanwhile, and only what reaches the coordinator is an event of its own:
+It starts with a group at rest. Whenever the group is stable, the operator bounces any of the members with the lowest
+stage, so that one search covers all orders. A process may end at any time and restart, with the same binary or the
+other one. The network is fast and loses nothing, so that local steps of a member take effect at once, and only requests
+that reach the coordinator are separate events:
 
-* a process that is told to start has started, and hears an answer as soon as it is given;
-* who learns by a heartbeat that the others rejoin asks to join at once;
-* a member is named when it first asks (JoinGroup before version 4), and one that ended is taken out of a join phase
-  when all others are in it.
+* a process starts at once when it is ordered to, and receives a response as soon as it is sent;
+* a member whose heartbeat reports a rebalance joins at once;
+* a member gets its id with its first request (JoinGroup before version 4), and a member that ended is removed from a
+  join phase when all others have joined.
 
-What only grows is told afresh whenever a generation is formed: ids from 1, generations, the byte by which subscriptions
-differ; and the coordinator keeps nothing of what members said and were sent but what it will be asked for.
+Growing values start again with each generation: ids from 1, generations, and the byte that distinguishes subscriptions.
+The coordinator keeps only the metadata and assignments that it still needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,16 +48,17 @@ from kipcheck.conformance.models.streams.group_model import Kind, Watcher
 from kipcheck.conformance.models.streams.members import Memory, SubscriptionInfo
 
 CHANGES: Final = "changes"
-"""What a member does that ends, and starts again as the other binary."""
+"""The move of a member whose process ends and restarts with the other binary."""
 NAMED_AT_ONCE: Final = 3
-"""The last JoinGroup that is answered in one go."""
+"""The last JoinGroup version that needs no second request for a member id."""
 STAGES: Final = 4
-"""So many binaries at most are run one after another."""
+"""The maximum number of binaries in an upgrade path."""
 MOST_ROUNDS: Final = 15
-"""Generations until a group rests that nothing befalls: five for each of three members. Where members leave to come
-back (up to 2.5, and in the draft) each forms one without it and one with it; the slowest order takes ten or more."""
+"""Limit of generations without a disturbance until the group must be at rest: five for each of three members. Where
+members leave to rejoin (up to 2.5, and in the draft), each forms one generation without it and one with it; the slowest
+order takes ten or more."""
 SLIPS: Final = 7
-"""The metadata version of 2.6.0: its members stay in the group to subscribe again, and may say the same."""
+"""The metadata version of 2.6.0: its members stay in the group to subscribe again, and may send equal subscriptions."""
 NOTHING: Final[Mapping[str, Any]] = {"user_data": None, "owned": (), "generation": -1}
 T = TypeVar("T")
 Stage: TypeAlias = tuple[str, str | None]
@@ -65,22 +66,22 @@ Stage: TypeAlias = tuple[str, str | None]
 
 
 class Bounces(NamedTuple):
-    """The operator ends a process, and starts it as what comes next."""
+    """The operator ends a process, and starts it with its next binary."""
 
     member: str
 
 
 class Renewed(NamedTuple):
-    """A generation was formed: the numbers begin again."""
+    """A generation was formed, and growing values start again."""
 
     by: int
-    """Generations,"""
+    """How many generations to subtract."""
     ids: tuple[tuple[str, str], ...]
-    """and the ids that are called otherwise from now on."""
+    """Renamed member ids: old and new."""
 
 
 class World(Cluster):
-    """``path``: what all members become, one after the other; the first is what they are to begin with."""
+    """``path``: the binaries of all members, in order, starting with the first."""
 
     most_rounds = MOST_ROUNDS
 
@@ -95,7 +96,7 @@ class World(Cluster):
         changes: bool = True,
         laws: tuple[Law[Any] | StepLaw[Any, Any, Any], ...] = (),
     ) -> None:
-        """``changes``: may who crashed start as the other binary?"""
+        """``changes``: whether a crashed member may restart with the other binary."""
         assert len(path) <= STAGES
         self.consumers: Mapping[str, StreamsConsumer]
         self.path = tuple(path)
@@ -124,7 +125,7 @@ class World(Cluster):
         assert isinstance(run.centre, Centre)
         return (run.centre._replace(rounds=0), *run.parts[1:])
 
-    # What may happen
+    # Moves
 
     def moves(self, index: int, part: Part, /) -> Iterator[Any]:
         for move in super().moves(index, part):
@@ -136,7 +137,7 @@ class World(Cluster):
                 yield from (Bounces(name) for name, at in zip(self.names[1:], reached, strict=True) if at == last)
 
     def _decides(self, part: Part, move: Fire) -> bool:
-        """Of timers that may run out: whose end comes to the same as another's, or as a later one, need not."""
+        """Whether a timer has to be explored: not if its expiry is equivalent to that of another or a later timer."""
         assert isinstance(part, Centre)
         group = part.group
         if group.phase is not Phase.PREPARING or group.initial:
@@ -150,7 +151,7 @@ class World(Cluster):
             if self.changes and len(self.path) > 1:
                 yield CHANGES
 
-    # What follows
+    # Transitions
 
     def acted(self, centre: Centre, move: Any) -> Did[Part, Message]:
         if not isinstance(move, Bounces):
@@ -161,7 +162,7 @@ class World(Cluster):
         return Did(_at_stage(self.forsaken(centre, place), place, stage), (Sent(place, told),))
 
     def told(self, node: Node, kind: str, topics: tuple[str, ...]) -> tuple[Node, list[Seen]]:
-        """It ends without a word, and starts."""
+        """The process ends without a LeaveGroup, and starts again."""
         return self._started(Node(kind, topics, serial=self.next(node))), []
 
     def _started(self, node: Node) -> Node:
@@ -191,14 +192,14 @@ class World(Cluster):
 
     def reached(self, index: int, node: Node, message: Message) -> Node:
         if isinstance(message, Renewed):
-            # What is under way to the coordinator was said by somebody who is new to it.
+            # A pending join comes from a new member, and keeps its numbers.
             forgets = not any(isinstance(each, Join) for each in node.out)
             return renewed(aged_node(node, message.by), dict(message.ids), forgets)
         after = super().reached(index, node, message)
         if after.inbox is None:
             return after
         heard, _ = self.run(after._replace(inbox=None), self.heard(after.inbox))
-        return after if heard.failed else heard  # What ends it is an event of its own.
+        return after if heard.failed else heard  # A failure is an event of its own.
 
     def asked(self, centre: Centre, message: From) -> Did[Part, Message] | None:
         by, request = message.by, message.ask.request
@@ -215,12 +216,12 @@ class World(Cluster):
         return Did(_at_stage(did.part, by, self.stage_of(message.kind)), did.sends)
 
     def is_disturbed(self, centre: Centre, message: From) -> bool:
-        """Not by those who leave to come back as somebody else."""
+        """Whether the message is a disturbance: not the join of a member that left to rejoin with a new id."""
         if isinstance(message.ask.request, Join):
             return not centre.held[message.by - 1]
         return message.ask.request is None
 
-    # What is forgotten
+    # Bounding the state
 
     def done(self, centre: Centre, did: Did[Hub, Any], disturbed: bool) -> Did[Part, Message]:
         found = super().done(centre, did, disturbed)
@@ -245,7 +246,8 @@ class World(Cluster):
                 yield own[0], f"{name}1"
 
     def _forgetful(self, centre: Centre) -> Centre:
-        """The log is for brokers that move; a subscription for the leader; an assignment for whoever has not got it."""
+        """Drops the log, which only another broker would read, subscriptions that the leader has, and assignments that
+        all members have."""
         group = centre.group._replace(log=Log())
         members = group.members
         if self._all_differ and group.phase in (Phase.COMPLETING, Phase.STABLE):
@@ -256,7 +258,7 @@ class World(Cluster):
 
     @cached_property
     def _all_differ(self) -> bool:
-        """Are no two subscriptions of a member alike while it is in the group? In 2.6.0 they may be (268-45)."""
+        """Whether all subscriptions of a member differ while it is in the group; not in 2.6.0 (268-45)."""
         binaries = (
             self.consumers[self.kind(name, at)].binary for name in self.names[1:] for at in range(len(self.path))
         )
@@ -275,8 +277,8 @@ class World(Cluster):
 
 
 def _is_cut_short(before: Group, after: Group) -> bool:
-    """Does a generation end before all know what they were assigned? Whether that goes on is the network's luck: who is
-    told to come back at once may do so before others heard anything."""
+    """Whether a generation ends before all members know their assignments. How often that happens depends on timing: a
+    member that has to rejoin at once may do so before others receive their assignment."""
     ends = before.phase in (Phase.COMPLETING, Phase.STABLE) and after.phase is Phase.PREPARING
     return ends and (before.phase is Phase.COMPLETING or bool(before.owing))
 
@@ -286,14 +288,14 @@ def _named_at_once(request: Request) -> Request:
 
 
 def _without_data(protocols: tuple[tuple[str, Blob], ...]) -> tuple[tuple[str, Blob], ...]:
-    """Which protocols there are is still asked."""
+    """Protocols without the data of their subscriptions; the names are still needed."""
     return tuple(
         [(name, replace(blob, **NOTHING) if isinstance(blob, Subscription) else blob) for name, blob in protocols]
     )
 
 
 def _stage(centre: Centre, place: int) -> int:
-    """``Centre.rolled`` has a digit for each member."""
+    """The stage of a member: ``Centre.rolled`` has one digit for each member."""
     stages: int = centre.rolled // STAGES ** (place - 1)
     return stages % STAGES
 
@@ -303,7 +305,7 @@ def _at_stage(centre: Centre, place: int, stage: int) -> Centre:
 
 
 def renewed(value: T, names: Mapping[str, str], forgets: bool) -> T:
-    """With other ids; ``forgets``: and without the numbers of subscriptions."""
+    """The value with renamed ids; ``forgets``: also with the unique bytes of subscriptions reset."""
     found: Any = value
     if isinstance(value, str):
         found = names.get(value, value)

@@ -1,4 +1,4 @@
-"""The assignor of one release of Kafka Streams, as a model: values for user data."""
+"""A model of the assignor of one Kafka Streams release, with values as user data."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from kipcheck.conformance.models.streams.rules import Rules
 
 @final
 class Released:
-    """``rules``: by default those of ``settings.release``. Errors: ValueError where that is no release."""
+    """``rules``: by default those of ``settings.release``. Errors: ValueError for an invalid release."""
 
     def __init__(self, settings: Settings, rules: Rules | None = None) -> None:
         self.settings = settings

@@ -1,4 +1,4 @@
-"""What the assignor of Kafka Streams does in one release: its numbers, and its departures from what KIP-268 means.
+"""Behaviour of the Kafka Streams assignor by release: versions, settings, and deviations from the intent of KIP-268.
 
 The boundaries are those of SubscriptionInfo, AssignmentInfo, StreamsConfig and StreamsPartitionAssignor, release by
 release.
@@ -18,13 +18,13 @@ from kipcheck.conformance.models.streams.members import Misconfigured
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 CONFIG: Final = "org.apache.kafka.common.config.ConfigException"
 FIRST_PROBED: Final = 3
-"""The lowest version that says what its sender supports (268-48)."""
+"""The lowest version that contains the sender's latest version (268-48)."""
 
 LATEST: Final[Mapping[str, int]] = {
     "0.10.0.0": 1, "0.10.1.0": 2, "2.0.0": 3, "2.1.0": 4, "2.4.0": 5, "2.5.0": 6, "2.6.0": 7, "2.6.1": 8, "2.8.0": 9,
     "3.0.0": 10, "3.2.0": 11,
 }  # fmt: skip
-"""The newest metadata version from that release on."""
+"""Release -> the newest metadata version since that release."""
 NEWEST_VERSION: Final = max(LATEST.values())
 
 LINES: Final = (
@@ -33,9 +33,9 @@ LINES: Final = (
     "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9",
     "4.0", "4.1", "4.2", "4.3",
 )  # fmt: skip
-"""Values that ``upgrade.from`` ever had, or will have."""
+"""All values of ``upgrade.from`` in any release."""
 EAGER_LINES: Final = LINES[: LINES.index("2.3") + 1]
-"""Those without cooperative rebalancing: with them a member offers the eager protocol only."""
+"""Values without cooperative rebalancing: with them a member supports only the eager protocol."""
 FIXED: Final = "0.10.2.2, 0.11.0.3, 1.0.2, 1.1.1"
 """Releases with the fix of KAFKA-6054 that are older than KIP-268 (268-41)."""
 
@@ -43,9 +43,9 @@ UPGRADES: Final[Mapping[str, str]] = {
     "2.0.0": "1.1", "2.4.0": "2.3", "3.3.0": "3.2", "3.4.0": "3.3", "3.5.0": "3.4", "3.6.0": "3.5", "3.7.0": "3.6",
     "3.8.0": "3.7", "3.9.0": "3.8", "4.0.0": "3.9", "4.1.0": "4.0", "4.2.0": "4.1", "4.3.0": "4.2",
 }  # fmt: skip
-"""The last value of ``upgrade.from`` from that release on (268-08, 268-55)."""
+"""Release -> the last value of ``upgrade.from`` since that release (268-08, 268-55)."""
 LATE: Final[Mapping[str, str]] = {"3.5.0-3.5.1": "3.3", "3.6.0-3.6.1": "3.4"}
-"""And what it really is, by ``REFUSES_LAST``."""
+"""The last value that these releases accept, because of ``REFUSES_LAST``."""
 
 
 @final
@@ -55,41 +55,41 @@ class Rules:
     latest: int
     """The newest metadata version."""
     accepts: tuple[str, ...]
-    """Values of ``upgrade.from``; none where there is no such setting, and then it is not looked at."""
+    """Valid values of ``upgrade.from``; empty if the setting does not exist, and is ignored."""
     protocols: tuple[str, ...]
-    """Rebalance protocols that it offers, unless ``upgrade.from`` says otherwise."""
+    """Supported rebalance protocols, unless ``upgrade.from`` restricts them."""
     explains: bool
-    """4.0 and 4.1: it has words of its own for values of ``upgrade.from`` that came before cooperative rebalancing."""
+    """4.0 and 4.1: a separate error message for values of ``upgrade.from`` without cooperative rebalancing."""
     departures: frozenset[Departure]
     tells_errors: bool
-    """From 2.1.0 on: where it cannot assign it says why (KAFKA-5037). Before, and in the draft, it throws."""
+    """Since 2.1.0: a leader that cannot assign sends an error code (KAFKA-5037). Before, and in the draft, throws."""
     shuts_down: bool
-    """From 2.8.0 on: one member's wish to shut down is told to all (KAFKA-9331)."""
+    """Since 2.8.0: the leader forwards a member's shutdown request to all members (KAFKA-9331)."""
     owns: bool
-    """From 2.4.0 on: it withholds what another consumer owns still."""
+    """Since 2.4.0: the leader withholds tasks whose partitions another consumer still owns."""
     warms: str
-    """What a consumer that waits for such tasks keeps ready meanwhile of those with state: from 2.6.0 on ``all`` of
-    them, from 3.5.2 on those that its instance ``had``, before that none."""
+    """The stateful tasks that a consumer has as standby while they are withheld from it: since 2.6.0 ``all`` of them,
+    since 3.5.2 those that its instance ``had``, before 2.6.0 none."""
     announces: bool
-    """From 2.6.0 on: who waits for such a task is told to rejoin at once (KAFKA-10078)."""
+    """Since 2.6.0: a consumer that waits for a withheld task has to rejoin at once (KAFKA-10078)."""
     by_offsets: bool
-    """From 2.6.0 on: tasks of a member are those with an offset sum, that is with state, whatever the version
+    """Since 2.6.0: the tasks of a member are those with an offset sum, that is the stateful ones, in every version
     (KAFKA-6145)."""
     spares_topologies: bool
-    """From 3.2.0 on: a named topology that misses a source topic is left out, without an error (KAFKA-12648)."""
+    """Since 3.2.0: a named topology with a missing source topic is left out without an error (KAFKA-12648)."""
 
     @classmethod
     @cache
     def of(cls, release: str, fitted: bool = True) -> "Rules":
-        """``fitted``: with all that is known of the release; else what one would foresee of it who has read the KIP,
-        and of the releases no more than their metadata versions and settings.
+        """The rules of a release. ``fitted``: with all known deviations; else only those predictable from the KIP, the
+        metadata versions and the settings of the releases.
 
-        A release that is not in the tables has the rules of the one before it. Errors: ValueError for what is no
+        A release that is not in the tables has the rules of the one before it. Errors: ValueError for an invalid
         release, or one before 0.10.0.0.
         """
         at = Release.parse(release)
         if at < Release.parse("0.10.0.0"):
-            raise ValueError(f"Kafka Streams begins with 0.10.0.0: there is no {release}")
+            raise ValueError(f"Kafka Streams has no release {release}: use 0.10.0.0 or later")
         departing = departures(at, fitted)
 
         def since(boundary: str) -> bool:
@@ -115,11 +115,11 @@ class Rules:
         return departure in self.departures
 
     def used(self, upgrade_from: str | None) -> int:
-        """The version in which a member subscribes that has just started (268-10). Errors: ``Misconfigured``."""
+        """The version of a starting member's subscription (268-10). Errors: ``Misconfigured``."""
         if upgrade_from is None or not self.accepts:
             return self.latest
         if upgrade_from not in self.accepts:
-            # That of 3.5.0 and 3.5.1 is the assignor's, which does not know what the configuration lets pass.
+            # In 3.5.0 and 3.5.1 the assignor throws, which does not know a value that the configuration accepts.
             late = REFUSES_LAST in self and upgrade_from == "3.4"
             raise Misconfigured(self.refusal(upgrade_from), ILLEGAL_ARGUMENT if late else CONFIG)
         if upgrade_from == "0.10.0":
@@ -128,18 +128,21 @@ class Rules:
 
     def refusal(self, upgrade_from: str) -> str:
         if self.explains and upgrade_from in EAGER_LINES:
-            return f"no live upgrade from {upgrade_from}, which rebalances eagerly: upgrade to 3.9 first, or stop all"
-        return f"invalid value {upgrade_from!r} of upgrade.from: it is none of {', '.join(self.accepts)}"
+            return (
+                f"no rolling upgrade from {upgrade_from}, which rebalances eagerly: upgrade to 3.9 first, or stop all "
+                "members"
+            )
+        return f"invalid upgrade.from {upgrade_from!r}: use one of {', '.join(self.accepts)}"
 
     def supports(self, upgrade_from: str | None) -> tuple[str, ...]:
-        """Rebalance protocols that a member offers (268-38, 268-39)."""
+        """Rebalance protocols that a member supports (268-38, 268-39)."""
         if upgrade_from in EAGER_LINES and EAGER in self.protocols:
             return (EAGER,)
         return self.protocols
 
 
 def _before(at: Release, table: Mapping[str, object]) -> str:
-    """The boundary that a release is at, or behind."""
+    """The last boundary that is not newer than the release."""
     boundaries = list(table)
     return boundaries[bisect_right([Release.parse(each) for each in boundaries], at) - 1]
 

@@ -1,6 +1,6 @@
-"""The tasks of an application, and who gets which: balanced over instances and their consumers, and sticky.
+"""The tasks of an application, and their balanced and sticky placement on instances and consumers.
 
-Kafka's own assignors are many; which of two equal places they choose is nobody's law. This one has no luck in it.
+Kafka has several task assignors, and no law fixes their choice between equal places. This one is deterministic.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -16,28 +16,28 @@ from kipcheck.conformance.models.streams.members import Subtopology, TaskId, Tas
 @final
 @dataclass(frozen=True, slots=True)
 class Work:
-    """All that there is to do."""
+    """All tasks of a topology, and the topics that prevent tasks."""
 
     partitions: Mapping[TaskId, Partitions]
-    """Of each task what it reads, by topic."""
+    """Task -> its input partitions, sorted by topic."""
     stateful: frozenset[TaskId]
-    """Those with a changelog: only they can stand by."""
+    """Tasks with a changelog: only they can have standbys."""
     task: Mapping[Partition, TaskId]
-    """Who reads a partition."""
+    """Partition -> the task that reads it."""
     missing: tuple[str, ...] = ()
-    """Sources that somebody should have made, and that do not exist."""
+    """External source topics that do not exist."""
     uneven: tuple[str, ...] = ()
-    """Sources of co-partitioned groups that are not of one size, or the first such group of which one is missing."""
+    """The first co-partitioned group of unequal sizes, or the missing topics of the first incomplete group."""
     repartition: frozenset[str] = frozenset()
-    """Topics that the leader makes."""
+    """Topics that the leader creates."""
     unsized: frozenset[str] = frozenset()
-    """Those of them whose size hangs on topics that are missing;"""
+    """Repartition topics whose size depends on missing topics."""
     endless: frozenset[str] = frozenset()
-    """by two steps or more;"""
+    """Those of ``unsized`` that depend on missing topics only through two or more steps."""
     one_step: frozenset[str] = frozenset()
-    """and all of which nothing that is read upstream exists already."""
+    """Repartition topics without any existing upstream topic."""
     left_out: frozenset[str | None] = frozenset()
-    """Topologies of which something is missing."""
+    """Topologies with a missing source topic."""
 
     @property
     def tasks(self) -> Tasks:
@@ -46,10 +46,10 @@ class Work:
 
 @lru_cache(maxsize=256)
 def work(topology: Topology, topics: tuple[Topic, ...]) -> Work:
-    """``topics``: those that exist. A subtopology of which a source has no size has no tasks.
+    """The tasks of a topology; ``topics`` are the existing ones. A subtopology with a source without size has no tasks.
 
-    Repartition topics have the size of the largest topic that is read upstream of them, whether they exist or not;
-    then a co-partitioned group gives its size to those that are part of it.
+    Repartition topics have the size of the largest upstream topic, whether they exist or not; then those in a
+    co-partitioned group get the size of the group.
     """
     known = {each.name: each.partitions for each in topics}
     written = frozenset(topic for each in topology.subtopologies for topic in each.repartition) & topology.source_topics
@@ -85,7 +85,7 @@ def _place(subtopology: Subtopology) -> tuple[str, int]:
 
 
 def stateful(topology: Topology, task: TaskId) -> bool:
-    """Has it a changelog?"""
+    """Whether the task has a changelog."""
     return any(
         store.logged
         for each in topology.subtopologies
@@ -101,8 +101,8 @@ def _upstream(topology: Topology, topic: str) -> list[str]:
 def _chained(
     topology: Topology, written: frozenset[str], sizes: dict[str, int]
 ) -> tuple[dict[str, int], frozenset[str], frozenset[str]]:
-    """Sizes of repartition topics as far as they can be told; those that have none, and those of them that have no
-    missing topic right before them."""
+    """Sizes with those of repartition topics, if they can be determined; the repartition topics without a size; and
+    those of them without a missing topic directly upstream."""
     upstream = {topic: _upstream(topology, topic) for topic in sorted(written)}
     lacking = {topic for topic, sources in upstream.items() if any(_lacks(each, written, sizes) for each in sources)}
     pending = dict(upstream)
@@ -110,7 +110,7 @@ def _chained(
         told = {
             topic: max(sizes[each] for each in sources if each in sizes)
             for topic, sources in pending.items()
-            # What is read upstream and is still to be told may be the largest.
+            # An upstream topic whose size is not determined yet may be the largest.
             if any(each in sizes for each in sources) and not any(each in pending for each in sources if each != topic)
         } or {
             topic: max(sizes[each] for each in sources if each in sizes)
@@ -128,8 +128,8 @@ def _lacks(source: str, written: frozenset[str], sizes: Mapping[str, int]) -> bo
 
 
 def _level(topology: Topology, written: frozenset[str], sizes: dict[str, int]) -> tuple[str, ...]:
-    """Repartition topics get the size of their co-partitioned group. What is wrong with the first group that is not
-    right: the topics that are missing, or all."""
+    """Gives repartition topics the size of their co-partitioned group. Returns the missing topics of the first invalid
+    group, or all its topics if their sizes differ."""
     for group in (group for each in topology.subtopologies for group in each.copartition):
         given = [topic for topic in group if topic not in written]
         lacking = tuple(sorted(topic for topic in given if topic not in sizes))
@@ -141,19 +141,19 @@ def _level(topology: Topology, written: frozenset[str], sizes: dict[str, int]) -
     return ()
 
 
-# Who gets what
+# Placement
 
 
 class Consumer(NamedTuple):
     id: str
     active: frozenset[TaskId] = frozenset()
-    """That it ran,"""
+    """Tasks that it ran."""
     standby: frozenset[TaskId] = frozenset()
-    """and those of which it has state."""
+    """Other tasks whose state it has."""
 
 
 class Client(NamedTuple):
-    """An instance: several consumers are its threads."""
+    """An instance; its consumers are its threads."""
 
     id: str
     consumers: tuple[Consumer, ...]
@@ -173,19 +173,19 @@ class Placed(NamedTuple):
 
 
 Placement: TypeAlias = Mapping[str, Placed]
-"""By consumer."""
+"""Consumer id -> its tasks."""
 Previous: TypeAlias = Mapping[str, Sequence[frozenset[TaskId]]]
-"""Of a place the tasks that would rather stay there: those of the first set before those of the second."""
+"""Place -> sets of tasks that prefer it, by descending preference."""
 
 
 def place(
     todo: Work, clients: Iterable[Client], standbys: int = 0, for_all: bool = False, wanders: bool = False
 ) -> Placement:
-    """No two instances differ by more than one task for each of their consumers, nor do two consumers of one.
+    """A balanced placement: instances differ by at most one task per consumer, consumers of an instance by at most one.
 
-    A task stays where it ran as far as that allows, else it goes where there is state of it; with ``wanders`` only if
-    it has state. ``standbys``: copies of each task with state, each on another instance that does not run it, as many
-    as there are; ``for_all``: also of tasks without state.
+    Within these limits a task stays where it ran, or else goes where its state is; with ``wanders``, only if it is
+    stateful. ``standbys``: number of standbys of each stateful task, on different instances that do not run it, as far
+    as there are any; ``for_all``: also of stateless tasks.
     """
     ordered = sorted(clients)
     of_clients = {each.id: each for each in ordered}
@@ -208,8 +208,8 @@ def place(
 def spread(
     tasks: Iterable[TaskId], rooms: Mapping[str, int], previous: Previous, stay: Container[TaskId] | None = None
 ) -> Mapping[str, Tasks]:
-    """Tasks on places, by how much room each has: nowhere more than the share rounded up, or less than it rounded
-    down. Nowhere, where there is no place. ``stay``: who is asked where it was, and comes first; None for all."""
+    """Distributes tasks over places in proportion to their rooms: each gets its share, rounded up or down. Without
+    places, no task is placed. ``stay``: tasks that prefer their previous places and come first; None: all tasks."""
     ordered = sorted(tasks, key=lambda task: (stay is not None and task not in stay, order(task)))
     given: dict[str, list[TaskId]] = {id: [] for id in rooms}
     whole = sum(rooms.values())
@@ -226,7 +226,7 @@ def spread(
         del left[task]
 
     for rank in range(2):
-        # What fits in anyway comes first, so that nobody's luck takes another one's room.
+        # Tasks within the guaranteed share come first, so that an extra task does not take another place's room.
         for beyond in (False, True):
             for id in rooms:
                 for task in [each for each in left if (stay is None or each in stay) and each in previous[id][rank]]:
@@ -256,5 +256,5 @@ def _keeps(client: Client, task: TaskId) -> bool:
 
 
 def order(task: TaskId) -> tuple[str, int, int]:
-    """In which tasks are sorted: a topology without a name first."""
+    """The sort key of tasks: an unnamed topology comes first."""
     return task.topology or "", task.subtopology, task.partition

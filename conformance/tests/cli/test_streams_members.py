@@ -171,7 +171,7 @@ def subtopology(**keys: object) -> dict[str, Any]:
         ({"topics": {"t": {"racks": []}}, "members": {"c": {}}}, "topics.t.racks: unknown key"),
         ({"topics": {"t": 1}, "members": {"c": 1}}, "members.c: must be an object, got 1"),
         (member(previous=[]), 'members["c 1"].previous: unknown key: use one of subscription, upgradeFrom'),
-        (member(previousTasks=["0-0"]), "previousTasks[0]: '0-0' is no task: 0_2 is the third task"),
+        (member(previousTasks=["0-0"]), "previousTasks[0]: invalid task id '0-0': 0_2 is the third task"),
         (member(previousTasks=["0_0", "0_0"]), 'previousTasks[1]: duplicate value "0_0"'),
         (member(standbyTasks=["0_2147483648"]), "standbyTasks[0]: must be from 0 to 2147483647"),
         (member(offsetSums={"0_0": "1"}), 'offsetSums.0_0: must be an integer, got "1"'),

@@ -166,7 +166,7 @@ def test_a_round_goes_on_from_the_one_before() -> None:
 @pytest.mark.parametrize("answer", [{}, {"assignment": None}, {"assignment": [{"id": "a"}]},
                                     {"assignment": [{"id": "a", "partitions": [["t0"]]}]}])  # fmt: skip
 def test_what_is_no_assignment_is_told_so(answer: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="the answer is no assignment"):
+    with pytest.raises(ValueError, match="the answer is not a valid assignment"):
         shares(Replied(tuple(answer.items())))
 
 

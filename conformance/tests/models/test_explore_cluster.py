@@ -102,5 +102,5 @@ def test_an_old_leader_over_members_that_cooperate_gives_away_what_they_read() -
 
 def test_only_the_draft_has_brokers_of_before() -> None:
     model = playable("bounce")
-    with pytest.raises(LookupError, match="of kip-429 alone"):
+    with pytest.raises(LookupError, match="requires edition kip-429"):
         model.world(APACHE, model.scope("brokers=before", APACHE))

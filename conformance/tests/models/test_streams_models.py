@@ -221,7 +221,7 @@ def test_4_0_and_4_1_say_why_there_is_no_live_upgrade() -> None:
     for release, explains in (("4.0.2", True), ("4.1.2", True), ("4.2.1", False)):
         with pytest.raises(Misconfigured) as wrong:
             Rules.of(release).used("2.3")
-        assert ("no live upgrade" in str(wrong.value)) is explains
+        assert ("no rolling upgrade" in str(wrong.value)) is explains
 
 
 @pytest.mark.parametrize(
