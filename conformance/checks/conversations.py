@@ -52,7 +52,7 @@ def machine_family(
 
     def subject(edition: str, asked: str, version: int | None) -> Subject:
         if asked != name or edition not in editions(edition):
-            raise LookupError(f"unknown machine {asked!r} in edition {edition}: {name} exists in some editions only")
+            raise LookupError(f"unknown machine {asked!r} in edition {edition}: use {name}, in an edition that has it")
         return Subject(edition, name)
 
     def drawn(subject: Subject, random: Random) -> Value:

@@ -156,7 +156,7 @@ BOUNCE_CHECKS: tuple[Check[Subject], ...] = (
     ),
     Check(
         "bounce/leaders",
-        "the newest member leads; violations are reported if brokers do not choose by version",
+        "the newest member leads, and conflicts under an older leader are reported",
         UPGRADES,
         conversation,
         values=len(LED) + DRAWN,

@@ -9,7 +9,7 @@ from kipcheck.conformance.invariants.registry import invariant
 
 @invariant("keeps-its-claims", "grp-30", role=None)
 def keeps_its_claims(history: History) -> Iterator[Violation]:
-    """No step is answered as unsupported, since only claimed capabilities are used, except for an announced limit."""
+    """Steps use only claimed capabilities, so none is answered as unsupported, except by an announced limit."""
     for op in history.ops:
         if isinstance(op.observation, Unsupported) and not op.observation.limit:
             body = op.step.body

@@ -173,7 +173,7 @@ def gives_up_first(history: History) -> Iterator[Violation]:
 
 @invariant("member/keeps-what-it-may", "429-15", "429-17", "429-20", role=Role.MEMBER, concerns=on("member-poll"))
 def keeps_what_it_may(history: History) -> Iterator[Violation]:
-    """Before it joins a cooperative member gives up only the partitions that it no longer subscribes to."""
+    """Before it joins a cooperative member gives up exactly the partitions that it no longer subscribes to."""
     for each in moments(history):
         who = each.met.who
         if not joins(each) or not each.cooperative or who is None or who.is_out:

@@ -269,7 +269,7 @@ def _is_leaving(moment: Moment) -> bool:
 
 @invariant("member/commit-is-known", "grp-68", role=Role.MEMBER, concerns=every)
 def commit_is_known(history: History) -> Iterator[Violation]:
-    """A commit ends as done or failed only by the coordinator's answer: a lost answer is neither."""
+    """A commit is done only if the coordinator says so, and failed only if that is known: a lost answer is neither."""
     for each in moments(history):
         answer = each.event.answer if isinstance(each.event, Told) else None
         done = answer.error if isinstance(answer, Committed) and each.before.commit is not None else None

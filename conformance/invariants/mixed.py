@@ -103,7 +103,7 @@ def new_keep(history: History) -> Iterator[Violation]:
 
 @invariant("mixed/rest-idle", "429-02", "429-11", role=Role.LEADER, concerns=is_drafted)
 def rest_idle(history: History) -> Iterator[Violation]:
-    """While versions are mixed, partitions that no member of version 1 owns stay unassigned, also after a leave."""
+    """While versions are mixed, partitions that no member of version 1 owns stay unassigned, also if an owner left."""
     for draft in _drafts(history):
         for member in draft.new if draft.is_mixed else ():
             more = draft.round.got[member.id] - {*member.owned}
@@ -124,7 +124,7 @@ def all_old(history: History) -> Iterator[Violation]:
 
 @invariant("mixed/all-new", "429-25", role=Role.LEADER, concerns=is_drafted)
 def all_new(history: History) -> Iterator[Violation]:
-    """If no member revokes first, owned partitions stay with their owners, and partitions without one are assigned."""
+    """If no member revokes first, no owned partition goes to another member, and free partitions are assigned."""
     for draft in _drafts(history):
         group = draft.round.group
         for partition in group.wanted if not draft.old else ():

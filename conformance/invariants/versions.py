@@ -92,7 +92,7 @@ def _foreign(layout: Layout, value: object) -> bool:
     concerns=is_with_what_may_be_ignored,
 )  # fmt: skip
 def leaves_out(history: History) -> Iterator[Violation]:
-    """A field that the version lacks and may ignore is omitted, and the rest is written as without it."""
+    """An ignorable field that the version lacks is omitted, and the rest is written as without it."""
     for op in answered(history, is_with_what_may_be_ignored):
         layout = layout_at(history.case, op.step)
         wanted = canonical(layout, op.step)
