@@ -254,6 +254,10 @@ def _balance(op: Op) -> Fields:
     return not sizes[0], min(sizes[-1] - sizes[0], 3), size(moved)
 
 
+def place(step: Step) -> tuple[str, None]:
+    return step.body.get("assignor", ""), None
+
+
 def two_members(assignor: str, topic: str) -> dict[str, Any]:
     """An operation: two members of one topic."""
     member = {
@@ -280,6 +284,7 @@ LEADER: Family[Assignor] = Family(
     complete=completed,
     digest=digest,
     coverage=coverage,
+    place=place,
     sample_ops=sample_ops,
 )
 ALWAYS = (

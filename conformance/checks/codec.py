@@ -205,6 +205,10 @@ def _sort(value: Any) -> Any:
     return type(value).__name__
 
 
+def place(step: Step) -> tuple[str, int | None]:
+    return step.body.get("message", ""), step.body.get("version")
+
+
 def layouts(claims: Claims) -> Iterator[Layout]:
     """Of the messages and versions that are claimed and that ``apache`` has."""
     known = set(messages(APACHE))
@@ -231,6 +235,7 @@ CODEC: Family[Subject] = Family(
     remains=remains,
     trimmed=bare,
     coverage=coverage,
+    place=place,
     sample_ops=sample_ops,
 )
 

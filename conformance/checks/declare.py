@@ -58,6 +58,10 @@ def no_operations(role: Role, claims: Claims) -> Iterable[Operation]:
     return ()
 
 
+def no_place(step: Step) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Family(Generic[S]):
     """Subjects of one role, and how their values are drawn, sent, reduced, counted, compared and shown.
@@ -88,6 +92,8 @@ class Family(Generic[S]):
     """A few letters for what a target made of a case: equal where the answers mean the same."""
     coverage: Callable[[S, Sequence[Op]], Iterator[list[Fields]]] = of_conversations
     """What is counted of each step, for a campaign to tell whether it is new."""
+    place: Callable[[Step], tuple[str, int | None] | None] = no_place
+    """The subject that a step names, and its version; None where steps name none, as those for a machine."""
     sample_ops: Callable[[Role, Claims], Iterable[Operation]] = no_operations
     """Harmless operations in a role, of what a testee claims: a doctor sends them. One family has those of a role."""
 

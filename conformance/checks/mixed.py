@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 from kipcheck.conformance.apis.assignment import completed, drafted
-from kipcheck.conformance.checks.assignment import Assignor, claimed, coverage, digest, drawn, shown
+from kipcheck.conformance.checks.assignment import Assignor, claimed, coverage, digest, drawn, place, shown
 from kipcheck.conformance.checks.declare import Check, Conversation, Family
 from kipcheck.conformance.core.case import Role, Step
 from kipcheck.conformance.core.edition import KIP_429, edition
@@ -72,6 +72,7 @@ MIXED: Family[Assignor] = Family(
     complete=completed,
     digest=digest,
     coverage=coverage,
+    place=place,
 )
 MIXED_CHECKS: tuple[Check[Assignor], ...] = (
     Check(

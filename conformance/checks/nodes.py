@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, Final, TypeAlias, cast
 
-from kipcheck.conformance.checks.codec import Subject, coverage, explained
+from kipcheck.conformance.checks.codec import Subject, coverage, explained, place
 from kipcheck.conformance.checks.declare import Check, Conversation, Exhibit, Family
 from kipcheck.conformance.core.case import Role
 from kipcheck.conformance.core.history import History
@@ -64,6 +64,7 @@ NODES: Family[Subject] = Family(
     draw=drawn,
     exhibits=shown,
     coverage=coverage,
+    place=place,
 )
 
 

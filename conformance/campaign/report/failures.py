@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from kipcheck.conformance.campaign.rows import Found, Group, Row
 from kipcheck.conformance.checks import CHECKS
@@ -146,7 +146,7 @@ def _finding(target: str, check: str, place: Place, history: History, invariant:
 
 def _place(case: Case) -> Place:
     """Subject and version of a case that came without them."""
-    body: Mapping[str, Any] = case.steps[0].body
-    name = body.get("message", body.get("assignor"))
-    subjects = [(each.name, each.version) for each in CHECKS[case.check].family.subjects(case.edition)]
-    return next((each for each in subjects if each == (name, body.get("version"))), subjects[0])
+    family = CHECKS[case.check].family
+    named = family.place(case.steps[0])
+    subjects = [(each.name, each.version) for each in family.subjects(case.edition)]
+    return named if named is not None and named in subjects else subjects[0]

@@ -51,6 +51,16 @@ def test_a_step_that_leaves_nothing_open_is_sent_as_it_is() -> None:
     assert complete(again, (Op(0, first, Refused("E", ""), 1),)) is None
 
 
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+def test_a_step_names_its_subject(check: Any) -> None:
+    where = next((each for each in ("apache", "kip-429", "kip-584") if any(check.family.subjects(each))), "kip-268")
+    subject = next(each for each in check.family.subjects(where) if check.about(each))
+    sample = next(check.samples(subject, 0, 5), None)
+    if sample is not None:
+        place = check.family.place(sample.case.steps[0])
+        assert place is None or place[0] == subject.name
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_digest_is_that_of_the_answers(family: Any) -> None:
     def digest(*answers: Any) -> str:
