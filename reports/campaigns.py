@@ -1,9 +1,9 @@
-"""What several forms say of campaigns in the same words: pace, shards, and how each distinct failure stands."""
+"""Texts about campaigns that several forms share: pace, shards, and the status of each distinct failure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Campaign, Failure, Flaky
 from kipcheck.reports.phrases import some
 from kipcheck.reports.summary import Summary
 
@@ -19,19 +19,19 @@ def kind(found: Summary) -> str:
     return "campaign" if of_campaigns(found) else "run"
 
 
-def brief(campaign: Line) -> str:
+def brief(campaign: Campaign) -> str:
     """``mixed engine, 2 rounds, 16 of 16 shards, 2,000 cases at 5/s, 0.06 CPU hours``, and so on."""
-    told = [f"{campaign['engine']} engine on {executor(campaign)}", shards(campaign["shards"], campaign["planned"])]
-    told.append(f"{some(campaign['held'], 'case')} at {pace(campaign['held'], campaign['seconds'])}")
-    told.append(hours(campaign["cpu_seconds"]))
-    told.append(f"{some(campaign['coverage'], 'kind')} of behaviour, {some(campaign['corpus'], 'value')} kept")
-    return ", ".join(told)
+    parts = [f"{campaign.engine} engine on {executor(campaign)}", shards(campaign.shards, campaign.planned)]
+    parts.append(f"{some(campaign.held, 'case')} at {pace(campaign.held, campaign.seconds)}")
+    parts.append(hours(campaign.cpu_seconds))
+    parts.append(f"{some(campaign.coverage, 'kind')} of behaviour, {some(campaign.corpus, 'value')} kept")
+    return ", ".join(parts)
 
 
-def executor(campaign: Line) -> str:
-    settings = campaign["settings"]
+def executor(campaign: Campaign) -> str:
+    settings = campaign.settings
     slots = f" with {some(settings['slots'], 'slot')}" if settings.get("slots") else ""
-    return f"{settings.get('executor', 'nobody')}{slots}"
+    return f"{settings.get('executor', 'unknown')}{slots}"
 
 
 def shards(ended: Mapping[str, int], planned: int) -> str:
@@ -41,7 +41,7 @@ def shards(ended: Mapping[str, int], planned: int) -> str:
 
 
 def pace(cases: int, seconds: float) -> str:
-    """``51 cases/s``, by the clock on the wall."""
+    """``51 cases/s``, of wall time."""
     if seconds <= 0:
         return "– cases/s"
     rate = cases / seconds
@@ -53,36 +53,38 @@ def hours(cpu_seconds: float) -> str:
     return f"{found:,.1f} CPU hours" if found >= 10 else f"{found:.2f} CPU hours"
 
 
-def troubles(campaign: Line) -> Sequence[str]:
-    """What is wrong with the campaign itself."""
-    return [*campaign["clashes"], *campaign["set_aside"]]
+def troubles(campaign: Campaign) -> Sequence[str]:
+    """Errors of the campaign itself."""
+    return [*campaign.clashes, *campaign.set_aside]
 
 
-def stopped(campaign: Line) -> str:
-    """Why it ended; empty while it goes on."""
-    return str(campaign["stopped_by"] or "")
+def stopped(campaign: Campaign) -> str:
+    """Why it ended; empty while it runs."""
+    return str(campaign.stopped_by or "")
 
 
-def first(failure: Line) -> str:
-    """``round 1, after 1,234 cases``: where it was met; empty where no campaign tells."""
-    met = failure.get("first")
-    return f"round {met['round'] + 1}, after {some(met['cases'], 'case')}" if met else ""
+def first(failure: Failure | Flaky) -> str:
+    """``round 1, after 1,234 cases``: where it was first found; empty outside of campaigns."""
+    found_at = failure.first if isinstance(failure, Failure) else None
+    return f"round {found_at.round + 1}, after {some(found_at.cases, 'case')}" if found_at else ""
 
 
-def standing(found: Summary) -> Iterator[tuple[str, Line]]:
-    """Each distinct failure with how it stands: NEW, FLAKY or KNOWN. What somebody has to look at is first."""
-    flaky = {each.get("id") for each in found.flaky}
-    yield from (("NEW", each) for each in found.failures if not each.get("known") and each["id"] not in flaky)
-    yield from (("FLAKY", each) for each in found.failures if each["id"] in flaky)
-    told = {each["id"] for each in found.failures}
-    yield from (("FLAKY", each) for each in found.flaky if each.get("id") and each["id"] not in told)
-    yield from (("KNOWN", each) for each in found.failures if each.get("known") and each["id"] not in flaky)
+def standing(found: Summary) -> Iterator[tuple[str, Failure | Flaky]]:
+    """Each distinct failure with its status, NEW, FLAKY or KNOWN, in this order."""
+    flaky = {each.id for each in found.flaky}
+    yield from (("NEW", each) for each in found.failures if not each.known and each.id not in flaky)
+    yield from (("FLAKY", each) for each in found.failures if each.id in flaky)
+    written = {each.id for each in found.failures}
+    yield from (("FLAKY", each) for each in found.flaky if each.id and each.id not in written)
+    yield from (("KNOWN", each) for each in found.failures if each.known and each.id not in flaky)
 
 
-def grade(found: Summary, failure: Line) -> str:
-    """Of what it breaks; what comes and goes does not tell it itself."""
-    about = found.header.get("invariants", {}).get(failure["invariant"], {})
-    return str(failure.get("grade") or about.get("grade", ""))
+def grade(found: Summary, failure: Failure | Flaky) -> str:
+    """The grade of the invariant that it breaks."""
+    if isinstance(failure, Failure):
+        return failure.grade
+    about = found.header.invariants.get(failure.invariant)
+    return "" if about is None else about.grade
 
 
 def stands(found: Summary) -> str:
@@ -90,5 +92,5 @@ def stands(found: Summary) -> str:
     every = list(standing(found))
     counted = Counter(word for word, _ in every)
     notes = sum(word == "NEW" and grade(found, each) == "INFO" for word, each in every)
-    told = f" ({notes} of them notes, which decide nothing)" if notes else ""
-    return f"{counted['NEW']} new{told}, {counted['FLAKY']} flaky, {counted['KNOWN']} known"
+    more = f" ({notes} of them notes, which decide nothing)" if notes else ""
+    return f"{counted['NEW']} new{more}, {counted['FLAKY']} flaky, {counted['KNOWN']} known"

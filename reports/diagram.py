@@ -1,10 +1,10 @@
-"""A conversation as a sequence diagram: who said what to whom, in order, and what came back."""
+"""A case as a sequence diagram in SVG: the participants, their messages in order, and the answers."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
 
 from kipcheck.conformance.core.foreign import clean
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import SequenceStep
 from kipcheck.reports.markup import Safe, joined, tag
 
 APART = 210
@@ -16,20 +16,20 @@ GLYPH = 7.3
 MOST_LINES = 6
 
 
-def sequence(steps: Sequence[Line]) -> Safe:
-    """A drawing that scrolls sideways where the page is narrow, and the same as a list."""
-    actors = list(dict.fromkeys(clean(str(name)) for each in steps for name in (each["from"], each["to"])))
+def sequence(steps: Sequence[SequenceStep]) -> Safe:
+    """A drawing that scrolls sideways on a narrow page, and the same as a list."""
+    actors = list(dict.fromkeys(clean(name) for each in steps for name in (each.sender, each.receiver)))
     drawn: list[Safe] = []
     y = 58
     for number, step in enumerate(steps):
         parts, below = _step(number, step, actors, y)
-        drawn.append(tag("g", parts, class_="bad" if step["guilty"] else None))
+        drawn.append(tag("g", parts, class_="bad" if step.guilty else None))
         y = below
     width = 2 * MARGIN + APART * max(1, len(actors) - 1)
     heads = [_actor(name, MARGIN + APART * index, y) for index, name in enumerate(actors)]
     picture = tag(
         "svg",
-        tag("title", "Sequence diagram; the list below says the same"),
+        tag("title", "Sequence diagram; the list below has the same content"),
         heads,
         drawn,
         width=width,
@@ -40,9 +40,9 @@ def sequence(steps: Sequence[Line]) -> Safe:
     listed = (
         tag(
             "li",
-            f"{step['from']} to {step['to']}: {step['says']}",
-            f", answered: {step['answer']}" if step.get("answer") else None,
-            tag("span", " ◀ here", class_="mark") if step["guilty"] else None,
+            f"{step.sender} to {step.receiver}: {step.says}",
+            f", answered: {step.answer}" if step.answer else None,
+            tag("span", " ◀ here", class_="mark") if step.guilty else None,
         )
         for step in steps
     )
@@ -62,15 +62,15 @@ def _actor(name: str, x: int, height: int) -> Safe:
     )
 
 
-def _step(number: int, step: Line, actors: list[str], y: int) -> tuple[list[Safe], int]:
+def _step(number: int, step: SequenceStep, actors: list[str], y: int) -> tuple[list[Safe], int]:
     """What is drawn from ``y`` on, and where the next step begins."""
-    start, end = (MARGIN + APART * actors.index(clean(str(step[key]))) for key in ("from", "to"))
-    mark = "▶ " if step["guilty"] else ""
-    said = _lines(f"{mark}{number + 1}. {step['says']}", abs(end - start))
-    answer = _lines(str(step["answer"]), abs(end - start)) if step.get("answer") else []
+    start, end = (MARGIN + APART * actors.index(clean(name)) for name in (step.sender, step.receiver))
+    mark = "▶ " if step.guilty else ""
+    label = _lines(f"{mark}{number + 1}. {step.says}", abs(end - start))
+    answer = _lines(step.answer, abs(end - start)) if step.answer else []
     top = y
-    parts = list(_label(said, start, end, y))
-    y += LINE * (len(said) - 1) + 9
+    parts = list(_label(label, start, end, y))
+    y += LINE * (len(label) - 1) + 9
     parts.extend(_arrow(start, end, y))
     y += 22 if start == end else 10
     if answer:
@@ -79,7 +79,7 @@ def _step(number: int, step: Line, actors: list[str], y: int) -> tuple[list[Safe
         y += LINE * (len(answer) - 1) + 9
         parts.extend(_arrow(end, start, y, "arrow back"))
         y += 22 if start == end else 10
-    if step["guilty"]:
+    if step.guilty:
         left, right = min(start, end) - MARGIN + 6, max(start, end) + MARGIN - 6
         parts.insert(0, tag("rect", x=left, y=top - 14, width=right - left, height=y - top + 12, rx=6, class_="band"))
     return parts, y + 14

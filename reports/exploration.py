@@ -1,11 +1,11 @@
-"""What an exploration found, for a terminal and as a page."""
+"""The result of an exploration, for a terminal and as a page."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kipcheck.conformance.core.foreign import harmless
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Json, SequenceStep
 from kipcheck.reports.diagram import sequence
 from kipcheck.reports.markup import Safe, tag
 from kipcheck.reports.page import page
@@ -13,12 +13,12 @@ from kipcheck.reports.page import page
 WIDTH = 110
 
 
-def text(about: str, found: Mapping[str, Any], requirements: Sequence[Line], again: str) -> str:
+def text(about: str, found: Mapping[str, Any], requirements: Sequence[Json], again: str) -> str:
     """``found``: the JSON of ``kipcheck explore``. ``again``: the command that plays the counter-example."""
     lines = [about, f"  {counted(found)}"]
     counter = found["counter_example"]
     if counter is None:
-        lines.append("  no law is broken" + ("" if found["complete"] else " as far as was seen: this is a part"))
+        lines.append("  no law is broken" + ("" if found["complete"] else " in the part that was explored"))
         return harmless("\n".join(lines)) + "\n"
     lines += ["", f"BROKEN {counter['invariant']}"]
     lines += _wrapped("what", counter["why"])
@@ -37,15 +37,15 @@ def counted(found: Mapping[str, Any]) -> str:
     )
 
 
-def _wrapped(label: str, said: str) -> list[str]:
-    lines = textwrap.wrap(said, WIDTH - 12, break_on_hyphens=False) or [""]
+def _wrapped(label: str, text: str) -> list[str]:
+    lines = textwrap.wrap(text, WIDTH - 12, break_on_hyphens=False) or [""]
     return [f"  {label:<9} {lines[0]}", *(f"  {'':<9} {line}" for line in lines[1:])]
 
 
 def html(
-    about: str, found: Mapping[str, Any], sentence: str, requirements: Sequence[Line], steps: Sequence[Line], again: str
+    about: str, found: Mapping[str, Any], sentence: str, requirements: Sequence[Json], steps: Sequence[Json], again: str
 ) -> str:
-    """Of a counter-example. ``steps``: its diagram, in rows."""
+    """The page of a counter-example. ``steps``: its diagram, in rows."""
     counter = found["counter_example"]
     return page(
         f"kipcheck explore: {counter['invariant']}",
@@ -55,18 +55,18 @@ def html(
             tag("div", tag("p", counter["why"], class_="say"), tag("p", counted(found), class_="plain"),
                 class_="outcome fail"),
         ),
-        tag("main", tag("section", _told(counter, sentence, requirements, steps, again))),
+        tag("main", tag("section", _sections(counter, sentence, requirements, steps, again))),
     )  # fmt: skip
 
 
-def _told(
-    counter: Line, sentence: str, requirements: Sequence[Line], steps: Sequence[Line], again: str
+def _sections(
+    counter: Json, sentence: str, requirements: Sequence[Json], steps: Sequence[Json], again: str
 ) -> Iterator[Safe]:
     yield tag("h2", "What is broken")
     yield tag("p", sentence, class_="rule")
     clauses = (tag("li", tag("b", each["id"]), f" {each['clause']}: {each['text']}") for each in requirements)
     yield tag("ul", clauses, class_="clauses")
-    yield tag("h2", "The shortest way there")
-    yield sequence(steps)
-    yield tag("h2", "The same again")
+    yield tag("h2", "The shortest counter-example")
+    yield sequence([SequenceStep.of(each) for each in steps])
+    yield tag("h2", "To reproduce it")
     yield tag("pre", tag("code", again), class_="command")

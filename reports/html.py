@@ -1,9 +1,9 @@
-"""One page with everything, that needs no network, no script and no font: for a browser, a printer, an archive."""
+"""The whole report as one HTML page without network, scripts and fonts: for a browser, a printer, an archive."""
 
 import shlex
 from collections.abc import Iterator
 
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Campaign, RunOptions
 from kipcheck.reports.campaigns import executor, kind, of_campaigns, stopped
 from kipcheck.reports.html_campaign import campaigns, news
 from kipcheck.reports.html_failures import failures
@@ -34,20 +34,20 @@ def _short(found: Summary) -> str:
     return f"{names}: {f'exit {found.exit}' if found.exit is not None else 'INCOMPLETE'}"
 
 
-# ---- what ran, and what came of it
+# ---- what ran, and its result
 
 
 def _header(found: Summary) -> Iterator[Safe]:
     names = ", ".join(found.called(each) for each in found.targets) or "nothing"
-    yield tag("h1", tag("b", "kipcheck"), " fuzzed " if of_campaigns(found) else " held ", names)
+    yield tag("h1", tag("b", "kipcheck"), " fuzzed " if of_campaigns(found) else " checked ", names)
     tone = TONES.get(found.exit, "unknown") if found.exit is not None else "unknown"
-    say = f"Exit {found.exit}: {found.meaning}" if found.exit is not None else "Cut off before there was an exit code"
+    outcome = f"Exit {found.exit}: {found.meaning}" if found.exit is not None else "Cut off: there is no exit code"
     state = (
-        found.state if found.complete else found.state.replace("INCOMPLETE", "INCOMPLETE: what follows is a part", 1)
+        found.state if found.complete else found.state.replace("INCOMPLETE", "INCOMPLETE: this report is partial", 1)
     )
     yield tag(
         "div",
-        tag("p", say, class_="say"),
+        tag("p", outcome, class_="say"),
         tag("p", found.counted, class_="plain"),
         tag("p", _complete(found) if found.complete else tag("strong", state), class_="plain"),
         class_=f"outcome {tone}",
@@ -64,22 +64,22 @@ def _complete(found: Summary) -> str:
 def _facts(found: Summary) -> Iterator[tuple[str, Safe | str]]:
     options, header = found.options, found.header
     yield "targets", joined(_between(_target(found, each) for each in found.targets))
-    yield "edition", str(options.get("edition", ""))
-    yield "seed", str(options.get("seed", ""))
-    if (cases := options.get("cases")) is not None:
+    yield "edition", options.edition
+    yield "seed", str(options.seed)
+    if (cases := options.cases) is not None:
         yield "cases for each target" if of_campaigns(found) else "values for each check", f"{cases:,}"
     for each in found.ledger.campaigns:
-        yield "engine", f"{each['engine']}, on {executor(each)}"
+        yield "engine", f"{each.engine}, on {executor(each)}"
     yield "cases", f"{sum(each.cases for by in found.table.values() for each in by.values()):,}"
-    if header.get("part"):
-        yield "part", "{} of {}".format(*header["part"])
-    if header.get("merged"):
-        yield "merged from", f"{len(header['merged'])} ledgers"
-    if options.get("budget"):
-        yield "budget", f"{options['budget']:g} s"
+    if header.part:
+        yield "part", "{} of {}".format(*header.part)
+    if header.merged:
+        yield "merged from", f"{len(header.merged)} ledgers"
+    if options.budget:
+        yield "budget", f"{options.budget:g} s"
     yield "time", f"{found.seconds:g} s" if found.exit is not None else ""
-    yield "begun", str(header.get("begun", "")).replace("T", " ").replace("Z", " UTC")
-    yield "made by", f"kipcheck {header.get('kipcheck', '?')}, Python {header.get('python', '?')}"
+    yield "begun", header.begun.replace("T", " ").replace("Z", " UTC")
+    yield "made by", f"kipcheck {header.kipcheck or '?'}, Python {header.python or '?'}"
 
 
 def _between(parts: Iterator[Safe]) -> Iterator[Safe]:
@@ -88,25 +88,25 @@ def _between(parts: Iterator[Safe]) -> Iterator[Safe]:
 
 
 def _target(found: Summary, name: str) -> Safe:
-    issues = next((each.get("issues") for each in found.ledger.targets if each["target"] == name), None)
+    issues = next((each.issues for each in found.ledger.targets if each.target == name), None)
     called = found.called(name)
     return link(issues, called) if issues else joined(called)
 
 
-def command(options: Line, campaign: Line | None = None) -> str:
-    """The command line that runs the same again; empty where the options do not tell. ``campaign``: where it is one."""
-    if not options.get("targets"):
+def command(options: RunOptions, campaign: Campaign | None = None) -> str:
+    """The command that repeats the run; empty if the header has no targets. ``campaign``: if it was one."""
+    if not options.targets:
         return ""
     words = ["kipcheck", "campaign" if campaign else "run"]
     several = {"--target": "targets", "--check": "checks", "--message": "messages"}
     for name, key in {**several, "--known": "known", "--profile": "profiles"}.items():
-        words += [word for each in options.get(key, ()) if each != "*" for word in (name, each)]
+        words += [word for each in getattr(options, key) if each != "*" for word in (name, each)]
     for name, default in (("edition", "apache"), ("seed", 0), ("cases", None)):
-        if options.get(name, default) != default:
-            words += [f"--{name}", str(options[name])]
+        if (value := getattr(options, name)) != default:
+            words += [f"--{name}", str(value)]
     if campaign is not None:
-        words += ["--rounds", str(campaign["rounds"])] if campaign["rounds"] is not None else []
-        words += ["--engine", campaign["engine"]] if campaign["engine"] != "mixed" else []
+        words += ["--rounds", str(campaign.rounds)] if campaign.rounds is not None else []
+        words += ["--engine", campaign.engine] if campaign.engine != "mixed" else []
     return shlex.join(words)
 
 
@@ -114,7 +114,7 @@ def command(options: Line, campaign: Line | None = None) -> str:
 
 
 def _sections(found: Summary) -> Iterator[tuple[str, str, int, Safe]]:
-    """Id, name, how many things are in it, and what is shown."""
+    """Id, name, number of entries, and content."""
     if found.ledger.troubles or found.open_ends:
         troubles = list(_troubles(found))
         yield "troubles", "Troubles", len(troubles), joined(tag("h2", "Troubles"), tag("ul", troubles, class_="list"))
@@ -145,28 +145,28 @@ def _nav(sections: list[tuple[str, str, int, Safe]]) -> Safe:
 
 def _troubles(found: Summary) -> Iterator[Safe]:
     for each in found.ledger.troubles:
-        first, _, rest = str(each["why"]).partition("\n")
-        yield tag("li", tag("b", each["target"]), ": ", first, tag("pre", rest) if rest.strip() else None)
+        first, _, rest = str(each.why).partition("\n")
+        yield tag("li", tag("b", each.target), ": ", first, tag("pre", rest) if rest.strip() else None)
     for target, check, what in found.open_ends:
         yield tag("li", tag("b", target), f": {check}: {what}")
 
 
 def _lists(found: Summary) -> Safe:
-    listed = (*found.stale, *found.flaky)
-    stale = (tag("li", tag("b", each["entry"]), ": ", each["why"]) for each in found.stale)
+    listed = [*(each.entry for each in found.stale), *(each.entry for each in found.flaky)]
+    stale = (tag("li", tag("b", each.entry), ": ", each.why) for each in found.stale)
     flaky = (
         tag(
             "li",
-            tag("b", f"{each['target']}, {each['check']}"),
-            f": {each['why']}; alone it {each['alone']}. ",
-            reason(each) if each["entry"] else "No list names it.",
+            tag("b", f"{each.target}, {each.check}"),
+            f": {each.why}; alone it {each.alone}. ",
+            reason(each) if each.entry else "It is not listed.",
         )
         for each in found.flaky
     )
     return joined(
-        tag("h2", "Lists of known deviations" if any(each["entry"] for each in listed) else "What comes and goes"),
+        tag("h2", "Lists of known deviations" if any(listed) else "Flaky failures"),
         (tag("h3", "Stale entries"), tag("ul", stale, class_="list")) if found.stale else None,
-        (tag("h3", "Cases that fail now and then"), tag("ul", flaky, class_="list")) if found.flaky else None,
+        (tag("h3", "Cases that do not fail every time"), tag("ul", flaky, class_="list")) if found.flaky else None,
     )
 
 
@@ -174,16 +174,16 @@ def _skips(found: Summary) -> Safe:
     rows = (
         tag(
             "tr",
-            tag("th", each["target"], scope="row"),
-            tag("td", "everything" if each["check"] == "*" else each["check"]),
-            tag("td", each["why"]),
+            tag("th", each.target, scope="row"),
+            tag("td", "everything" if each.check == "*" else each.check),
+            tag("td", each.why),
         )
         for each in found.ledger.skips
     )
     head = tag("tr", (tag("th", name, scope="col") for name in ("target", "check", "why")))
     return joined(
         tag("h2", "Skipped"),
-        tag("p", "Nothing is known of these: they did not pass.", class_="hint"),
+        tag("p", "These checks were not run: they did not pass.", class_="hint"),
         tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll", tabindex=0),
     )
 
@@ -191,5 +191,5 @@ def _skips(found: Summary) -> Safe:
 def _footer(found: Summary) -> Iterator[Safe | None]:
     every = found.ledger.campaigns
     again = command(found.options, every[0] if every else None) if len(every) < 2 else ""
-    yield tag("p", "The same again: ", tag("code", again)) if again else None
-    yield tag("p", "Made from ", tag("code", str(found.ledger.path)), ". Every verdict of every case stands there.")
+    yield tag("p", "To repeat it: ", tag("code", again)) if again else None
+    yield tag("p", "Made from ", tag("code", str(found.ledger.path)), ", which contains every verdict.")

@@ -1,9 +1,9 @@
-"""What the page says of a campaign: what is new, how coverage grew, and what each round brought."""
+"""The campaign in the HTML page: new failures, the growth of coverage, and the rounds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Campaign, Failure, Flaky, Round
 from kipcheck.reports.campaigns import executor, first, grade, hours, pace, shards, standing, stands, stopped, troubles
 from kipcheck.reports.html_tables import table, word
 from kipcheck.reports.markup import Child, Safe, joined, tag
@@ -11,52 +11,52 @@ from kipcheck.reports.phrases import some
 from kipcheck.reports.summary import WORDS, Summary
 
 SHOWN = 100
-"""At most so many distinct failures stand in the first table."""
+"""The most distinct failures in the first table."""
 WIDTH, HEIGHT = 1000, 300
-"""Of the drawing, in units of its own: it is as wide as the page is."""
+"""Of the drawing, in units of its own: it is scaled to the width of the page."""
 STROKES = 6
-"""So many targets are told apart by colour and dashes."""
+"""The number of combinations of colour and dashes, for targets."""
 
 
 # ---- what is new
 
 
 def news(found: Summary) -> Safe:
-    """Every distinct failure, and how it stands."""
+    """Every distinct failure with its status."""
     every = list(standing(found))
     if not every:
         return joined(tag("h2", "What is new"), tag("p", "No case failed." if found.complete else "Nothing so far."))
-    head = ["", "grade", "what", "target", "check", "breaks", "cases", "first met"]
+    head = ["", "grade", "what", "target", "check", "breaks", "cases", "first found"]
     left = len(every) - SHOWN
     return joined(
         tag("h2", "What is new"),
         tag(
             "p",
             f"{stands(found)}. New is what no list of known deviations names (--known); flaky what failed and did not, "
-            "or not always, when it was run alone. What is new since an earlier campaign, and what is gone, tells ",
+            "or not always, when it was run alone. To compare with an earlier campaign, run ",
             tag("code", "kipcheck triage DIR --against EARLIER"),
             ".",
             class_="hint",
         ),
         table(head, (_failure(found, how, each) for how, each in every[:SHOWN]), "Distinct failures", "grid news"),
-        tag("p", f"{left} more stand below.", class_="hint") if left > 0 else None,
+        tag("p", f"{left} more are listed below.", class_="hint") if left > 0 else None,
     )
 
 
-def _failure(found: Summary, how: str, failure: Line) -> Safe:
-    requirements = (each if isinstance(each, str) else each["id"] for each in failure["requirements"])
-    why, broken = failure["why"].partition("\n")[0], grade(found, failure)
-    # What comes and goes is not among the failures below.
-    what: Child = tag("a", why, href=f"#{failure['id']}") if "grade" in failure else why
+def _failure(found: Summary, how: str, failure: Failure | Flaky) -> Safe:
+    requirements = (each if isinstance(each, str) else each.id for each in failure.requirements or ())
+    why, broken = failure.why.partition("\n")[0], grade(found, failure)
+    # Flaky failures are not among the failures below.
+    what: Child = tag("a", why, href=f"#{failure.id}") if isinstance(failure, Failure) else why
     return tag(
         "tr",
         tag("td", tag("span", "NEW", class_=f"word {WORDS[broken].lower()}") if how == "NEW" else word(how)),
         tag("td", broken),
         tag("td", what, class_="what"),
-        tag("td", failure["target"]),
-        tag("td", failure["check"]),
+        tag("td", failure.target),
+        tag("td", failure.check),
         tag("td", ", ".join(requirements)),
-        tag("td", f"{failure['cases']:,}", class_="num"),
+        tag("td", f"{failure.cases or 0:,}", class_="num"),
         tag("td", first(failure) or "–"),
     )
 
@@ -68,8 +68,8 @@ def campaigns(found: Summary) -> Safe:
     every = found.ledger.campaigns
     parts: list[Child] = [tag("h2", "Campaign" if len(every) == 1 else "Campaigns")]
     for each in every:
-        rounds = [line for line in found.ledger.rounds if line["campaign"] == each["id"]]
-        parts.append(tag("h3", f"Campaign {each['id']}") if len(every) > 1 else None)
+        rounds = [line for line in found.ledger.rounds if line.campaign == each.id]
+        parts.append(tag("h3", f"Campaign {each.id}") if len(every) > 1 else None)
         parts.append(_numbers(each, len(rounds)))
         parts.append(_troubles(each))
         parts.append(_growth(found, each, rounds) if rounds else None)
@@ -77,30 +77,30 @@ def campaigns(found: Summary) -> Safe:
     return joined(parts)
 
 
-def _numbers(campaign: Line, rounds: int) -> Safe:
-    of = "" if campaign["rounds"] is None else f" of {campaign['rounds']}"
-    unlike = [name for name, steady in campaign["targets"].items() if not steady]  # threads of their own
+def _numbers(campaign: Campaign, rounds: int) -> Safe:
+    of = "" if campaign.rounds is None else f" of {campaign.rounds}"
+    unlike = [name for name, steady in campaign.targets.items() if not steady]  # threads of their own
     facts = {
-        "shards": shards(campaign["shards"], campaign["planned"]),
+        "shards": shards(campaign.shards, campaign.planned),
         "rounds": f"{rounds}{of}",
-        "cases": f"{campaign['held']:,}, {pace(campaign['held'], campaign['seconds'])}",
-        "processor time": hours(campaign["cpu_seconds"]),
-        "kinds of behaviour": f"{campaign['coverage']:,}",
-        "values kept": f"{campaign['corpus']:,}",
+        "cases": f"{campaign.held:,}, {pace(campaign.held, campaign.seconds)}",
+        "processor time": hours(campaign.cpu_seconds),
+        "kinds of behaviour": f"{campaign.coverage:,}",
+        "values kept": f"{campaign.corpus:,}",
         "run by": executor(campaign),
-        "stopped by": stopped(campaign) or "nothing: it goes on",
-        "shards with two results": str(len(campaign["clashes"])) if campaign["clashes"] else "none",
-        "hash of the ledger": campaign["hash"] + (f", without {', '.join(unlike)}" if unlike else ""),
+        "stopped by": stopped(campaign) or "nothing: it is still running",
+        "shards with two results": str(len(campaign.clashes)) if campaign.clashes else "none",
+        "hash of the ledger": campaign.hash + (f", without {', '.join(unlike)}" if unlike else ""),
     }
     return tag("dl", (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items()), class_="facts")
 
 
-def _troubles(campaign: Line) -> Safe | None:
-    told = troubles(campaign)
-    return tag("ul", (tag("li", each) for each in told), class_="list") if told else None
+def _troubles(campaign: Campaign) -> Safe | None:
+    found = troubles(campaign)
+    return tag("ul", (tag("li", each) for each in found), class_="list") if found else None
 
 
-def _rounds(rounds: Sequence[Line]) -> Safe:
+def _rounds(rounds: Sequence[Round]) -> Safe:
     head = [
         "round",
         "shards",
@@ -110,21 +110,21 @@ def _rounds(rounds: Sequence[Line]) -> Safe:
         "new kinds of behaviour",
         "in all",
         "kept",
-        "failures first met",
+        "failures first found",
     ]
 
-    def row(line: Line) -> Safe:
+    def row(line: Round) -> Safe:
         return tag(
             "tr",
-            tag("th", str(line["round"] + 1), scope="row"),
-            tag("td", shards(line["shards"], line["planned"])),
-            tag("td", f"{line['cases']:,}", class_="num"),
-            tag("td", f"{line['seconds']:,.0f} s, {pace(line['cases'], line['seconds'])}", class_="num"),
-            tag("td", f"{line['cpu_seconds']:,.0f} s", class_="num"),
-            tag("td", f"{line['new']:,}", class_="num"),
-            tag("td", f"{line['coverage']:,}", class_="num"),
-            tag("td", f"{line['corpus']:,}", class_="num"),
-            tag("td", str(len(line["failures"])), class_="num"),
+            tag("th", str(line.round + 1), scope="row"),
+            tag("td", shards(line.shards, line.planned)),
+            tag("td", f"{line.cases:,}", class_="num"),
+            tag("td", f"{line.seconds:,.0f} s, {pace(line.cases, line.seconds)}", class_="num"),
+            tag("td", f"{line.cpu_seconds:,.0f} s", class_="num"),
+            tag("td", f"{line.new:,}", class_="num"),
+            tag("td", f"{line.coverage:,}", class_="num"),
+            tag("td", f"{line.corpus:,}", class_="num"),
+            tag("td", str(len(line.failures)), class_="num"),
         )
 
     return joined(tag("h4", "Round by round"), table(head, map(row, rounds), "Rounds", "grid rounds"))
@@ -133,7 +133,7 @@ def _rounds(rounds: Sequence[Line]) -> Safe:
 # ---- the drawing
 
 
-def _growth(found: Summary, campaign: Line, rounds: Sequence[Line]) -> Safe | None:
+def _growth(found: Summary, campaign: Campaign, rounds: Sequence[Round]) -> Safe | None:
     lines = _curves(rounds)
     most_cases = max((cases for points in lines.values() for cases, _ in points), default=0)
     most_keys = max((keys for points in lines.values() for _, keys in points), default=0)
@@ -149,7 +149,7 @@ def _growth(found: Summary, campaign: Line, rounds: Sequence[Line]) -> Safe | No
     )
     drawn = tag(
         "svg",
-        tag("title", "How coverage grew; the table of rounds says the same"),
+        tag("title", "Growth of coverage; the table of rounds has the same numbers"),
         (tag("line", x1=0, x2=WIDTH, y1=y, y2=y, class_="rule-line") for y in (0, HEIGHT // 2, HEIGHT)),
         _ends(rounds, most_cases),
         _met(found, campaign, most_cases),
@@ -160,17 +160,17 @@ def _growth(found: Summary, campaign: Line, rounds: Sequence[Line]) -> Safe | No
     )
     return tag(
         "figure",
-        tag("figcaption", "Kinds of behaviour seen (upwards) by cases held with a target (to the right)"),
+        tag("figcaption", "Kinds of behaviour observed (upwards) by cases run with a target (to the right)"),
         tag("div", _scale(most_keys), drawn, tag("div", _cases(most_cases), class_="cases"), class_="plot"),
         tag("ul", _legend(found, lines), class_="legend"),
         class_="growth",
     )
 
 
-def _curves(rounds: Sequence[Line]) -> Mapping[str, list[tuple[int, int]]]:
+def _curves(rounds: Sequence[Round]) -> Mapping[str, list[tuple[int, int]]]:
     lines: dict[str, list[tuple[int, int]]] = {}
     for line in rounds:
-        for target, points in line["growth"].items():
+        for target, points in line.growth.items():
             lines.setdefault(target, []).extend((int(cases), int(keys)) for cases, keys in points)
     return {target: list(dict.fromkeys(points)) for target, points in lines.items()}
 
@@ -183,20 +183,20 @@ def _scale(most: int) -> Safe:
     return tag("div", (tag("span", f"{each:,}") for each in (most, most // 2, 0)), class_="scale")
 
 
-def _ends(rounds: Sequence[Line], most: int) -> Iterator[Safe]:
+def _ends(rounds: Sequence[Round], most: int) -> Iterator[Safe]:
     """Where a round ends and the next begins, by the target with the most cases."""
     for line, _ in pairwise(rounds):
-        cases = max((int(points[-1][0]) for points in line["growth"].values() if points), default=0)
+        cases = max((int(points[-1][0]) for points in line.growth.values() if points), default=0)
         x = f"{cases * WIDTH / most:.1f}"
         yield tag("line", x1=x, x2=x, y1=0, y2=HEIGHT, class_="round-line")
 
 
-def _met(found: Summary, campaign: Line, most: int) -> Iterator[Safe]:
-    """Where a failure that is not known was met first."""
+def _met(found: Summary, campaign: Campaign, most: int) -> Iterator[Safe]:
+    """Where each failure that is not known was first found."""
     for each in found.failures:
-        met = each.get("first")
-        if met and met["campaign"] == campaign["id"] and not each.get("known"):
-            x = f"{met['cases'] * WIDTH / most:.1f}"
+        met = each.first
+        if met and met.campaign == campaign.id and not each.known:
+            x = f"{met.cases * WIDTH / most:.1f}"
             yield tag("line", x1=x, x2=x, y1=HEIGHT - 36, y2=HEIGHT, class_="met")
 
 
@@ -207,5 +207,5 @@ def _legend(found: Summary, lines: Mapping[str, Sequence[tuple[int, int]]]) -> I
     for number, target in enumerate(lines):
         yield tag("li", sample(f"curve stroke-{number % STROKES}"), found.called(target))
     mark = tag("svg", tag("line", x1=6, x2=6, y1=0, y2=12, class_="met"), width=12, height=12, aria_hidden="true")
-    yield tag("li", mark, "a failure that is not known is met first")
+    yield tag("li", mark, "a failure that is not known is first found")
     yield tag("li", sample("round-line"), "a round ends")

@@ -1,4 +1,4 @@
-"""The tables of the page: what came of it by check and target, by subject, where targets differ, requirements."""
+"""The tables of the HTML page: results by check and target, by subject, differences of targets, requirements."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,26 +10,26 @@ from kipcheck.reports.summary import Cell, Reached, Summary, all_pass, ways_to_d
 
 WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 SHOWN = 200
-"""At most so many ways to differ stand in the page."""
+"""The most ways to differ in the page."""
 MEANT = {
     "PASS": "kept",
     "FAIL": "a MUST is broken",
-    "KNOWN": "broken, as is known and expected",
-    "FLAKY": "failed, but not when run alone",
+    "KNOWN": "broken, and a known deviation",
+    "FLAKY": "failed, but not every time when run alone",
     "WARN": "a SHOULD is broken",
     "NOTE": "observed, decides nothing",
-    "UNKNOWN": "undecided: no pass",
-    "SKIP": "not played or not claimed",
+    "UNKNOWN": "undecided: does not count as a pass",
+    "SKIP": "not supported or not claimed",
 }
 
 
 def word(name: str) -> Safe:
-    """``FAIL`` with its colour: to be read without it."""
+    """``FAIL``, with its colour."""
     return tag("span", name, class_=f"word {name.partition(' ')[0].lower()}")
 
 
 def table(head: Sequence[Child], rows: Iterator[Safe], label: str, kind: str = "grid") -> Safe:
-    """With its own scroll bar, that the keyboard reaches, so that a page as wide as a phone stays so."""
+    """A table with its own scroll bar, which the keyboard reaches: a page on a phone does not get wider."""
     columns = tag("tr", (tag("th", each, scope="col") for each in head))
     inner = tag("table", tag("thead", columns), tag("tbody", rows), class_=kind)
     return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
@@ -40,7 +40,7 @@ def overview(found: Summary) -> Safe:
 
     def rows() -> Iterator[Safe]:
         for check, by in found.table.items():
-            sentence = found.header.get("checks", {}).get(check, "")
+            sentence = found.header.checks.get(check, "")
             name = tag(
                 "th", tag("a", check, href=f"#{_anchor(check)}"), tag("p", sentence, class_="small"), scope="row"
             )
@@ -51,14 +51,14 @@ def overview(found: Summary) -> Safe:
         tag("h2", "Results"),
         table(["check", *map(found.called, targets)], rows(), "Results by check and target")
         if found.table
-        else tag("p", "No case was held."),
+        else tag("p", "No case was run."),
         tag("p", meant, class_="hint"),
     )
 
 
 def _counts(cell: Cell | None) -> Child:
     if cell is None:
-        return tag("span", "nothing to hold", class_="small")
+        return tag("span", "no cases", class_="small")
     counted = ", ".join(f"{cell.counts[each]:,} {each.lower()}" for each in MEANT if cell.counts[each])
     return (word(cell.word), tag("p", counted, class_="small"))
 
@@ -72,8 +72,8 @@ def by_subject(found: Summary) -> Safe:
         tag("h2", "By subject"),
         tag(
             "p",
-            "Every check, and what came of it on every message, assignor or machine with every target: of how many "
-            "cases, and in which versions.",
+            "The results of every check on every message, assignor or machine with every target: the number of cases, "
+            "and the versions.",
             class_="hint",
         ),
         (_subjects(found, check) for check in found.cells),
@@ -95,12 +95,12 @@ def _subjects(found: Summary, check: str) -> Safe:
             yield tag("tr", tag("th", _breaking(subject), scope="row"), cells)
 
     inner = table(["subject", *map(found.called, found.targets)], rows(), f"{check} by subject and target")
-    # What is revealed by a link to it stands inside of what can be closed.
+    # The id is inside of the element that can be closed, so that a link to it opens it.
     return tag("details", tag("summary", tag("span", title, class_="title")), tag("div", inner, id=_anchor(check)))
 
 
 def _breaking(name: str) -> Child:
-    """A long name, which may go on in the next line where a word in it ends."""
+    """A long name that may be broken between its words."""
     first, *rest = WORDS.split(name)
     return first, ((tag("wbr"), each) for each in rest)
 
@@ -112,7 +112,7 @@ def _cell(found: Summary, check: str, subject: str, target: str, cell: Cell | No
     counted = f"{broken} of {cell.cases}" if broken else f"{cell.cases}"
     versions = f" v{cell.where}" if cell.where and cell.word not in ("PASS", "SKIP") else ""
     links = [
-        (" ", tag("a", each["id"][:6], href=f"#{each['id']}", title=each["why"], class_="small mono"))
+        (" ", tag("a", each.id[:6], href=f"#{each.id}", title=each.why, class_="small mono"))
         for each in found.breaches(target, check, subject)
     ]
     return (word(cell.word), " ", tag("span", f"{counted}{versions}", class_="small"), links)
@@ -120,12 +120,12 @@ def _cell(found: Summary, check: str, subject: str, target: str, cell: Cell | No
 
 def differences(found: Summary) -> Safe:
     rows = found.ledger.differences
-    targets = list(dict.fromkeys(name for row in rows for name in row["cells"]))
+    targets = list(dict.fromkeys(name for row in rows for name in row.cells))
     ways = ways_to_differ(rows)
 
     def shown() -> Iterator[Safe]:
         for check, cells, members in ways[:SHOWN]:
-            names = [named(each["subject"], each["versions"]) for each in members]
+            names = [named(each.subject, each.versions) for each in members]
             more = ", ".join(names[1:])
             subject = (
                 names[0],
@@ -133,7 +133,7 @@ def differences(found: Summary) -> Safe:
                 if more
                 else None,
             )
-            cases = sum(int(each["cases"]) for each in members)
+            cases = sum(int(each.cases) for each in members)
             yield tag(
                 "tr",
                 tag("th", check, scope="row"),
@@ -143,14 +143,14 @@ def differences(found: Summary) -> Safe:
             )
 
     passing = sum(all_pass(members[0]) for _, _, members in ways)
-    said = (
-        f"The same case, judged otherwise ({len(ways) - passing} ways), or passed by all and yet answered otherwise "
-        f"({passing} ways): then equal letters stand for equal answers. What is right, only the verdicts say."
+    hint = (
+        f"The same case with different results ({len(ways) - passing} ways), or passed by all with different answers "
+        f"({passing} ways): then equal letters stand for equal answers. Only the verdicts show which target is right."
     )
-    left = f"{len(ways) - SHOWN} ways more stand in the ledger." if len(ways) > SHOWN else None
+    left = f"{len(ways) - SHOWN} more ways are in the ledger." if len(ways) > SHOWN else None
     return joined(
         tag("h2", "Where targets differ"),
-        tag("p", said, class_="hint"),
+        tag("p", hint, class_="hint"),
         table(["check", "subject", "cases", *targets], shown(), "Where targets differ", "grid"),
         tag("p", left, class_="hint") if left else None,
     )
@@ -165,8 +165,8 @@ def coverage(found: Summary) -> Safe:
         tag("h2", "Requirements"),
         tag(
             "p",
-            f"{found.coverage_line}. A requirement is reached where an invariant that covers it judged a case; what is "
-            "reached on a few versions is not proved on others.",
+            f"{found.coverage_line}. A requirement is reached if an invariant that covers it judged a case; a result "
+            "on some versions proves nothing on others.",
             class_="hint",
         ),
         table(head, (_row(found, each) for each in reached), "Requirements and how far this run reached")
@@ -198,18 +198,18 @@ def _unreached(each: Reached) -> Safe:
 
 def _about(each: Reached) -> Iterator[Safe]:
     about = each.about
-    text = tag("details", tag("summary", "text"), tag("p", about["text"]), class_="more") if about.get("text") else None
+    text = tag("details", tag("summary", "text"), tag("p", about.text), class_="more") if about.text else None
     yield tag(
         "th",
         tag("b", each.id),
-        tag("p", about["clause"], class_="small"),
+        tag("p", about.clause, class_="small"),
         text,
         scope="row",
         class_="clause",
         id=f"requirement-{each.id}",
     )
-    yield tag("td", about["grade"])
-    yield tag("td", about["role"])
+    yield tag("td", about.grade)
+    yield tag("td", about.role)
     yield tag("td", _between(each.checks), class_="checks")
 
 

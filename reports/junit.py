@@ -1,14 +1,14 @@
-"""JUnit XML as the common importers accept it: a suite for each target and check, a test for each subject.
+"""JUnit XML for the common importers: a suite for each target and check, a test for each subject.
 
-What is strict in one of the schemas that go round (no attributes on the root; properties, system-out and system-err in
-each suite; a decimal for each time) is kept everywhere.
+It keeps the strictest rules of the JUnit schemas in use: no attributes on the root; properties, system-out and
+system-err in each suite; a decimal for each time.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from kipcheck.conformance.core.foreign import clean
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Failure
 from kipcheck.reports.markup import Safe, tag
 from kipcheck.reports.summary import FLAKY, KNOWN, Cell, Summary
 from kipcheck.reports.text import block
@@ -18,7 +18,7 @@ Test: TypeAlias = tuple[str, Safe | None]
 Suite: TypeAlias = tuple[str, str, list[Test]]
 """Target, check, tests."""
 TIME = "0.000"
-"""Cases run in batches: nobody knows what one took."""
+"""Cases run in batches: the time of a single one is not known."""
 
 
 def render(found: Summary) -> str:
@@ -29,22 +29,22 @@ def render(found: Summary) -> str:
         if target in by
     ]
     suites = [*suites, *_elsewhere(found), *_skipped(found), ("kipcheck", "run", list(_run(found)))]
-    told: set[str] = set()
-    shown = (_suite(found, number, *suite, told) for number, suite in enumerate(suites))
+    written: set[str] = set()
+    shown = (_suite(found, number, *suite, written) for number, suite in enumerate(suites))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tag("testsuites", shown)}\n'
 
 
-def _suite(found: Summary, number: int, target: str, check: str, tests: list[Test], told: set[str]) -> Safe:
+def _suite(found: Summary, number: int, target: str, check: str, tests: list[Test], written: set[str]) -> Safe:
     kinds = [str(outcome)[1:].split(" ", 1)[0] if outcome is not None else "" for _, outcome in tests]
     version = found.versions.get(target, "")
     properties = {
-        "edition": found.options.get("edition"),
-        "seed": found.options.get("seed"),
+        "edition": found.options.edition,
+        "seed": found.options.seed,
         "version": version,
-        "kipcheck": found.header.get("kipcheck"),
+        "kipcheck": found.header.kipcheck,
         "complete": str(found.complete).lower(),
     }
-    notes = [each for each in found.ledger.failures if (each["target"], each["check"]) == (target, check)]
+    notes = [each for each in found.ledger.failures if (each.target, each.check) == (target, check)]
     return tag(
         "testsuite",
         tag(
@@ -60,14 +60,14 @@ def _suite(found: Summary, number: int, target: str, check: str, tests: list[Tes
             )
             for name, outcome in tests
         ),
-        # What fails no test stands here: a warning or a note must not turn a build red.
+        # Warnings and notes: they must not fail a test, and so a build.
         tag(
             "system-out",
-            "\n".join(line for each in notes if each["grade"] != "MUST" for line in [*block(each, told), ""]),
+            "\n".join(line for each in notes if each.grade != "MUST" for line in [*block(each, written), ""]),
         ),
         tag("system-err"),
         name=_token(f"{target} {check}"),
-        timestamp=str(found.header.get("begun", "1970-01-01T00:00:00"))[:19],
+        timestamp=(found.header.begun or "1970-01-01T00:00:00")[:19],
         hostname="localhost",
         tests=len(tests),
         failures=kinds.count("failure"),
@@ -80,13 +80,12 @@ def _suite(found: Summary, number: int, target: str, check: str, tests: list[Tes
 
 
 def _token(text: str) -> str:
-    """As a name in XML is compared: no line feeds, no blanks at its ends or twice in a row."""
+    """A token of XML: without line feeds, and without blanks at its ends or several in a row."""
     return " ".join(clean(text).split()) or "-"
 
 
 def _seconds(found: Summary, target: str, check: str) -> str:
-    done = found.ledger.lines.get("check", ())
-    taken = sum(float(each["seconds"]) for each in done if (each["target"], each["check"]) == (target, check))
+    taken = sum(float(each.seconds) for each in found.ledger.checks if (each.target, each.check) == (target, check))
     return f"{taken:.3f}"
 
 
@@ -96,40 +95,37 @@ def _tests(found: Summary, target: str, check: str) -> Iterator[Test]:
             yield subject, _outcome(by[target], found.breaches(target, check, subject))
 
 
-def _outcome(cell: Cell, breaches: Sequence[Line]) -> Safe | None:
-    told: set[str] = set()
-    text = "\n\n".join("\n".join(block(each, told)) for each in breaches if each["grade"] == "MUST")
-    broken = [each for each in breaches if each["grade"] == "MUST" and not each.get("known")]
+def _outcome(cell: Cell, breaches: Sequence[Failure]) -> Safe | None:
+    written: set[str] = set()
+    text = "\n\n".join("\n".join(block(each, written)) for each in breaches if each.grade == "MUST")
+    broken = [each for each in breaches if each.grade == "MUST" and not each.known]
     if cell.word == "FAIL":
         if not broken:
-            return tag(
-                "failure", message=f"{cell.counts['FAIL']} cases failed and were not looked into", type="cut-off"
-            )
+            return tag("failure", message=f"{cell.counts['FAIL']} cases failed and were not examined", type="cut-off")
         return _failed(broken, text)
     if cell.word == "UNKNOWN":
         return tag("error", message=f"undecided: {cell.counts['UNKNOWN']} of {cell.cases} cases", type="UNKNOWN")
     if cell.word == KNOWN and cell.counts["FAIL"]:
-        return tag("skipped", text, message=_brief("known deviation: " + "; ".join(each["why"] for each in breaches)))
+        return tag("skipped", text, message=_brief("known deviation: " + "; ".join(each.why for each in breaches)))
     if cell.word == FLAKY:
-        return tag(
-            "skipped", message=f"{cell.counts['FAIL'] + cell.counts['WARN']} cases failed, and alone they do not"
-        )
+        failed = cell.counts["FAIL"] + cell.counts["WARN"]
+        return tag("skipped", message=f"{failed} cases failed, but not every time when run alone")
     if cell.word == "SKIP":
         return tag("skipped", message="the target does not support it")
     return None
 
 
-def _failed(broken: Sequence[Line], text: str) -> Safe:
-    return tag("failure", text, message=_brief("; ".join(each["why"] for each in broken)), type=broken[0]["invariant"])
+def _failed(broken: Sequence[Failure], text: str) -> Safe:
+    return tag("failure", text, message=_brief("; ".join(each.why for each in broken)), type=broken[0].invariant)
 
 
 def _elsewhere(found: Summary) -> Iterator[Suite]:
-    """What no case shows: a suite for each target and check all the same."""
+    """Failures without cases, by target and check."""
     suites: dict[tuple[str, str], list[Test]] = {}
     for each in found.elsewhere:
         text = "\n".join(block(each, set()))
-        outcome = _failed([each], text) if not each.get("known") else tag("skipped", text, message="known deviation")
-        suites.setdefault((each["target"], each["check"]), []).append((each["subject"], outcome))
+        outcome = _failed([each], text) if not each.known else tag("skipped", text, message="known deviation")
+        suites.setdefault((each.target, each.check), []).append((each.subject, outcome))
     yield from ((*key, tests) for key, tests in suites.items())
 
 
@@ -140,18 +136,18 @@ def _brief(text: str) -> str:
 
 def _skipped(found: Summary) -> Iterator[Suite]:
     for each in found.ledger.skips:
-        yield each["target"], each["check"], [("all of it", tag("skipped", message=_brief(each["why"])))]
+        yield each.target, each.check, [("all of it", tag("skipped", message=_brief(each.why)))]
 
 
 def _run(found: Summary) -> Iterator[Test]:
-    """What concerns no check: an importer shows only tests."""
+    """Results that belong to no check, as tests: importers show nothing else."""
     error = None if found.complete else tag("error", message=_brief(found.state), type="INCOMPLETE")
     yield "the run is complete", error
     for number, each in enumerate(found.ledger.troubles, 1):
-        why = str(each["why"])
-        yield f"trouble {number}: {each['target']}", tag("error", why, message=_brief(why), type="trouble")
-    for each in found.stale:
-        yield f"stale entry {each['entry']}", tag("error", message=_brief(each["why"]), type="stale")
-    explained = {each["grade"] for each in found.failures} & {"MUST"} or found.ledger.troubles or found.stale
+        why = str(each.why)
+        yield f"trouble {number}: {each.target}", tag("error", why, message=_brief(why), type="trouble")
+    for stale in found.stale:
+        yield f"stale entry {stale.entry}", tag("error", message=_brief(stale.why), type="stale")
+    explained = {each.grade for each in found.failures} & {"MUST"} or found.ledger.troubles or found.stale
     if found.exit and found.complete and not explained:
         yield f"exit {found.exit}", tag("error", message=_brief(found.meaning), type=f"exit-{found.exit}")

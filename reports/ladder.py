@@ -1,20 +1,20 @@
-"""The sequence diagram of ``diagram`` for a terminal: a line down for each actor, an arrow for whatever is said."""
+"""A sequence diagram for a terminal: a vertical line for each actor, an arrow for each message."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
 
 from kipcheck.conformance.core.foreign import clean
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Json
 
 NARROWEST, WIDEST = 16, 40
 """Letters from one actor's line to the next."""
 ASIDE = 24
-"""Letters to the right of the last line, for what is said there."""
+"""Letters to the right of the last line, for messages of its actor to itself."""
 MOST_LINES = 4
 
 
-def ladder(steps: Sequence[Line], width: int = 110) -> str:
-    """As wide as ``width`` if that leaves room between the actors; else a list that says the same."""
+def ladder(steps: Sequence[Json], width: int = 110) -> str:
+    """As wide as ``width`` if that leaves room between the actors; else a list with the same content."""
     actors = list(dict.fromkeys(clean(str(name)) for each in steps for name in (each["from"], each["to"])))
     if not actors:
         return ""
@@ -46,7 +46,7 @@ class _Drawing:
             row[start : start + len(shown)] = shown
         self.lines.append("".join(row))
 
-    def step(self, step: Line, number: int, start: int, end: int) -> None:
+    def step(self, step: Json, number: int, start: int, end: int) -> None:
         mark = "▶ " if step["guilty"] else ""
         numbered = f"{number}. " if step.get("first", True) else ""
         self._say(f"{mark}{numbered}{step['says']}", start, end)
@@ -91,7 +91,7 @@ class _Drawing:
         return row
 
 
-def _listed(steps: Sequence[Line], width: int) -> Iterator[str]:
+def _listed(steps: Sequence[Json], width: int) -> Iterator[str]:
     number = 0
     for step in steps:
         first = step.get("first", True)

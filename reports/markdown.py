@@ -1,16 +1,16 @@
-"""A summary for the page of a CI job: what came of it, and each failure with the command that shows it again."""
+"""A summary for the page of a CI job: the results, and each failure with the command that reproduces it."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from kipcheck.conformance.core.foreign import COMMAND, clean, harmless, one_line
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Failure
 from kipcheck.reports.campaigns import brief, stands, stopped, troubles
 from kipcheck.reports.summary import FLAKY, KNOWN, WORDS, Cell, Summary
 from kipcheck.reports.text import block
 
 MOST = 900_000
-"""Bytes: the page of a job takes less than 1 MiB from a step, and nothing at all of what is longer."""
+"""Bytes: a CI service that shows the summary drops it if it is longer than 1 MiB."""
 MARKS = {
     "PASS": "✅ pass",
     "FAIL": "❌ fail",
@@ -29,20 +29,20 @@ def render(found: Summary) -> str:
     parts = [_head(found), *_campaigns(found), _table(found), *_known(found), *_troubles(found)]
     if found.coverage_line:
         parts.append(f"{plain(found.coverage_line)}\n")
-    blocks = [_block(each) for each in found.failures if not each.get("known")]
+    blocks = [_block(each) for each in found.failures if not each.known]
     size = sum(len(part.encode()) for part in parts)
     for number, each in enumerate(blocks):
         size += len(each.encode())
         if size > MOST:
-            left = [each["id"] for each in found.failures if not each.get("known")][number:]
-            parts.append(_cut(f"{len(left)} more stand in the ledger: {', '.join(left)}\n", 20_000))
+            left = [each.id for each in found.failures if not each.known][number:]
+            parts.append(_cut(f"{len(left)} more are in the ledger: {', '.join(left)}\n", 20_000))
             break
         parts.append(each)
     return "\n".join(parts)
 
 
 def plain(text: str) -> str:
-    """Text that stands as it is within a line: no mark-up of Markdown or HTML, no link, no mention, one line."""
+    """Text as one line without effect: no mark-up of Markdown or HTML, no link, no mention."""
     text = " ".join(clean(text).split()).translate(ENTITIES)
     text = SPECIAL.sub(r"\\\g<0>", text)
     text = COMMAND.sub(lambda found: f"{found[0][:-1]}&#{ord(found[0][-1])};", text)
@@ -50,7 +50,7 @@ def plain(text: str) -> str:
 
 
 def fenced(lines: Iterable[str]) -> str:
-    """Lines as they are, in a fence longer than any within."""
+    """Lines in a fenced block; the fence is longer than any in them."""
     text = harmless("\n".join(map(one_line, lines)))
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -60,18 +60,19 @@ def fenced(lines: Iterable[str]) -> str:
 def _head(found: Summary) -> str:
     names = ", ".join(found.called(each) for each in found.targets) or "nothing"
     mark = "❔" if found.exit is None else "✅" if found.exit == 0 and found.complete else "❌"
-    part = " (part {} of {})".format(*found.header["part"]) if found.header.get("part") else ""
+    part = " (part {} of {})".format(*found.header.part) if found.header.part else ""
     return f"## {mark} kipcheck: {plain(names)}{part}\n\n{plain(found.verdict)}\n"
 
 
 def _campaigns(found: Summary) -> Iterator[str]:
     for each in found.ledger.campaigns:
-        yield f"Campaign {plain(each['id'])}: {plain(brief(each))}. {plain(stopped(each))}\n"
-        rounds = [line for line in found.ledger.rounds if line["campaign"] == each["id"]]
+        yield f"Campaign {plain(each.id)}: {plain(brief(each))}. {plain(stopped(each))}\n"
+        rounds = [line for line in found.ledger.rounds if line.campaign == each.id]
         if rounds:
-            rows = ["| round | cases | new kinds of behaviour | in all | failures first met |", "|---|---|---|---|---|"]
+            head = "| round | cases | new kinds of behaviour | in all | failures first found |"
+            rows = [head, "|---|---|---|---|---|"]
             for line in rounds:
-                cells = line["round"] + 1, line["cases"], line["new"], line["coverage"], len(line["failures"])
+                cells = line.round + 1, line.cases, line.new, line.coverage, len(line.failures)
                 rows.append(f"| {' | '.join(map(str, cells))} |")
             yield "\n".join(rows) + "\n"
         for trouble in troubles(each):
@@ -101,9 +102,9 @@ def _cell(cell: Cell | None) -> str:
 
 
 def _known(found: Summary) -> Iterator[str]:
-    known = [each for each in found.failures if each.get("known")]
+    known = [each for each in found.failures if each.known]
     if known:
-        lines = [f"{each['id']}  {each['target']}  {each['check']}: {each['why']}" for each in known]
+        lines = [f"{each.id}  {each.target}  {each.check}: {each.why}" for each in known]
         listed = fenced([_cut(line, 400) for line in lines[:200]])
         title = f"{len(known)} known {'deviation' if len(known) == 1 else 'deviations'}"
         yield f"<details><summary>{title}</summary>\n\n{listed}\n\n</details>\n"
@@ -111,20 +112,18 @@ def _known(found: Summary) -> Iterator[str]:
 
 def _troubles(found: Summary) -> Iterator[str]:
     for each in found.ledger.troubles:
-        yield f"**trouble** {plain(each['target'])}: {plain(str(each['why'])[:2000])}\n"
-    for each in found.stale:
-        yield f"**stale** {plain(each['entry'])}: {plain(each['why'])}\n"
-    for each in found.flaky:
-        yield f"**flaky** {plain(each['target'])}: {plain(each['check'])}: {plain(each['why'])}\n"
+        yield f"**trouble** {plain(each.target)}: {plain(str(each.why)[:2000])}\n"
+    for stale in found.stale:
+        yield f"**stale** {plain(stale.entry)}: {plain(stale.why)}\n"
+    for flaky in found.flaky:
+        yield f"**flaky** {plain(flaky.target)}: {plain(flaky.check)}: {plain(flaky.why)}\n"
     for target, check, what in found.open_ends:
         yield f"**undecided** {plain(target)}: {plain(check)}: {plain(what)}\n"
 
 
-def _block(failure: Line) -> str:
-    title = (
-        f"{WORDS[failure['grade']]} {failure['target']}: {' '.join(failure['why'].split())[:300]} ({failure['cases']})"
-    )
-    # Between tags of HTML, Markdown still reads the line: so it is escaped for both.
+def _block(failure: Failure) -> str:
+    title = f"{WORDS[failure.grade]} {failure.target}: {' '.join(failure.why.split())[:300]} ({failure.cases})"
+    # Markdown parses text between HTML tags too, so it is escaped for both.
     return f"<details><summary>{plain(title)}</summary>\n\n{fenced(block(failure, set()))}\n\n</details>\n"
 
 

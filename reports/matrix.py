@@ -1,4 +1,4 @@
-"""What ``kipcheck matrix`` found, rendered: ``render(Path("kipcheck-out/matrix.json"), "text")``."""
+"""Renders the results of ``kipcheck matrix``: ``render(Path("kipcheck-out/matrix.json"), "text")``."""
 
 import json
 import re
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kipcheck.conformance.core import exits
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.failure_group import grouped
+from kipcheck.conformance.core.ledger import Json
 from kipcheck.conformance.core.output_folder import OF_A_MATRIX, OutputFolder
 from kipcheck.reports.phrases import some
 from kipcheck.reports.results import dumped
@@ -19,16 +20,16 @@ HISTORIES: Final = "histories"
 FORMS: Final = ("text", "html", "markdown", "json")
 FILES: Final[Mapping[str, str]] = {"html": "matrix.html", "markdown": "matrix.md"}
 DRAFT: Final[Mapping[str, str]] = {"2.0": "1.2", "future": "post-1.2"}
-"""What the KIP's table calls releases that it did not live to see named."""
+"""Names in the KIP's table of releases that were named later."""
 PROBES: Final = 3
-"""The first metadata version with which a single bounce will do."""
+"""The first metadata version with which a single bounce is enough."""
 BY: Final[Mapping[str | None, str]] = {
     "foreseen": "the text of the KIP",
     "fitted": "what was known of releases",
-    "observed": "a rule made after it was played",
+    "observed": "a rule made after it was run",
     None: "nothing",
 }
-"""On whose word a cell is predicted."""
+"""The sources of predictions."""
 
 
 CASE: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
@@ -47,22 +48,22 @@ class Table(NamedTuple):
 class Matrix:
     """A matrix and ways to look at it. ``found``: as ``matrix.schema.json`` has it. ``path``: where it was read."""
 
-    def __init__(self, found: Line, path: Path | None = None) -> None:
+    def __init__(self, found: Json, path: Path | None = None) -> None:
         self.found = found
         self.path = path
-        self.cells: list[Line] = found["cells"]
-        self.releases: dict[str, Line] = {each["name"]: each for each in found["releases"]}
+        self.cells: list[Json] = found["cells"]
+        self.releases: dict[str, Json] = {each["name"]: each for each in found["releases"]}
         self._at = {_place(each): each for each in self.cells}
         for each in self.cells:  # files are written by these names
             if not CASE.fullmatch(each["case"]):
                 raise ValueError(f'"case" is {each["case"]!r:.80}: a history is named by letters, digits and hyphens')
         self._skipped = {_place(each): each["why"] for each in found["skipped"]}
 
-    def cell(self, scenario: str, old: str, new: str) -> Line | None:
+    def cell(self, scenario: str, old: str, new: str) -> Json | None:
         return self._at.get((scenario, old, new))
 
     def skipped(self, scenario: str, old: str, new: str) -> str | None:
-        """Why it was not played, where it was asked for and was not."""
+        """Why it was not run, if it was requested."""
         return self._skipped.get((scenario, old, new))
 
     @property
@@ -75,7 +76,7 @@ class Matrix:
                 yield Table(each["name"], each["about"], self._sorted(rows), self._sorted(columns))
 
     @property
-    def of_the_kip(self) -> dict[tuple[str, str], Line]:
+    def of_the_kip(self) -> dict[tuple[str, str], Json]:
         """The cells of KIP-268's own table: each upgraded in the way that the KIP has for it."""
         return {
             (each["from"], each["to"]): each
@@ -89,32 +90,31 @@ class Matrix:
         return "two-bounce" if known < PROBES and wanted != known else "bounce"
 
     def sides_of(self, pairs: Mapping[tuple[str, str], Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Rows and columns of a table of such pairs."""
+        """The rows and columns of a table of these pairs."""
         return self._sorted({old for old, _ in pairs}), self._sorted({new for _, new in pairs})
 
     def _sorted(self, names: set[str]) -> tuple[str, ...]:
         return tuple(each for each in self.releases if each in names)
 
     @property
-    def differing(self) -> list[Line]:
+    def differing(self) -> list[Json]:
         return [each for each in self.cells if each["differs"]]
 
     @property
-    def known(self) -> list[Line]:
+    def known(self) -> list[Json]:
         return [each for each in self.cells if each["known"] is not None]
 
     @property
-    def broken(self) -> dict[str, list[Line]]:
+    def broken(self) -> dict[str, list[Json]]:
         """Cells that break or are refused, by requirement; the requirement with the most of them first."""
-        found: dict[str, list[Line]] = {}
-        for each in self.cells:
-            if each["verdict"] != "ok":
-                found.setdefault(each["requirement"] or "", []).append(each)
-        return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+        groups = grouped((each for each in self.cells if each["verdict"] != "ok"), _requirement)
+        return {
+            _requirement(each.first): list(each.members) for each in sorted(groups, key=lambda it: -len(it.members))
+        }
 
     @property
     def text_alone(self) -> dict[tuple[str | None, str], int]:
-        """How many cells came out so, by what the text of the KIP alone foretells (None: nothing)."""
+        """How many cells came out so, by what the text of the KIP alone predicts (None: nothing)."""
         found: dict[tuple[str | None, str], int] = {}
         for each in self.cells:
             pair = each["foreseen"], each["verdict"]
@@ -135,17 +135,17 @@ class Matrix:
         """One line."""
         counts = self.found["counts"]
         if not self.cells:
-            return "no cell was played"
+            return "no cell was run"
         unlike = "every cell is as predicted, or a known deviation"
         if self.differing:
             unlike = f"{some(len(self.differing), 'cell')} unlike what was predicted"
         elif not counts["known"]:
             unlike = "every cell is as predicted"
-        return unlike if self.found["complete"] else f"INCOMPLETE: of what was played, {unlike}"
+        return unlike if self.found["complete"] else f"INCOMPLETE: of the cells that were run, {unlike}"
 
     @property
     def page(self) -> Path | None:
-        """Where it is shown, if it is."""
+        """The HTML page, if there is one."""
         page = self.path.with_name(FILES["html"]) if self.path is not None else None
         return page if page is not None and page.is_file() else None
 
@@ -153,30 +153,34 @@ class Matrix:
     def counted(self) -> str:
         counts = self.found["counts"]
         named = {"ok": "ok", "breaks": "break", "refused": "refused", "skipped": "skipped"}
-        told = ", ".join(f"{counts[key]:,} {word}" for key, word in named.items() if counts[key])
+        counted = ", ".join(f"{counts[key]:,} {word}" for key, word in named.items() if counts[key])
         played = f"{counts['histories']:,} {'history' if counts['histories'] == 1 else 'histories'}"
-        return f"{some(len(self.cells), 'cell')}: {told or 'none played'}; {played} played"
+        return f"{some(len(self.cells), 'cell')}: {counted or 'none was run'}; {played} run"
 
     @property
     def predicted(self) -> str:
-        """On whose word."""
+        """The number of cells by the source of their prediction."""
         counts = self.found["counts"]
         named = {key: counts[key] for key in ("foreseen", "fitted", "observed")}
-        told = ", ".join(f"{number} by {BY[key]}" for key, number in named.items() if number)
-        return f"predicted: {told or 'none'}" + (f"; known deviations: {counts['known']}" if counts["known"] else "")
+        counted = ", ".join(f"{number} by {BY[key]}" for key, number in named.items() if number)
+        return f"predicted: {counted or 'none'}" + (f"; known deviations: {counts['known']}" if counts["known"] else "")
 
 
-def _place(cell: Line) -> tuple[str, str, str]:
+def _place(cell: Json) -> tuple[str, str, str]:
     return cell["scenario"], cell["from"], cell["to"]
 
 
+def _requirement(cell: Json) -> str:
+    return cell["requirement"] or ""
+
+
 def read(path: Path) -> Matrix:
-    """Errors: FileNotFoundError; ValueError for what is no matrix."""
+    """Errors: FileNotFoundError; ValueError if the file is not a matrix."""
     try:
-        found: Line = json.loads(path.read_text("utf-8"))
+        found: Json = json.loads(path.read_text("utf-8"))
         return Matrix(found, path)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as wrong:
-        raise ValueError(f"{path} is no result of kipcheck matrix: {type(wrong).__name__}: {wrong}") from None
+        raise ValueError(f"{path} is not a result of kipcheck matrix: {type(wrong).__name__}: {wrong}") from None
 
 
 def rendered(found: Matrix, form: str) -> str:
@@ -203,21 +207,21 @@ def write(path: Path) -> str:
 
     found = read(path)
     cases = dict.fromkeys(cell["case"] for cell in found.cells)
-    histories = [told for each in cases if (told := path.parent / HISTORIES / f"{each}.json").is_file()]
-    pages = [f"{HISTORIES}/{told.stem}.html" for told in histories]
+    histories = [file for each in cases if (file := path.parent / HISTORIES / f"{each}.json").is_file()]
+    pages = [f"{HISTORIES}/{file.stem}.html" for file in histories]
     folder = OutputFolder(path.parent)
     folder.check(*OF_A_MATRIX)
     folder.claim(*FILES.values(), *pages)
     for form, name in FILES.items():
         _put(path.with_name(name), rendered(found, form))
-    for told in histories:
-        history = json.loads(told.read_text("utf-8"))
-        _put(told.with_suffix(".html"), page(history, found.found["requirements"]))
+    for file in histories:
+        history = json.loads(file.read_text("utf-8"))
+        _put(file.with_suffix(".html"), page(history, found.found["requirements"]))
     return rendered(found, "text")
 
 
 def _put(path: Path, text: str) -> None:
-    """A reader never sees half a page."""
+    """Replaces the file at once: readers never get half a page."""
     aside = path.with_name(f".{path.name}.part")
     aside.write_text(text, "utf-8", newline="\n")
     aside.replace(path)

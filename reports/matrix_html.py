@@ -1,10 +1,10 @@
-"""The page of a matrix: KIP-268's own table, a table of all pairs for each scenario, what breaks, what was foretold."""
+"""The HTML page of a matrix: KIP-268's table, a table of all pairs for each scenario, failures, and predictions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Json
 from kipcheck.reports.markup import Child, Safe, joined, link, tag
 from kipcheck.reports.matrix import BY, DRAFT, HISTORIES, Matrix, Table
 from kipcheck.reports.page import page
@@ -12,11 +12,11 @@ from kipcheck.reports.phrases import some
 
 TONES: Final = {"ok": "pass", "breaks": "fail", "refused": "warn", "skipped": "skip"}
 FIX, STAR, UNLIKE, KNOWN = "★", "☆", "≠", "≈"
-"""Signs in a cell: needs the back-ported fix; starred in the KIP without need; unlike its prediction; and known so."""
+"""Signs in a cell: needs the back-ported fix; starred in the KIP without need; unlike its prediction; known to be."""
 FIX_MEANS: Final = "needs the back-ported fix of KAFKA-6054 in the release that it goes to, which 0.10.1 never got"
 Content: TypeAlias = Callable[[str, str], Safe]
 """The cell of a row and a column."""
-ALONE: Final = {"ok": "works", "breaks": "breaks", "refused": "is refused", None: "says nothing of it"}
+ALONE: Final = {"ok": "works", "breaks": "breaks", "refused": "is refused", None: "makes no prediction"}
 
 
 def html(found: Matrix) -> str:
@@ -26,7 +26,7 @@ def html(found: Matrix) -> str:
         tag("a", "To the tables", class_="jump", href="#kip" if found.of_the_kip else "#tables"),
         tag("header", _header(found)),
         tag("main", _nav(sections), (tag("section", part, id=id) for id, _, part in sections)),
-        tag("footer", tag("p", "Made by kipcheck ", found.found["kipcheck"], ". The histories stand in ",
+        tag("footer", tag("p", "Made by kipcheck ", found.found["kipcheck"], ". The histories are in ",
                           tag("code", f"{HISTORIES}/"), " beside this page.")),
     )  # fmt: skip
 
@@ -39,10 +39,10 @@ def _nav(sections: Sequence[tuple[str, str, Safe]]) -> Safe:
 def _header(found: Matrix) -> Iterator[Safe]:
     tone = {0: "pass", 1: "fail"}.get(found.exit, "unknown")
     yield tag("h1", tag("b", "kipcheck matrix "), "upgrades of Kafka Streams, run with its released jars")
-    say = f"{found.verdict[0].upper()}{found.verdict[1:]}"
+    verdict = f"{found.verdict[0].upper()}{found.verdict[1:]}"
     yield tag(
         "div",
-        tag("p", say, class_="say"),
+        tag("p", verdict, class_="say"),
         tag("p", found.counted, class_="plain"),
         tag("p", f"{found.predicted[0].upper()}{found.predicted[1:]}.", class_="plain"),
         class_=f"outcome {tone}",
@@ -73,12 +73,12 @@ def _sections(found: Matrix) -> Iterator[tuple[str, str, Safe]]:
 
 
 def _legend() -> Safe:
-    """Every sign has a word beside it here: nothing is told by colour alone."""
+    """The legend. Every sign has a word: colour alone has no meaning."""
     words = (
         ("ok 2", "pass", "works; the group was at rest after two rebalances at most"),
         ("breaks", "fail", "a requirement is violated, or a member dies"),
         ("refused", "warn", "a configuration error, before anything runs"),
-        ("skipped", "skip", "was not played; its jars could not be had"),
+        ("skipped", "skip", "was not run; its jars are not available"),
     )
     signs = (
         (FIX, FIX_MEANS),
@@ -88,8 +88,8 @@ def _legend() -> Safe:
     )
     rows = [(tag("dt", tag("span", word, class_=f"word {tone}")), tag("dd", what)) for word, tone, what in words]
     rows += [(tag("dt", tag("b", sign)), tag("dd", what)) for sign, what in signs]
-    told = "Rows are releases from which, columns those to which. A cell leads to the worst of its histories."
-    return joined(tag("p", told, class_="hint"), tag("dl", rows, class_="versus signs"))
+    hint = "Rows: the release before the upgrade; columns: the release after it. A cell links to its worst history."
+    return joined(tag("p", hint, class_="hint"), tag("dl", rows, class_="versus signs"))
 
 
 def _kip(found: Matrix) -> Safe:
@@ -134,8 +134,8 @@ def _table(found: Matrix, table: Table) -> Safe:
 def _counted(found: Matrix, scenario: str) -> str:
     verdicts = [each["verdict"] for each in found.cells if each["scenario"] == scenario]
     words = {"ok": "ok", "breaks": "break", "refused": "refused"}
-    told = (f"{verdicts.count(each)} {word}" for each, word in words.items() if each in verdicts)
-    return ", ".join(told) or "nothing played"
+    counts = (f"{verdicts.count(each)} {word}" for each, word in words.items() if each in verdicts)
+    return ", ".join(counts) or "nothing was run"
 
 
 def _grid(
@@ -156,8 +156,8 @@ def _grid(
 
     def title(name: str) -> str | None:
         patch, kind = found.releases[name]["patch"], found.releases[name].get("kind")
-        told = [patch if patch != name else None, kind]
-        return ": ".join(filter(None, told)) or None
+        parts = [patch if patch != name else None, kind]
+        return ": ".join(filter(None, parts)) or None
 
     tops = (tag("th", head(each), scope="col", title=title(each)) for each in columns)
     body = (
@@ -169,11 +169,11 @@ def _grid(
     return tag("div", inner, class_="scroll fit", tabindex=0, role="region", aria_label=label)
 
 
-def _cell(cell: Line, way: str | None = None) -> Safe:
+def _cell(cell: Json, way: str | None = None) -> Safe:
     rounds = (" ", tag("b", str(cell["rounds"]))) if cell["rounds"] else None
     sign = FIX if cell["needs_fix"] else STAR if cell["starred"] else None
     unlike = UNLIKE if cell["differs"] else KNOWN if cell["known"] else None
-    said = [
+    title = [
         f"{cell['from']} to {cell['to']}, {cell['scenario']}: {cell['verdict']}",
         f"{cell['requirement']}: {cell['reason']}" if cell["reason"] and cell["requirement"] else cell["reason"],
         f"predicted: {cell['predicted']}" if cell["differs"] or cell["known"] else None,
@@ -181,14 +181,14 @@ def _cell(cell: Line, way: str | None = None) -> Safe:
     marks = (tag("span", each, class_="sign") for each in (sign, unlike) if each)
     parts = (cell["verdict"], rounds, marks)
     under = tag("span", way, class_="way") if way else None
-    return tag("a", parts, under, href=_history(cell), title="; ".join(filter(None, said)))
+    return tag("a", parts, under, href=_history(cell), title="; ".join(filter(None, title)))
 
 
 def _word(verdict: str) -> Safe:
     return tag("span", verdict, class_=f"word {TONES[verdict]}")
 
 
-def _history(cell: Line) -> str:
+def _history(cell: Json) -> str:
     return f"{HISTORIES}/{cell['case']}.html"
 
 
@@ -197,13 +197,13 @@ def _history(cell: Line) -> str:
 
 def _broken(found: Matrix) -> Safe:
     return joined(
-        tag("h2", "What breaks, and on what"),
-        tag("p", "Each requirement with the cells that come to it, one of them told in words.", class_="hint"),
+        tag("h2", "Broken requirements"),
+        tag("p", "Each requirement with the cells that break it, one of them in detail.", class_="hint"),
         (_by_requirement(found, id, cells) for id, cells in found.broken.items()),
     )
 
 
-def _by_requirement(found: Matrix, id: str, cells: Sequence[Line]) -> Safe:
+def _by_requirement(found: Matrix, id: str, cells: Sequence[Json]) -> Safe:
     about = found.found["requirements"].get(id, {})
     verdicts = sorted({each["verdict"] for each in cells})
     title = (
@@ -215,17 +215,17 @@ def _by_requirement(found: Matrix, id: str, cells: Sequence[Line]) -> Safe:
     return tag("details", tag("summary", tag("span", title, class_="title")), inner)
 
 
-def _of_requirement(about: Line, cells: Sequence[Line]) -> Iterator[Child]:
+def _of_requirement(about: Json, cells: Sequence[Json]) -> Iterator[Child]:
     if about:
         yield tag("p", about["text"], class_="rule")
     first = cells[0]
     yield tag("h4", f"For example {first['from']} to {first['to']}, {first['scenario']}")
     yield tag("p", first["reason"] or "")
     yield tag("pre", tag("code", first["play"]), class_="command")
-    by_row: dict[tuple[str, str], list[Line]] = {}
+    by_row: dict[tuple[str, str], list[Json]] = {}
     for each in cells:
         by_row.setdefault((each["scenario"], each["from"]), []).append(each)
-    yield tag("h4", "Everywhere that it was met")
+    yield tag("h4", "All cells")
     listed = (
         tag("li", f"{scenario}, {old} to ",
             ((", " if number else "", tag("a", each["to"], href=_history(each))) for number, each in enumerate(row)))
@@ -234,8 +234,8 @@ def _of_requirement(about: Line, cells: Sequence[Line]) -> Iterator[Child]:
     yield tag("ul", listed, class_="list")
 
 
-def _listed(title: str, cells: Sequence[Line]) -> Safe:
-    head = tag("tr", (tag("th", each, scope="col") for each in ("cell", "found", "predicted", "what was seen")))
+def _listed(title: str, cells: Sequence[Json]) -> Safe:
+    head = tag("tr", (tag("th", each, scope="col") for each in ("cell", "found", "predicted", "observed")))
     return joined(
         tag("h2", f"{title} ({len(cells)})"),
         tag(
@@ -246,7 +246,7 @@ def _listed(title: str, cells: Sequence[Line]) -> Safe:
     )  # fmt: skip
 
 
-def _row(cell: Line) -> Safe:
+def _row(cell: Json) -> Safe:
     name = tag("a", f"{cell['from']} to {cell['to']}, {cell['scenario']}", href=_history(cell))
     known = cell["known"]
     why = (tag("p", known["reason"], " ", link(known["link"], known["link"])),) if known else ()
@@ -255,7 +255,7 @@ def _row(cell: Line) -> Safe:
         tag("th", name, scope="row"),
         tag("td", _word(cell["verdict"]), " ", tag("span", cell["requirement"] or "", class_="id")),
         tag("td", cell["predicted"] or "nothing", tag("p", f"by {BY[cell['rule']]}", class_="small")),
-        tag("td", cell["reason"] or "all is well", why),
+        tag("td", cell["reason"] or "no failure", why),
     )
 
 
@@ -264,30 +264,30 @@ def _stale(found: Matrix) -> Safe:
         tag("li", tag("b", f"{each['from']} to {each['to']}, {each['scenario']}"), f": {each['why']}")
         for each in found.found["stale"]
     )
-    return joined(tag("h2", "Known deviations that do not come any more"), tag("ul", rows, class_="list"))
+    return joined(tag("h2", "Known deviations that no longer occur"), tag("ul", rows, class_="list"))
 
 
 def _predictions(found: Matrix) -> Safe:
     alone = found.text_alone
-    said = [each for each in ALONE if any(pair[0] == each for pair in alone)]
+    predicted = [each for each in ALONE if any(pair[0] == each for pair in alone)]
     verdicts = ("ok", "breaks", "refused")
     head = tag("tr", (tag("th", each, scope="col") for each in ("the text of the KIP", *verdicts)))
 
-    def row(says: str | None) -> Safe:
-        numbers = (tag("td", f"{alone.get((says, each), 0) or '–'}", class_="num") for each in verdicts)
-        return tag("tr", tag("th", ALONE[says], scope="row"), numbers)
+    def row(source: str | None) -> Safe:
+        numbers = (tag("td", f"{alone.get((source, each), 0) or '–'}", class_="num") for each in verdicts)
+        return tag("tr", tag("th", ALONE[source], scope="row"), numbers)
 
     counts = found.found["counts"]
-    told = (
-        f"Before a cell is played its verdict is foretold. {counts['foreseen']} of {len(found.cells)} cells came out "
-        f"as the text of KIP-268 alone has it; {counts['fitted']} as only what was known of releases beforehand has "
-        f"it; {counts['observed']} by rules that were made after the cell had been played, which foretell nothing but "
-        f"that it stays so."
+    text = (
+        f"The verdict of a cell is predicted before it is run. {counts['foreseen']} of {len(found.cells)} cells are "
+        f"predicted by the text of KIP-268 alone; {counts['fitted']} by facts about releases that were known "
+        f"beforehand; {counts['observed']} by rules that were made after the cell had been run, which predict only "
+        f"that it does not change."
     )
     return joined(
-        tag("h2", "What was foretold"),
-        tag("p", told),
-        tag("p", "What the text of the KIP by itself says of the cells, and what came of them:", class_="hint"),
-        tag("div", tag("table", tag("thead", head), tag("tbody", map(row, said))), class_="scroll", tabindex=0,
-            role="region", aria_label="What the text of the KIP foretells, and what came of it"),
+        tag("h2", "Predictions"),
+        tag("p", text),
+        tag("p", "The predictions of the text of the KIP alone, and the results:", class_="hint"),
+        tag("div", tag("table", tag("thead", head), tag("tbody", map(row, predicted))), class_="scroll", tabindex=0,
+            role="region", aria_label="Predictions of the text of the KIP, and results"),
     )  # fmt: skip

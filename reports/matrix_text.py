@@ -1,11 +1,11 @@
-"""A matrix for a terminal, and for the summary page of a CI job."""
+"""A matrix for a terminal, and as Markdown for the summary of a CI job."""
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from kipcheck.conformance.core.foreign import harmless, one_line
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import Json
 from kipcheck.reports.markdown import fenced, plain
 from kipcheck.reports.matrix import BY, DRAFT, Matrix, Table
 from kipcheck.reports.phrases import some
@@ -16,10 +16,10 @@ SIGNS: Final = (
     "?: skipped; .: no such cell"
 )
 MOST: Final = 60
-"""At most so many cells are told one by one."""
+"""The most cells that are listed one by one."""
 STARS: Final = "*: needs the back-ported fix of KAFKA-6054, which 0.10.1 never got"
 MARKS: Final = {"ok": "✅ ok", "breaks": "❌ breaks", "refused": "⛔ refused"}
-Told: TypeAlias = Callable[[str, str], str]
+Sign: TypeAlias = Callable[[str, str], str]
 
 
 def text(found: Matrix) -> str:
@@ -48,29 +48,29 @@ def sign(found: Matrix, scenario: str, old: str, new: str) -> str:
     if cell is None:
         return "." if found.skipped(scenario, old, new) is None else "?"
     rounds = str(cell["rounds"] or "")
-    told = {"ok": rounds, "breaks": f"X{rounds}", "refused": "R"}[cell["verdict"]]
-    return f"{told}!" if cell["differs"] else told
+    text = {"ok": rounds, "breaks": f"X{rounds}", "refused": "R"}[cell["verdict"]]
+    return f"{text}!" if cell["differs"] else text
 
 
-def _in_the_kip(found: Matrix, columns: Sequence[str]) -> Told:
+def _in_the_kip(found: Matrix, columns: Sequence[str]) -> Sign:
     called = {DRAFT.get(each, each): each for each in columns}
 
-    def told(old: str, new: str) -> str:
+    def content(old: str, new: str) -> str:
         cell = found.of_the_kip.get((old, called[new]))
         if cell is None:
             return "."
         return sign(found, cell["scenario"], old, called[new]) + ("*" if cell["needs_fix"] else "")
 
-    return told
+    return content
 
 
 def _table(found: Matrix, table: Table) -> list[str]:
     return _grid(table.rows, table.columns, lambda old, new: sign(found, table.scenario, old, new))
 
 
-def _grid(rows: Sequence[str], columns: Sequence[str], told: Told) -> list[str]:
-    """With the names of columns written downwards, so that thirty of them fit."""
-    cells = {old: [told(old, new) for new in columns] for old in rows}
+def _grid(rows: Sequence[str], columns: Sequence[str], content: Sign) -> list[str]:
+    """With vertical names of columns, so that thirty of them fit."""
+    cells = {old: [content(old, new) for new in columns] for old in rows}
     apart = 1 + max((len(each) for row in cells.values() for each in row), default=1)
     first = max(map(len, rows), default=0) + 4
     height = max(map(len, columns), default=0)
@@ -82,7 +82,7 @@ def _grid(rows: Sequence[str], columns: Sequence[str], told: Told) -> list[str]:
     return lines
 
 
-def _broken(found: Matrix, id: str, cells: Sequence[Line]) -> Iterator[str]:
+def _broken(found: Matrix, id: str, cells: Sequence[Json]) -> Iterator[str]:
     about = found.found["requirements"].get(id, {})
     yield from _wrapped(id or "?", f"{some(len(cells), 'cell')}: {about.get('clause', '')}: {about.get('text', '')}")
     first = cells[0]
@@ -90,18 +90,18 @@ def _broken(found: Matrix, id: str, cells: Sequence[Line]) -> Iterator[str]:
     yield f"  {'again':<9} {first['play']}"
 
 
-def _cells(word: str, cells: Sequence[Line]) -> Iterator[str]:
+def _cells(word: str, cells: Sequence[Json]) -> Iterator[str]:
     for each in cells[:MOST]:
         yield f"{word} {each['from']} to {each['to']}, {each['scenario']}"
         yield from _wrapped("found", f"{each['verdict']} {each['requirement'] or ''} {each['reason'] or ''}")
         yield from _wrapped("predicted", f"{each['predicted']}, by {BY[each['rule']]}")
         yield f"  {'again':<9} {each['play']}"
     if len(cells) > MOST:
-        yield f"{word}: {len(cells) - MOST} more stand in matrix.json"
+        yield f"{word}: {len(cells) - MOST} more are in matrix.json"
 
 
-def _wrapped(label: str, said: str) -> list[str]:
-    lines = textwrap.wrap(said, WIDTH - 12, break_on_hyphens=False) or [""]
+def _wrapped(label: str, text: str) -> list[str]:
+    lines = textwrap.wrap(text, WIDTH - 12, break_on_hyphens=False) or [""]
     return [f"  {label:<9} {lines[0]}", *(f"  {'':<9} {line}" for line in lines[1:])]
 
 
@@ -123,10 +123,10 @@ def markdown(found: Matrix) -> str:
     return "\n".join(parts)
 
 
-def _differing(cell: Line) -> str:
+def _differing(cell: Json) -> str:
     name = f"{cell['from']} to {cell['to']}, {cell['scenario']}"
-    told = f"{name}: {cell['verdict']}, predicted {cell['predicted']}. {cell['reason'] or ''}"
-    return f"* {plain(told)}"
+    line = f"{name}: {cell['verdict']}, predicted {cell['predicted']}. {cell['reason'] or ''}"
+    return f"* {plain(line)}"
 
 
 def _kip(found: Matrix) -> str:
@@ -135,11 +135,11 @@ def _kip(found: Matrix) -> str:
     names = [plain(DRAFT.get(each, each)) for each in columns]
     lines = [f"| from \\ to | {' | '.join(names)} |", "|---" * (len(columns) + 1) + "|"]
     for old in rows:
-        told = (_marked(cells[old, new]) if (old, new) in cells else "" for new in columns)
-        lines.append(f"| {plain(old)} | {' | '.join(told)} |")
+        row = (_marked(cells[old, new]) if (old, new) in cells else "" for new in columns)
+        lines.append(f"| {plain(old)} | {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
 
 
-def _marked(cell: Line) -> str:
+def _marked(cell: Json) -> str:
     rounds = f" {cell['rounds']}" if cell["rounds"] else ""
     return f"{MARKS[cell['verdict']]}{rounds}{' ★' if cell['needs_fix'] else ''}{' ≠' if cell['differs'] else ''}"

@@ -1,4 +1,4 @@
-"""A page that needs no network, no script and no font."""
+"""The frame of an HTML page without network, scripts and fonts."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ def page(title: str, *body: Child) -> str:
 
 def _head(title: str, style: str) -> Safe:
     hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    # The page may load nothing: whatever a target managed to get into it stays text.
+    # The policy forbids the page to load anything, whatever text a target gets into it.
     policy = f"default-src 'none'; style-src 'sha256-{hashed}'; img-src data:; base-uri 'none'; form-action 'none'"
     return joined(
         tag("meta", charset="utf-8"),

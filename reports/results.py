@@ -1,4 +1,4 @@
-"""The results as one JSON value, as ``results.schema.json`` beside this module has it. How it ended is last."""
+"""The results as one JSON value in the form of ``results.schema.json``, with the outcome as its last key."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kipcheck.conformance.core.foreign import harmless_json
-from kipcheck.conformance.core.ledger import spans
+from kipcheck.conformance.core.ledger import plain, spans
 from kipcheck.reports.summary import Cell, Reached, Summary
 
 FORMAT = 1
@@ -17,23 +17,23 @@ def render(found: Summary) -> str:
     return dumped(
         {
             "format": FORMAT,
-            "kipcheck": found.header.get("kipcheck"),
-            "python": found.header.get("python"),
-            "begun": found.header.get("begun"),
-            "options": found.options,
-            "part": found.header.get("part"),
-            "merged": found.header.get("merged"),
-            "targets": [{key: each for key, each in line.items() if key != "type"} for line in found.ledger.targets],
+            "kipcheck": found.header.kipcheck or None,
+            "python": found.header.python or None,
+            "begun": found.header.begun or None,
+            "options": found.options.plain,
+            "part": found.header.part,
+            "merged": plain(found.header.merged),
+            "targets": plain(found.ledger.targets),
             "checks": list(_checks(found)),
-            "failures": [{key: each for key, each in line.items() if key != "type"} for line in found.failures],
-            "differences": [_untyped(each) for each in found.ledger.differences],
+            "failures": plain(found.failures),
+            "differences": plain(found.ledger.differences),
             "requirements": [_requirement(each) for each in found.coverage],
-            "skips": [_untyped(each) for each in found.ledger.skips],
-            "troubles": [_untyped(each) for each in found.ledger.troubles],
-            "stale": [_untyped(each) for each in found.stale],
-            "flaky": [_untyped(each) for each in found.flaky],
-            "campaigns": list(found.ledger.campaigns),
-            "rounds": [_untyped(each) for each in found.ledger.rounds],
+            "skips": plain(found.ledger.skips),
+            "troubles": plain(found.ledger.troubles),
+            "stale": plain(found.stale),
+            "flaky": plain(found.flaky),
+            "campaigns": plain(found.ledger.campaigns),
+            "rounds": plain(found.ledger.rounds),
             "footer": {
                 "complete": found.complete,
                 "stopped_by": None if found.complete else found.state,
@@ -41,9 +41,9 @@ def render(found: Summary) -> str:
                 "meaning": found.meaning,
                 "seconds": found.seconds if found.exit is not None else None,
                 "cases": sum(each.cases for by in found.table.values() for each in by.values()),
-                "failures": sum(each["grade"] == "MUST" and not each.get("known") for each in found.failures),
-                "warnings": sum(each["grade"] == "SHOULD" and not each.get("known") for each in found.failures),
-                "known": sum(bool(each.get("known")) for each in found.failures),
+                "failures": sum(each.grade == "MUST" and not each.known for each in found.failures),
+                "warnings": sum(each.grade == "SHOULD" and not each.known for each in found.failures),
+                "known": sum(bool(each.known) for each in found.failures),
                 "counts": found.ledger.counts,
             },
         }
@@ -51,20 +51,16 @@ def render(found: Summary) -> str:
 
 
 def dumped(value: Any) -> str:
-    """JSON that every reader takes: halves of surrogate pairs stand as text, ``\\ud800`` with its backslash."""
+    """JSON that every reader accepts: halves of surrogate pairs are written as text, ``\\ud800`` with its backslash."""
     text = json.dumps(value, ensure_ascii=False, indent=1)
     return harmless_json(HALVES.sub(lambda half: f"\\\\u{ord(half[0]):04x}", text)) + "\n"
-
-
-def _untyped(line: dict[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in line.items() if key != "type"}
 
 
 def _checks(found: Summary) -> Iterator[dict[str, Any]]:
     for check, by in found.table.items():
         yield {
             "check": check,
-            "sentence": found.header.get("checks", {}).get(check, ""),
+            "sentence": found.header.checks.get(check, ""),
             "targets": {target: _cell(cell) for target, cell in by.items()},
             "subjects": {
                 subject: {target: _cell(cell) for target, cell in cells.items()}
@@ -81,9 +77,9 @@ def _cell(cell: Cell) -> dict[str, Any]:
 def _requirement(each: Reached) -> dict[str, Any]:
     return {
         "id": each.id,
-        "clause": each.about["clause"],
-        "grade": each.about["grade"],
-        "role": each.about["role"],
+        "clause": each.about.clause,
+        "grade": each.about.grade,
+        "role": each.about.role,
         "checks": list(each.checks),
         "cases": each.cases,
         "reached": {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kipcheck.conformance.core.foreign import clean
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import AboutInvariant, AboutRequirement, BrokenRequirement, Failure
 from kipcheck.reports.phrases import named, reason, where
 from kipcheck.reports.results import dumped
 from kipcheck.reports.summary import Summary
@@ -14,7 +14,7 @@ LEVELS = {"MUST": "error", "SHOULD": "warning", "INFO": "note"}
 
 def render(found: Summary) -> str:
     rules = list(_rules(found))
-    places = {each["id"]: number for number, each in enumerate(rules)}
+    places = {rule["id"]: number for number, rule in enumerate(rules)}
     campaigns = found.ledger.campaigns
     return dumped(
         {
@@ -25,25 +25,23 @@ def render(found: Summary) -> str:
                     "tool": {
                         "driver": {
                             "name": "kipcheck",
-                            "version": str(found.header.get("kipcheck", "")),
-                            "semanticVersion": str(found.header.get("kipcheck", "0.0.0")),
+                            "version": found.header.kipcheck,
+                            "semanticVersion": found.header.kipcheck or "0.0.0",
                             "rules": rules,
                         }
                     },
-                    "automationDetails": {
-                        "id": f"kipcheck/{'+'.join(found.targets)}/{found.options.get('edition', '')}/"
-                    },
+                    "automationDetails": {"id": f"kipcheck/{'+'.join(found.targets)}/{found.options.edition}/"},
                     "columnKind": "utf16CodeUnits",
                     "invocations": [_invocation(found)],
                     "artifacts": [_artifact(each) for each in found.failures],
                     "results": [
-                        _result(each, places[each["invariant"]], number) for number, each in enumerate(found.failures)
+                        _result(each, places[each.invariant], number) for number, each in enumerate(found.failures)
                     ],
                     "properties": {
                         "complete": found.complete,
-                        "seed": found.options.get("seed"),
-                        "part": found.header.get("part"),
-                        **({"campaigns": [each["id"] for each in campaigns]} if campaigns else {}),
+                        "seed": found.options.seed,
+                        "part": found.header.part,
+                        **({"campaigns": [each.id for each in campaigns]} if campaigns else {}),
                     },
                 }
             ],
@@ -52,69 +50,72 @@ def render(found: Summary) -> str:
 
 
 def _invocation(found: Summary) -> dict[str, Any]:
-    """Did the tool do its work? Failures of a target are its work."""
+    """Whether the tool succeeded: failures of a target are its result, not its failure."""
     notes = [
-        *(f"{each['target']}: {each['why']}" for each in found.ledger.troubles),
-        *(f"{each['entry']}: {each['why']}" for each in found.stale),
+        *(f"{each.target}: {each.why}" for each in found.ledger.troubles),
+        *(f"{each.entry}: {each.why}" for each in found.stale),
         *([] if found.complete else [found.state]),
     ]
-    told = {"exitCode": found.exit, "exitCodeDescription": found.meaning} if found.exit is not None else {}
-    begun = found.header.get("begun")
+    code = {"exitCode": found.exit, "exitCodeDescription": found.meaning} if found.exit is not None else {}
+    begun = found.header.begun
     return {
         "executionSuccessful": found.complete and found.exit in (0, 1),
-        **told,
+        **code,
         **({"startTimeUtc": begun} if begun else {}),
         "toolExecutionNotifications": [{"level": "error", "message": {"text": clean(each)}} for each in notes],
     }
 
 
 def _rules(found: Summary) -> Iterator[dict[str, Any]]:
-    """Those that were held, and those that something breaks."""
-    held = dict.fromkeys(invariant for _, invariant in found.ledger.held)
-    broken = {each["invariant"]: each for each in found.failures}
-    told = found.header.get("invariants", {})
-    for id in dict.fromkeys([*(id for id in told if id in held or id in broken), *broken]):
+    """The invariants that judged cases, and those that are broken."""
+    judged = dict.fromkeys(invariant for _, invariant in found.ledger.held)
+    broken = {each.invariant: each for each in found.failures}
+    invariants = found.header.invariants
+    for id in dict.fromkeys([*(id for id in invariants if id in judged or id in broken), *broken]):
         line = broken.get(id)
-        about = told.get(id) or {**broken[id], "requirements": []}
+        about = invariants.get(id) or AboutInvariant(sentence=broken[id].sentence, grade=broken[id].grade)
         requirements = _requirements(found, about, line)
         help_text = "\n\n".join(_help(key, each) for key, each in requirements.items())
         yield {
             "id": clean(id),
             "name": "".join(word.capitalize() for word in clean(id).replace("/", "-").split("-")),
-            "shortDescription": {"text": clean(about["sentence"])},
-            "fullDescription": {"text": clean(about["sentence"])},
-            "help": {"text": clean(help_text) or clean(about["sentence"])},
-            "defaultConfiguration": {"level": LEVELS[about["grade"]]},
-            "properties": {"tags": ["kafka", about["grade"], *requirements], "precision": "very-high"},
+            "shortDescription": {"text": clean(about.sentence)},
+            "fullDescription": {"text": clean(about.sentence)},
+            "help": {"text": clean(help_text) or clean(about.sentence)},
+            "defaultConfiguration": {"level": LEVELS[about.grade]},
+            "properties": {"tags": ["kafka", about.grade, *requirements], "precision": "very-high"},
         }
 
 
-def _help(id: str, requirement: Line) -> str:
-    fix = f"\n\nHow to mend it: {requirement['fix']}" if requirement.get("fix") else ""
-    return f"{id}, {requirement['clause']}: {requirement.get('text', '')}{fix}"
+def _help(id: str, requirement: AboutRequirement | BrokenRequirement) -> str:
+    found = requirement.fix if isinstance(requirement, AboutRequirement) else None
+    fix = f"\n\nHow to fix it: {found}" if found else ""
+    return f"{id}, {requirement.clause}: {requirement.text or ''}{fix}"
 
 
-def _requirements(found: Summary, about: Line, line: Line | None) -> dict[str, Any]:
-    known = found.header.get("requirements", {})
-    broken = {each["id"]: each for each in (line["requirements"] if line else ())}
-    return {id: known.get(id) or broken[id] for id in (*about["requirements"], *broken) if id in known or id in broken}
+def _requirements(
+    found: Summary, about: AboutInvariant, line: Failure | None
+) -> dict[str, AboutRequirement | BrokenRequirement]:
+    known = found.header.requirements
+    broken = {each.id: each for each in (line.requirements if line else ())}
+    return {id: known.get(id) or broken[id] for id in (*about.requirements, *broken) if id in known or id in broken}
 
 
-def _artifact(failure: Line) -> dict[str, Any]:
+def _artifact(failure: Failure) -> dict[str, Any]:
     return {"location": {"uri": _file(failure)}, "mimeType": "application/json"}
 
 
-def _file(failure: Line) -> str:
-    """With its least case; the ledger, where no case shows it."""
-    return f"failures/{failure['id']}.json" if failure["case_id"] else "ledger.jsonl"
+def _file(failure: Failure) -> str:
+    """The file with the least case; the ledger if no case shows it."""
+    return f"failures/{failure.id}.json" if failure.case_id else "ledger.jsonl"
 
 
-def _result(failure: Line, rule: int, artifact: int) -> dict[str, Any]:
-    words = [failure["why"]]
-    if failure["expected"] or failure["observed"]:
-        words.append(f"Expected {failure['expected'] or 'nothing'}, observed {failure['observed'] or 'nothing'}.")
-    words.append(f"{failure['target']} {failure['version']}, seen in {failure['cases']} cases: {where(failure)}.")
-    words.append(f"Again: {failure['reproduce']}")
+def _result(failure: Failure, rule: int, artifact: int) -> dict[str, Any]:
+    words = [failure.why]
+    if failure.expected or failure.observed:
+        words.append(f"Expected {failure.expected or 'nothing'}, observed {failure.observed or 'nothing'}.")
+    words.append(f"{failure.target} {failure.version}, found in {failure.cases} cases: {where(failure)}.")
+    words.append(f"Reproduce: {failure.reproduce}")
     place = {
         "physicalLocation": {
             "artifactLocation": {"uri": _file(failure), "index": artifact},
@@ -122,33 +123,33 @@ def _result(failure: Line, rule: int, artifact: int) -> dict[str, Any]:
         },
         "logicalLocations": [
             {
-                "name": clean(failure["path"] or failure["subject"]),
+                "name": clean(failure.path or failure.subject),
                 "fullyQualifiedName": clean(
-                    f"{named(failure['subject'], failure['subject_version'])} {failure['path']}".strip()
+                    f"{named(failure.subject, failure.subject_version)} {failure.path}".strip()
                 ),
                 "kind": "member",
             }
         ],
     }
-    known = failure.get("known")
+    known = failure.known
     return {
-        "ruleId": clean(failure["invariant"]),
+        "ruleId": clean(failure.invariant),
         "ruleIndex": rule,
         "kind": "fail",
-        "level": LEVELS[failure["grade"]],
+        "level": LEVELS[failure.grade],
         "message": {"text": clean("\n".join(words))},
         "locations": [place],
-        "partialFingerprints": {"kipcheckFailure/v1": failure["id"]},
-        "occurrenceCount": max(1, failure["cases"]),
+        "partialFingerprints": {"kipcheckFailure/v1": failure.id},
+        "occurrenceCount": max(1, failure.cases),
         **(
             {"suppressions": [{"kind": "external", "status": "accepted", "justification": clean(reason(known))}]}
             if known
             else {}
         ),
         "properties": {
-            "target": failure["target"],
-            "check": failure["check"],
-            "case": failure["case_id"],
-            "tags": failure.get("tags", []),
+            "target": failure.target,
+            "check": failure.check,
+            "case": failure.case_id,
+            "tags": list(failure.tags),
         },
     }

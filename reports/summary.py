@@ -1,4 +1,4 @@
-"""What all forms of a report say, gathered once from the ledger: tables, failures in order, coverage, the last word."""
+"""The content of all forms of a report: tables, failures in order, coverage, and the outcome in one line."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,31 +6,42 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from kipcheck.conformance.core.ledger import Ledger, Line, Place, spans
+from kipcheck.conformance.core.failure_group import severity
+from kipcheck.conformance.core.ledger import (
+    AboutRequirement,
+    Difference,
+    Failure,
+    Flaky,
+    Header,
+    Ledger,
+    Place,
+    RunOptions,
+    Stale,
+    spans,
+)
 from kipcheck.reports.phrases import some
 
 RESULTS = ("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP")
 SEVERITY = ("FAIL", "UNKNOWN", "WARN", "NOTE", "PASS", "SKIP")
-"""What a cell with several results is called: the first of them that it has."""
+"""The result of a cell is the first of these that one of its cases has."""
 KNOWN = "KNOWN"
-"""What FAIL and WARN are called where every failure behind them is a known deviation."""
+"""Replaces FAIL and WARN if all their failures are known deviations."""
 FLAKY = "FLAKY"
-"""What they are called where none is behind them, in a whole run: alone, the cases do not fail every time."""
-GRADES: Mapping[str, int] = {"MUST": 0, "SHOULD": 1, "INFO": 2}
+"""Replaces them if they have no failure in a complete run: alone, the cases do not fail every time."""
 WORDS: Mapping[str, str] = {"MUST": "FAIL", "SHOULD": "WARN", "INFO": "NOTE"}
-"""What a breach is called, by the grade of what it breaks."""
+"""The result of a case, by the grade of the invariant that it breaks."""
 Versions: TypeAlias = set[int]
 
 
 @dataclass(slots=True)
 class Cell:
-    """What came of the cases of a check with a target, in all or on one subject."""
+    """The results of the cases of a check with a target, in all or on one subject."""
 
     counts: Counter[str] = field(default_factory=Counter)
     versions: dict[str, Versions] = field(default_factory=dict)
-    """Result -> the versions in which it was seen; empty for what has no versions."""
+    """Result -> the versions with that result; empty for subjects without versions."""
     called: str = ""
-    """KNOWN or FLAKY, where what fails here is that."""
+    """KNOWN or FLAKY, if its failures are."""
 
     def add(self, version: int | None, counts: Mapping[str, int]) -> None:
         self.counts.update(counts)
@@ -44,7 +55,7 @@ class Cell:
 
     @property
     def word(self) -> str:
-        """The worst that came of it; what is expected is less than what is not known."""
+        """The worst result; known and flaky failures count less than UNKNOWN."""
         worst = self.worst
         if self.called and worst in ("FAIL", "WARN"):
             return "UNKNOWN" if self.counts["UNKNOWN"] else self.called
@@ -56,19 +67,18 @@ class Cell:
 
     @property
     def where(self) -> str:
-        """The versions behind ``word``."""
+        """The versions with the worst result."""
         return spans(self.versions.get(self.worst, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A requirement, and how far this run went into it."""
+    """A requirement, and the cases of this run that reached it."""
 
     id: str
-    about: Line
-    """Clause, grade, role, text: as the header has it."""
+    about: AboutRequirement
     checks: tuple[str, ...]
-    """Those of this run that can break it."""
+    """The checks of this run that can find it broken."""
     by: Mapping[str, Mapping[str, Cell]]
     """Target -> subject -> cases."""
 
@@ -77,7 +87,7 @@ class Reached:
         return sum(cell.cases for subjects in self.by.values() for cell in subjects.values())
 
     def cell(self, target: str) -> Cell:
-        """All subjects in one."""
+        """The results on all subjects."""
         whole = Cell()
         for each in self.by.get(target, {}).values():
             whole.counts.update(each.counts)
@@ -95,44 +105,44 @@ class Reached:
 
 @dataclass(frozen=True)
 class Summary:
-    """Computed when it is first asked for, and then kept: every form asks for the same."""
+    """Its properties are computed on first use and kept: all forms need the same."""
 
     ledger: Ledger
 
     @property
-    def header(self) -> Line:
+    def header(self) -> Header:
         return self.ledger.header
 
     @property
-    def options(self) -> Line:
-        return dict(self.header.get("options", {}))
+    def options(self) -> RunOptions:
+        return self.header.options
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """In the order of the run; those that did not start too."""
-        started = [each["target"] for each in self.ledger.targets]
-        besides = (*self.ledger.skips, *self.ledger.troubles)
-        others = [each["target"] for each in besides if each.get("target", "*") != "*"]
+        """In the order of the run, with those that did not start."""
+        started = [each.target for each in self.ledger.targets]
+        others = [*(each.target for each in self.ledger.skips), *(each.target for each in self.ledger.troubles)]
+        others = [each for each in others if each != "*"]
         return tuple(dict.fromkeys([*started, *(place.target for place in self.ledger.cases), *others]))
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        return {each["target"]: each["version"] for each in self.ledger.targets}
+        return {each.target: each.version for each in self.ledger.targets}
 
     def called(self, target: str) -> str:
-        """With its version, where it told one that its name does not tell."""
+        """The target with its version, if its name does not contain it."""
         version = self.versions.get(target) or ""
         return target if not version or target.endswith(version) else f"{target} {version}"
 
     @cached_property
-    def failures(self) -> tuple[Line, ...]:
-        """What decides comes first: unexpected before known, MUST before SHOULD before INFO; within that as found."""
-        return tuple(sorted(self.ledger.failures, key=lambda each: (bool(each.get("known")), GRADES[each["grade"]])))
+    def failures(self) -> tuple[Failure, ...]:
+        """New ones before known ones, MUST before SHOULD before INFO; within that in the order of the ledger."""
+        return tuple(sorted(self.ledger.failures, key=lambda each: (bool(each.known), severity(each.grade))))
 
     @cached_property
     def cells(self) -> Mapping[str, Mapping[str, Mapping[str, Cell]]]:
-        """Check -> subject -> target -> what came of it."""
-        found: dict[str, dict[str, dict[str, Cell]]] = {id: {} for id in self.header.get("checks", {})}
+        """Check -> subject -> target -> results."""
+        found: dict[str, dict[str, dict[str, Cell]]] = {id: {} for id in self.header.checks}
         for place, counts in self.ledger.cases.items():
             by = found.setdefault(place.check, {}).setdefault(place.subject, {})
             by.setdefault(place.target, Cell()).add(place.version, counts)
@@ -144,7 +154,7 @@ class Summary:
 
     @cached_property
     def table(self) -> Mapping[str, Mapping[str, Cell]]:
-        """Check -> target -> what came of it."""
+        """Check -> target -> results."""
         found: dict[str, dict[str, Cell]] = {}
         for check, subjects in self.cells.items():
             for by in subjects.values():
@@ -155,43 +165,43 @@ class Summary:
         return found
 
     @cached_property
-    def _breaches(self) -> Mapping[tuple[str, str], list[Line]]:
-        found: dict[tuple[str, str], list[Line]] = {}
+    def _breaches(self) -> Mapping[tuple[str, str], list[Failure]]:
+        found: dict[tuple[str, str], list[Failure]] = {}
         for each in self.ledger.failures:
-            if each["grade"] != "INFO":
-                for check in each["checks"]:
-                    found.setdefault((each["target"], check), []).append(each)
+            if each.grade != "INFO":
+                for check in each.checks:
+                    found.setdefault((each.target, check), []).append(each)
         return found
 
-    def breaches(self, target: str, check: str, subject: str | None = None) -> list[Line]:
-        """The failures, of more than INFO, that were seen there."""
+    def breaches(self, target: str, check: str, subject: str | None = None) -> list[Failure]:
+        """The failures of grade MUST and SHOULD that were found there."""
         there = self._breaches.get((target, check), [])
-        return [each for each in there if subject is None or subject in each["where"]]
+        return [each for each in there if subject is None or subject in each.where]
 
     def _called(self, target: str, check: str, subject: str | None = None) -> str:
         there = self.breaches(target, check, subject)
         if not there:
             return FLAKY if self.complete else ""
-        return KNOWN if all(each.get("known") for each in there) else ""
+        return KNOWN if all(each.known for each in there) else ""
 
     @property
-    def stale(self) -> Sequence[Line]:
-        """Entries of known deviations that do not say what is, any more."""
-        return self.ledger.lines.get("stale", ())
+    def stale(self) -> Sequence[Stale]:
+        """Entries of lists of known deviations that are no longer true."""
+        return self.ledger.stale
 
     @property
-    def flaky(self) -> Sequence[Line]:
-        """What failed, and did not, or not always, when it was run alone."""
+    def flaky(self) -> Sequence[Flaky]:
+        """Failures that did not occur, or not every time, when their cases were run alone."""
         return self.ledger.flaky
 
     @property
-    def elsewhere(self) -> Iterable[Line]:
-        """Failures that no case shows: what a profile asks for and is not there."""
-        return (each for each in self.failures if not any(check in self.table for check in each["checks"]))
+    def elsewhere(self) -> Iterable[Failure]:
+        """Failures without cases: requirements of a profile that are not claimed."""
+        return (each for each in self.failures if not any(check in self.table for check in each.checks))
 
     @cached_property
     def unexplained(self) -> Mapping[tuple[str, str], int]:
-        """(target, check) -> failed cases of which no failure tells: the run ended before it looked into them."""
+        """(target, check) -> failed cases without a failure: the run ended before it examined them."""
         return (
             {}
             if self.complete
@@ -205,15 +215,15 @@ class Summary:
 
     @property
     def open_ends(self) -> Sequence[tuple[str, str, str]]:
-        """Target, check, and what is not known of it: what was not reached, and what failed and was not looked into."""
+        """Target, check and the reason why a part of it is undecided."""
         late = [
             (target, check, f"{some(units, 'unit')} of work undecided: {why}")
             for (target, check, why), units in self.ledger.unreached.items()
         ]
-        begun = () if self.complete else self.options.get("targets", ())
+        begun = () if self.complete else self.options.targets
         late += [(each, "all checks", "not begun") for each in begun if each not in self.targets]
         return late + [
-            (target, check, f"{some(cases, 'case')} failed and were not looked into before the run ended")
+            (target, check, f"{some(cases, 'case')} failed and were not examined before the run ended")
             for (target, check), cases in self.unexplained.items()
         ]
 
@@ -229,23 +239,22 @@ class Summary:
                 subjects.setdefault(place.subject, Cell()).add(place.version, counts)
         checks = self._checks_by_requirement
         return tuple(
-            Reached(id, about, checks.get(id, ()), by.get(id, {}))
-            for id, about in self.header.get("requirements", {}).items()
+            Reached(id, about, checks.get(id, ()), by.get(id, {})) for id, about in self.header.requirements.items()
         )
 
     def _covered(self, invariant: str, place: Place) -> Iterable[str]:
-        about = self.header.get("invariants", {}).get(invariant)
+        about = self.header.invariants.get(invariant)
         if about is None:
             return ()
-        return (*about["requirements"], *about.get("besides", {}).get(place.subject, ()))
+        return (*about.requirements, *about.besides.get(place.subject, ()))
 
     @cached_property
     def _checks_by_requirement(self) -> Mapping[str, tuple[str, ...]]:
         found: dict[str, dict[str, None]] = {}
-        for about in self.header.get("invariants", {}).values():
-            ids = {*about["requirements"], *(id for more in about.get("besides", {}).values() for id in more)}
+        for about in self.header.invariants.values():
+            ids = {*about.requirements, *(id for more in about.besides.values() for id in more)}
             for id in ids:
-                found.setdefault(id, {}).update(dict.fromkeys(about["checks"]))
+                found.setdefault(id, {}).update(dict.fromkeys(about.checks))
         return {id: tuple(checks) for id, checks in found.items()}
 
     @property
@@ -254,7 +263,7 @@ class Summary:
 
     @property
     def coverage_line(self) -> str:
-        """Empty where the ledger does not say what there is to cover."""
+        """Empty if the ledger lists no requirements."""
         if not self.coverage:
             return ""
         units = {(place.subject, place.version) for place in self.ledger.cases}
@@ -263,7 +272,7 @@ class Summary:
             f"on {some(len(units), 'version')} of {some(len({name for name, _ in units}), 'subject')}"
         )
 
-    # ---- the last word
+    # ---- the outcome
 
     @property
     def complete(self) -> bool:
@@ -271,42 +280,42 @@ class Summary:
 
     @property
     def exit(self) -> int | None:
-        """None: the run was cut off before it had one."""
-        return None if self.ledger.footer is None else int(self.ledger.footer["exit"])
+        """None: the run was cut off."""
+        return None if self.ledger.footer is None else self.ledger.footer.exit
 
     @property
     def meaning(self) -> str:
-        return "" if self.ledger.footer is None else str(self.ledger.footer["meaning"])
+        return "" if self.ledger.footer is None else self.ledger.footer.meaning
 
     @property
     def seconds(self) -> float:
-        return 0.0 if self.ledger.footer is None else float(self.ledger.footer["seconds"])
+        return 0.0 if self.ledger.footer is None else self.ledger.footer.seconds
 
     @property
     def state(self) -> str:
         """``complete``, or INCOMPLETE and why."""
         if self.ledger.footer is None:
-            what = "the campaign goes on, or was cut off" if self.ledger.campaigns else "the run was cut off"
+            what = "the campaign is still running, or was cut off" if self.ledger.campaigns else "the run was cut off"
             return f"INCOMPLETE: the ledger ends before its footer; {what}"
-        return "complete" if self.complete else f"INCOMPLETE ({self.ledger.footer['stopped_by']})"
+        return "complete" if self.complete else f"INCOMPLETE ({self.ledger.footer.stopped_by})"
 
     @property
     def counted(self) -> str:
         """``2 distinct failures, 1 warning, 3 known deviations``"""
-        new = [each for each in self.failures if not each.get("known")]
-        must = sum(each["grade"] == "MUST" for each in new)
-        should = sum(each["grade"] == "SHOULD" for each in new)
+        new = [each for each in self.failures if not each.known]
+        must = sum(each.grade == "MUST" for each in new)
+        should = sum(each.grade == "SHOULD" for each in new)
         known = len(self.failures) - len(new)
-        told = [some(must, "distinct failure"), some(should, "warning")]
-        told += [some(known, "known deviation")] if known else []
+        parts = [some(must, "distinct failure"), some(should, "warning")]
+        parts += [some(known, "known deviation")] if known else []
         left = sum(self.unexplained.values())
-        told += [f"{some(left, 'failed case')} not looked into"] if left else []
+        parts += [f"{some(left, 'failed case')} not examined"] if left else []
         stale = len(self.stale)
-        return ", ".join([*told, *([f"{stale} stale {'entry' if stale == 1 else 'entries'}"] if stale else [])])
+        return ", ".join([*parts, *([f"{stale} stale {'entry' if stale == 1 else 'entries'}"] if stale else [])])
 
     @property
     def verdict(self) -> str:
-        """The last line of a report, without the place of the ledger."""
+        """The last line of a report, without the path of the ledger."""
         if self.ledger.footer is None:
             return f"{self.state}: {self.counted}"
         return f"{self.state}: {self.counted}; exit {self.exit}, {self.meaning}"
@@ -316,15 +325,15 @@ def summary(ledger: Ledger) -> Summary:
     return Summary(ledger)
 
 
-def ways_to_differ(rows: Sequence[Line]) -> list[tuple[str, tuple[str, ...], list[Line]]]:
-    """Check, cells by target and rows: what fails somebody and not others is first, then what is seen most often."""
-    targets = list(dict.fromkeys(name for row in rows for name in row["cells"]))
-    alike: dict[tuple[str, tuple[str, ...]], list[Line]] = {}
+def ways_to_differ(rows: Sequence[Difference]) -> list[tuple[str, tuple[str, ...], list[Difference]]]:
+    """Check, cells by target and rows: different results before different answers, then by the number of cases."""
+    targets = list(dict.fromkeys(name for row in rows for name in row.cells))
+    alike: dict[tuple[str, tuple[str, ...]], list[Difference]] = {}
     for each in rows:
-        alike.setdefault((each["check"], tuple(each["cells"].get(name, "SKIP") for name in targets)), []).append(each)
+        alike.setdefault((each.check, tuple(each.cells.get(name, "SKIP") for name in targets)), []).append(each)
     found = [(check, cells, members) for (check, cells), members in alike.items()]
-    return sorted(found, key=lambda way: (all_pass(way[2][0]), -sum(int(row["cases"]) for row in way[2])))
+    return sorted(found, key=lambda way: (all_pass(way[2][0]), -sum(int(row.cases) for row in way[2])))
 
 
-def all_pass(row: Line) -> bool:
-    return all(cell.startswith(("PASS", "SKIP")) for cell in row["cells"].values())
+def all_pass(row: Difference) -> bool:
+    return all(cell.startswith(("PASS", "SKIP")) for cell in row.cells.values())

@@ -1,28 +1,36 @@
-"""For a terminal or a log: quiet about what passed, one block for each distinct failure."""
+"""The report for a terminal or a log: one block for each distinct failure, and nothing about cases that passed."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from kipcheck.conformance.core.foreign import clean, harmless, one_line
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import (
+    ByteRow,
+    BytesExhibit,
+    Exhibit,
+    Failure,
+    SequenceExhibit,
+    TableExhibit,
+    Trouble,
+)
 from kipcheck.reports.campaigns import brief, first, stands, stopped, troubles
-from kipcheck.reports.phrases import asked, expected, named, reason, some, where
+from kipcheck.reports.phrases import expected, named, operation, reason, some, where
 from kipcheck.reports.summary import RESULTS, WORDS, Summary, ways_to_differ
 
 WIDTH = 110
 DIFFERENCES = 40
-"""At most so many rows tell where targets differ."""
+"""The most rows of the table of differences."""
 AROUND = 6
-"""So many rows are shown on each side of the guilty bytes of a long message."""
+"""The number of rows on each side of the guilty bytes of a long message."""
 
 
 def render(found: Summary) -> str:
     lines: list[str] = []
-    told: set[str] = set()
-    known = [each for each in found.failures if each.get("known")]
+    written: set[str] = set()
+    known = [each for each in found.failures if each.known]
     for failure in found.failures:
-        if not failure.get("known"):
-            lines += [*block(failure, told), ""]
+        if not failure.known:
+            lines += [*block(failure, written), ""]
     lines += _known(known)
     lines += _table(found)
     lines += _differences(found)
@@ -36,49 +44,49 @@ def render(found: Summary) -> str:
     lines += _campaigns(found)
     page = found.ledger.path.with_name("report.html")
     lines.append(f"{found.verdict}; {page if page.is_file() else found.ledger.path}")
-    # Each is one line, whatever stands in it: no text of a target looks like the verdict.
+    # Line feeds are escaped, so that no text of a target looks like the last line.
     return harmless("\n".join(map(one_line, lines))) + "\n"
 
 
-def block(failure: Line, told: set[str]) -> Iterator[str]:
-    """All that is known of a failure, each line without a line feed in it. ``told``: the requirements whose text stands
-    in the report already.
+def block(failure: Failure, written: set[str]) -> Iterator[str]:
+    """The lines of a failure, each without line feeds. ``written``: the requirements whose text is in the report
+    already.
     """
-    return map(one_line, _block(failure, told))
+    return map(one_line, _block(failure, written))
 
 
-def _block(failure: Line, told: set[str]) -> Iterator[str]:
-    word = WORDS[failure["grade"]]
-    yield f"{word} {failure['id']}  {failure['target']} {failure['version']}  {failure['check']}  ({failure['grade']})"
-    yield from _wrapped("broken", failure["sentence"])
-    for each in failure["requirements"]:
-        text = f": {each['text']}" if each["id"] not in told else " (text above)"
-        told.add(each["id"])
-        yield from _wrapped(each["id"], f"{each['clause']}{text}")
-    yield from _wrapped("what", failure["why"])
-    if failure["expected"]:
-        yield from _wrapped("expected", failure["expected"])
-        yield from _wrapped("observed", failure["observed"])
-    told_below = any(each["kind"] == "sequence" for each in failure["exhibits"])
-    for number, step in enumerate(failure["steps"] if not told_below else ()):
-        mark = ">" if number == failure["guilty_step"] and len(failure["steps"]) > 1 else " "
-        what, given = asked(step)
+def _block(failure: Failure, written: set[str]) -> Iterator[str]:
+    word = WORDS[failure.grade]
+    yield f"{word} {failure.id}  {failure.target} {failure.version}  {failure.check}  ({failure.grade})"
+    yield from _wrapped("broken", failure.sentence)
+    for each in failure.requirements:
+        text = f": {each.text}" if each.id not in written else " (text above)"
+        written.add(each.id)
+        yield from _wrapped(each.id, f"{each.clause}{text}")
+    yield from _wrapped("what", failure.why)
+    if failure.expected:
+        yield from _wrapped("expected", failure.expected)
+        yield from _wrapped("observed", failure.observed)
+    is_sequence = any(isinstance(each, SequenceExhibit) for each in failure.exhibits)
+    for number, step in enumerate(failure.steps if not is_sequence else ()):
+        mark = ">" if number == failure.guilty_step and len(failure.steps) > 1 else " "
+        what, given = operation(step)
         yield from _wrapped(f"step {number + 1} {mark}".rstrip(), f"{what}: {given}")
-    for exhibit in failure["exhibits"]:
+    for exhibit in failure.exhibits:
         yield from _exhibit(exhibit)
-    met = f"; first met in {first(failure)}" if first(failure) else ""
-    yield from _wrapped("seen", f"{some(failure['cases'], 'case')}: {where(failure)}{met}")
+    found_at = f"; first found in {first(failure)}" if first(failure) else ""
+    yield from _wrapped("found", f"{some(failure.cases, 'case')}: {where(failure)}{found_at}")
     if expected(failure):
         yield from _wrapped("listed", expected(failure))
-    if failure.get("tags"):
-        yield from _wrapped("tags", ", ".join(failure["tags"]))
-    yield f"  {'again':<9} {failure['reproduce']}"
+    if failure.tags:
+        yield from _wrapped("tags", ", ".join(failure.tags))
+    yield f"  {'again':<9} {failure.reproduce}"
 
 
-def _trouble(line: Line) -> Iterator[str]:
-    """What a target wrote before it went down stands below, marked so that it is no line of the report's own."""
-    first, *more = str(line["why"]).splitlines() or [""]
-    yield f"{line['target']}: {first}"
+def _trouble(line: Trouble) -> Iterator[str]:
+    """With the stderr of a crashed target below, marked so that it does not look like a line of the report."""
+    first, *more = str(line.why).splitlines() or [""]
+    yield f"{line.target}: {first}"
     yield from (f"  | {each}" for each in more)
 
 
@@ -88,64 +96,66 @@ def _wrapped(label: str, text: str) -> list[str]:
     return [f"  {label:<9} {lines[0]}", *(f"  {'':<9} {line}" for line in lines[1:])]
 
 
-def _known(failures: Sequence[Line]) -> Iterator[str]:
-    """A line each: they are expected, and a report of every form but this one tells them in full."""
+def _known(failures: Sequence[Failure]) -> Iterator[str]:
+    """One or two lines for each: the other forms of the report show them in full."""
     if not failures:
         return
     yield "known deviations"
     for each in failures:
-        head = f"{each['id']}  {each['target']}  {each['check']}"
-        yield from (f"  {line}" for line in textwrap.wrap(f"{head}: {reason(each['known'])}", WIDTH - 2)[:2])
+        head = f"{each.id}  {each.target}  {each.check}"
+        yield from (
+            f"  {line}" for line in textwrap.wrap(f"{head}: {reason(each.known) if each.known else ''}", WIDTH - 2)[:2]
+        )
     yield ""
 
 
 def _lists(found: Summary) -> Iterator[str]:
-    """What there is to do about the lists of known deviations."""
+    """Stale entries of lists of known deviations, and flaky failures."""
     for each in found.stale:
-        yield f"stale: {each['entry']}: {each['why']}"
-    for each in found.flaky:
-        what = f"{each['target']}: {each['check']} on {named(each['subject'], each['version'])}"
-        listed = f" ({reason(each)})" if each["entry"] else ""
-        yield f"flaky: {what}: {each['why']}; alone it {each['alone']}{listed}"
+        yield f"stale: {each.entry}: {each.why}"
+    for flaky in found.flaky:
+        what = f"{flaky.target}: {flaky.check} on {named(flaky.subject, flaky.version)}"
+        listed = f" ({reason(flaky)})" if flaky.entry else ""
+        yield f"flaky: {what}: {flaky.why}; alone it {flaky.alone}{listed}"
 
 
 def _skips(found: Summary) -> Iterator[str]:
-    """What is skipped for the same reason, together."""
+    """Checks that were skipped for the same reason, together."""
     alike: dict[tuple[str, str], list[str]] = {}
     for each in found.ledger.skips:
-        alike.setdefault((each["target"], each["why"]), []).append(each["check"])
+        alike.setdefault((each.target, each.why), []).append(each.check)
     for (target, why), checks in alike.items():
         yield from textwrap.wrap(f"{target}: {', '.join(checks)} skipped: {why}", WIDTH, subsequent_indent="  ")
 
 
-def _exhibit(exhibit: Line) -> Iterator[str]:
-    if exhibit["kind"] == "bytes":
-        yield from _bytes(exhibit["rows"])
-    elif exhibit["kind"] == "table":
-        cells = [(">" if row["guilty"] else " ", *map(str, row["cells"])) for row in exhibit["rows"]]
-        yield from _columns("table", [("", *exhibit["columns"]), *(tuple(_cut(c, 34) for c in row) for row in cells)])
-    elif exhibit["kind"] == "sequence":
-        for number, step in enumerate(exhibit["steps"]):
-            mark = ">" if step["guilty"] else " "
-            answer = f"  <- {step['answer']}" if step.get("answer") else ""
+def _exhibit(exhibit: Exhibit) -> Iterator[str]:
+    if isinstance(exhibit, BytesExhibit):
+        yield from _bytes(exhibit.rows)
+    elif isinstance(exhibit, TableExhibit):
+        cells = [(">" if row.guilty else " ", *map(str, row.cells)) for row in exhibit.rows]
+        yield from _columns("table", [("", *exhibit.columns), *(tuple(_cut(c, 34) for c in row) for row in cells)])
+    elif isinstance(exhibit, SequenceExhibit):
+        for number, step in enumerate(exhibit.steps):
+            mark = ">" if step.guilty else " "
+            answer = f"  <- {step.answer}" if step.answer else ""
             yield from _wrapped(
                 "events" if not number else "",
-                f"{mark} {number + 1}. {step['from']} -> {step['to']}: {step['says']}{answer}",
+                f"{mark} {number + 1}. {step.sender} -> {step.receiver}: {step.says}{answer}",
             )
 
 
-def _bytes(rows: list[Line]) -> Iterator[str]:
+def _bytes(rows: Sequence[ByteRow]) -> Iterator[str]:
     if not rows:
         return
     low, high = around(rows)
     cells = [
         (
-            ">" if row["guilty"] else " ",
-            str(row["offset"]),
-            _cut(row["bytes"], 34),
-            _cut(row["path"], 40),
-            _cut(row["type"], 22),
-            _cut(row["value"], 40),
+            ">" if row.guilty else " ",
+            str(row.offset),
+            _cut(row.bytes, 34),
+            _cut(row.path, 40),
+            _cut(row.type, 22),
+            _cut(row.value, 40),
         )
         for row in rows[low : high + 1]
     ]
@@ -158,9 +168,9 @@ def _bytes(rows: list[Line]) -> Iterator[str]:
         yield f"  {'':<9}   ({len(rows) - high - 1} fields after)"
 
 
-def around(rows: Sequence[Line]) -> tuple[int, int]:
-    """The first and last of the rows that stand near the guilty ones."""
-    guilty = [index for index, row in enumerate(rows) if row["guilty"]]
+def around(rows: Sequence[ByteRow]) -> tuple[int, int]:
+    """The first and last of the rows near the guilty ones."""
+    guilty = [index for index, row in enumerate(rows) if row.guilty]
     low, high = (min(guilty) - AROUND, max(guilty) + AROUND) if guilty else (0, 2 * AROUND)
     return max(0, low), high
 
@@ -201,26 +211,26 @@ def _table(found: Summary) -> Iterator[str]:
 def _campaigns(found: Summary) -> Iterator[str]:
     for each in found.ledger.campaigns:
         ended = f"; stopped by: {stopped(each)}" if stopped(each) else ""
-        yield from textwrap.wrap(f"campaign {each['id']}: {brief(each)}{ended}", WIDTH, subsequent_indent="  ")
+        yield from textwrap.wrap(f"campaign {each.id}: {brief(each)}{ended}", WIDTH, subsequent_indent="  ")
         yield from (f"  {line}" for line in troubles(each))
     if found.ledger.campaigns:
         yield f"failures: {stands(found)}"
 
 
 def _differences(found: Summary) -> Iterator[str]:
-    """Each way to differ: where some fail and some do not, and where all pass and yet answer otherwise."""
+    """Each way to differ: different results, or passed by all with different answers."""
     rows = found.ledger.differences
     if not rows:
         return
-    targets = list(dict.fromkeys(name for row in rows for name in row["cells"]))
+    targets = list(dict.fromkeys(name for row in rows for name in row.cells))
     yield "where targets differ"
     shown = [(" check", " subject", " cases", *(f" {name}" for name in targets))]
     ways = ways_to_differ(rows)
     for check, cells, members in ways[:DIFFERENCES]:
         more = f" and {len(members) - 1} more" * (len(members) > 1)
-        subject = f"{named(members[0]['subject'], members[0]['versions'])}{more}"
-        cases = str(sum(int(row["cases"]) for row in members))
+        subject = f"{named(members[0].subject, members[0].versions)}{more}"
+        cases = str(sum(int(row.cases) for row in members))
         shown.append((f" {check}", f" {subject}", f" {cases}", *(f" {cell}" for cell in cells)))
     yield from (f" {line}" for line in _aligned(shown, (2,)))
     if len(ways) > DIFFERENCES:
-        yield f"  ({len(ways) - DIFFERENCES} rows more in the ledger)"
+        yield f"  ({len(ways) - DIFFERENCES} more rows are in the ledger)"

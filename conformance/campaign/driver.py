@@ -23,13 +23,14 @@ from kipcheck.conformance.campaign.plan import USUAL_CASES, USUAL_ROUNDS, Aim, E
 from kipcheck.conformance.campaign.process.shard_pool import Barren
 from kipcheck.conformance.campaign.progress import Watch
 from kipcheck.conformance.campaign.report import campaign_report, row_files
-from kipcheck.conformance.campaign.report.round_statistics import RoundTold
-from kipcheck.conformance.campaign.rows import ENDED, Found, Group, Key, Row, hash_of
+from kipcheck.conformance.campaign.report.round_statistics import RoundEnd
+from kipcheck.conformance.campaign.rows import ENDED, Found, Key, Row, hash_of
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.ledger import NAME as LEDGER
 from kipcheck.conformance.core.output_folder import Unusable
 from kipcheck.conformance.engine import interrupts
+from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.known.match import account
 from kipcheck.conformance.engine.progress import show_traceback
 from kipcheck.conformance.engine.selection import NOTHING, Misused, Options, Selection, subjects
@@ -222,11 +223,11 @@ class _Campaign:
     watch: Watch
     digests: dict[Key, str] = field(default_factory=dict)
     """Of all rows that count."""
-    reduced: set[tuple[str, Group]] = field(default_factory=set)
-    """Targets and groups of failures that have been reduced."""
+    reduced: set[tuple[str, Kind]] = field(default_factory=set)
+    """Targets and kinds of failures that have been reduced."""
     loose: list[Row] = field(default_factory=list)
     """Reductions of an unfinished round: reported, but not stored, since the finished round will have its own."""
-    told: list[RoundTold] = field(default_factory=list)
+    told: list[RoundEnd] = field(default_factory=list)
     before: Mapping[Key, Row] = field(default_factory=dict)
     """Rows written by an earlier driver."""
     set_aside: list[SetAside] = field(default_factory=list)
@@ -389,8 +390,8 @@ class _Campaign:
     # ---- reductions
 
     def _reductions(self, round_: int, after: int, wanted: Sequence[Shard], rows: Mapping[Key, Row]) -> list[Shard]:
-        """Shards that reduce groups not reduced before, in the order of the shards that found them."""
-        found: dict[str, dict[Group, Found]] = {}
+        """Shards that reduce kinds of failures not reduced before, in the order of the shards that found them."""
+        found: dict[str, dict[Kind, Found]] = {}
         before = self._before(rows)
         for shard in wanted:
             row = rows.get(shard.key)
@@ -403,8 +404,8 @@ class _Campaign:
             shards += self.plan.reductions(round_, after + len(shards), aim, new)
         return shards
 
-    def _before(self, rows: Mapping[Key, Row]) -> set[tuple[str, Group]]:
-        """Groups reduced in earlier rounds; those that this round has reduced belong to its own plan."""
+    def _before(self, rows: Mapping[Key, Row]) -> set[tuple[str, Kind]]:
+        """Kinds reduced in earlier rounds; those that this round has reduced belong to its own plan."""
         mine = {(row.target, each.group) for row in rows.values() if row.stage == "reduce" for each in row.found}
         return self.reduced - mine
 
@@ -423,7 +424,7 @@ class _Campaign:
     def _told(self, round_: int, snapshot: Snapshot, rows: Mapping[Key, Row], begun: float) -> None:
         planned = sum(1 for _ in self.plan.shards(round_, "")) + sum(row.stage == "reduce" for row in rows.values())
         seconds = self.manifest.seconds.get(round_, 0.0) + time.monotonic() - begun
-        self.told.append(RoundTold(round_, planned, len(snapshot.entries), round(seconds, 1)))
+        self.told.append(RoundEnd(round_, planned, len(snapshot.entries), round(seconds, 1)))
         self.manifest = replace(self.manifest, seconds={each.round: each.seconds for each in self.told})
 
     def _between(self) -> None:
@@ -434,11 +435,13 @@ class _Campaign:
             self._tell(complete=False, stopped_by=None)
             self.telling_s += time.monotonic() - now
 
-    def _tell(self, complete: bool, stopped_by: str | None, code: int = exits.CONFORMANT) -> campaign_report.Told:
+    def _tell(
+        self, complete: bool, stopped_by: str | None, code: int = exits.CONFORMANT
+    ) -> campaign_report.CampaignReport:
         holdings = row_files.read(self.asked.out)
         self._was_damaged(holdings.set_aside)
         rows = [*holdings.rows.values(), *self.loose]
-        return campaign_report.tell(
+        return campaign_report.report(
             self.asked.out, asdict(self.manifest), rows, self.told, complete, stopped_by, self.manifest.known,
             holdings.clashes, self.set_aside, code,
         )  # fmt: skip

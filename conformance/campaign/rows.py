@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
 from kipcheck.conformance.core.ledger import check_failure
+from kipcheck.conformance.engine.failures import Kind
 
 Status: TypeAlias = Literal["done", "timeout", "memory", "crashed", "garbled", "lost", "infra", "unlike"]
 """The status of a shard.
@@ -75,7 +76,7 @@ class Found:
     invariant: str
     edition: str
     subject: str
-    """As in ``Group``."""
+    """As in ``failures.Kind``."""
     shape: tuple[str, ...]
     why: str
     case_id: str
@@ -100,18 +101,8 @@ class Found:
     its case was run alone."""
 
     @property
-    def group(self) -> "Group":
-        return Group(self.check, self.invariant, self.subject, self.shape)
-
-
-class Group(NamedTuple):
-    """The key by which failures of a target are grouped: a campaign counts and reduces groups."""
-
-    check: str
-    invariant: str
-    subject: str
-    """The subject of the first failure; empty if the check does not shrink cases, since subjects then do not matter."""
-    shape: tuple[str, ...]
+    def group(self) -> Kind:
+        return Kind(self.check, self.invariant, self.subject, self.shape)
 
 
 @dataclass(frozen=True, slots=True)

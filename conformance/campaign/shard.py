@@ -15,7 +15,7 @@ from kipcheck.conformance.campaign.corpus.entries import Snapshot, plain_text
 from kipcheck.conformance.campaign.corpus.value_text import loaded
 from kipcheck.conformance.campaign.generate import Batch, batches
 from kipcheck.conformance.campaign.plan import Shard
-from kipcheck.conformance.campaign.rows import Count, Found, Group, Kept, Row
+from kipcheck.conformance.campaign.rows import Count, Found, Kept, Row
 from kipcheck.conformance.checks import CHECKS, Check
 from kipcheck.conformance.checks.declare import Sample
 from kipcheck.conformance.core.case import Case
@@ -23,6 +23,7 @@ from kipcheck.conformance.core.history import Died, History
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.engine import failure_records
 from kipcheck.conformance.engine.converse import converse
+from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.selection import subjects
 from kipcheck.conformance.engine.worker import Finding, Unit, UnitResult, Worker, judged, shrunk
 from kipcheck.conformance.targets.protocol import Broken, Session, Target, TargetInfo, Unavailable, Unstable
@@ -86,7 +87,7 @@ class _Held:
     counts: dict[tuple[str, str, int | None, str, str], int] = field(default_factory=dict)
     coverage: set[int] = field(default_factory=set)
     kept: list[Kept] = field(default_factory=list)
-    groups: dict[Group, Found] = field(default_factory=dict)
+    groups: dict[Kind, Found] = field(default_factory=dict)
     asked_again: dict[tuple[str, str, str], int] = field(default_factory=dict)
     sessions: list[Session] = field(default_factory=list)
     unreached: str = ""
@@ -219,7 +220,7 @@ class _Held:
 
     def _found(self, check: Check[Any], finding: Finding) -> None:
         unit = finding.unit
-        group = Group(unit.check, finding.invariant, unit.subject if check.shrinks else "", finding.violation.shape)
+        group = Kind.of(unit.check, finding.invariant, unit.subject, finding.violation.shape, check.shrinks)
         place = unit.subject, unit.version
         first = self.groups.get(group)
         if first is not None:
@@ -272,8 +273,9 @@ def _least(shard: Shard, found: Found, worker: Worker) -> Found:
         least = None
     if least is None:
         return found
-    _, filed = failure_records.told(_info(worker, shard, check), [least])
-    return replace(found, line=json.dumps(filed))
+    stored = failure_records.described(_info(worker, shard, check), [least])
+    assert stored.filed is not None
+    return replace(found, line=json.dumps(stored.filed.plain))
 
 
 def _info(worker: Worker, shard: Shard, check: Check[Any]) -> TargetInfo:

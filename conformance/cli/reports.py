@@ -69,7 +69,7 @@ def _report(options: argparse.Namespace) -> int:
         return complain(wrong, USAGE)
     except UNREAD as wrong:
         return complain(f"{path} cannot be rendered, because a line does not match the schema: {wrong!r}", USAGE)
-    return exits.UNDECIDED if footer is None else int(footer["exit"])
+    return exits.UNDECIDED if footer is None else footer.exit
 
 
 def _matrix(folder: Path) -> Path | None:

@@ -1,6 +1,6 @@
-"""One ledger of many: the parts of a run, runs of different targets or checks, made alike, or campaigns.
+"""Merges ledgers: of the parts of a run, of runs of different targets or checks with equal options, of campaigns.
 
-Cases of a campaign are its own: it may have another seed, and the same places, as a run or another campaign.
+A campaign draws its own cases: it may have another seed than a run or another campaign, and the same places.
 """
 
 import json
@@ -12,17 +12,37 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.core import exits, output_folder
-from kipcheck.conformance.core.ledger import NAME, Ledger, Line, Place, Writer, missing, place_of, read, spans
+from kipcheck.conformance.core.ledger import (
+    NAME,
+    AboutInvariant,
+    AboutRequirement,
+    CheckDone,
+    Difference,
+    Failure,
+    Footer,
+    Header,
+    Ledger,
+    LedgerLine,
+    MergedFrom,
+    Place,
+    RunOptions,
+    Skip,
+    Tally,
+    Verdict,
+    Writer,
+    missing,
+    read,
+)
 from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder
 from kipcheck.conformance.core.part import Part
-from kipcheck.conformance.engine.failures import FLAKY, Members, file, filed, gathered, united
+from kipcheck.conformance.engine.failures import FLAKY, DistinctFailure, distinct_failures, file, filed, united
 
 ALIKE: Mapping[str, str] = {"seed": "--seed", "cases": "--cases"}
-"""What has to be the same in all runs that are merged, and the option that says it."""
+"""Options that must be equal in all runs that are merged, by field."""
 
 
 class Unlike(Exception):
-    """What cannot be one ledger. Says which folders, what is not alike, and what would do."""
+    """The ledgers cannot be merged. The message names the folders, the difference and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,35 +51,35 @@ class Source:
     ledger: Ledger
 
     @property
-    def options(self) -> Line:
-        return dict(self.ledger.header["options"])
+    def options(self) -> RunOptions:
+        return self.ledger.header.options
 
     @property
     def part(self) -> Part | None:
-        part = self.ledger.header.get("part")
+        part = self.ledger.header.part
         return Part(*part) if part else None
 
     @property
-    def plan(self) -> tuple[Any, ...]:
-        """What the parts of one run have in common."""
-        return tuple(json.dumps(self.options[key]) for key in ("targets", "checks", "messages"))
+    def plan(self) -> tuple[tuple[str, ...], ...]:
+        """Equal for the parts of one run: targets, checks, messages."""
+        return self.options.targets, self.options.checks, self.options.messages
 
     @property
     def places(self) -> Collection[Place]:
-        """Where runs gave verdicts."""
+        """The places with verdicts of runs."""
         if not self.ledger.campaigns:
             return self.ledger.cases.keys()
-        return dict.fromkeys(map(place_of, self.ledger.verdicts()))
+        return dict.fromkeys(each.place for each in self.ledger.verdicts())
 
     @property
     def is_run(self) -> bool:
-        """Not of campaigns alone?"""
+        """Whether it contains verdicts of runs, and not campaigns alone."""
         return not self.ledger.campaigns or bool(self.places)
 
     @property
     def codes(self) -> set[int]:
         footer = self.ledger.footer
-        return {exits.UNDECIDED} if footer is None else set(footer.get("exits", ())) | {int(footer["exit"])}
+        return {exits.UNDECIDED} if footer is None else {*footer.exits, footer.exit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +87,14 @@ class Merged:
     ledger: Path
     exit_code: int
     missing: tuple[str, ...]
-    """Why it is incomplete, a line each; empty where it is complete."""
+    """Why it is incomplete, a line for each reason; empty if it is complete."""
 
 
 def merge(folders: Sequence[Path], out: Path) -> Merged:
-    """Errors: ``Unlike``; OSError and ``Unusable`` where ``out`` cannot be written. Until then nothing is changed."""
+    """Errors: ``Unlike``, and nothing was changed; OSError and ``Unusable`` if ``out`` cannot be written."""
     sources = [_source(folder) for folder in folders]
     if out.resolve() in {each.folder.resolve() for each in sources}:
-        raise Unlike(f"--out {out} is one of what is merged: name a folder of its own")
+        raise Unlike(f"--out {out} is one of the folders to be merged: name another folder")
     _alike(sources)
     missing = tuple(_missing(sources))
     folder = OutputFolder(out)
@@ -97,37 +117,39 @@ def _source(folder: Path) -> Source:
         raise Unlike(str(wrong)) from None
 
 
-# ---- may they be merged?
+# ---- can they be merged?
 
 
 def _alike(sources: Sequence[Source]) -> None:
     for one, other in pairwise(sources):
-        pairs = [("kipcheck", one.ledger.header["kipcheck"], other.ledger.header["kipcheck"])]
-        pairs.append(("--edition", one.options.get("edition"), other.options.get("edition")))
+        pairs = [("kipcheck", one.ledger.header.kipcheck, other.ledger.header.kipcheck)]
+        pairs.append(("--edition", one.options.edition, other.options.edition))
         _same(one, other, pairs)
     runs = [each for each in sources if each.is_run]
     for one, other in pairwise(runs):
-        _same(one, other, [(name, one.options.get(key), other.options.get(key)) for key, name in ALIKE.items()])
+        _same(
+            one, other, [(name, getattr(one.options, key), getattr(other.options, key)) for key, name in ALIKE.items()]
+        )
     campaigns: dict[str, Path] = {}
     versions: dict[str, tuple[str, Path]] = {}
     places: dict[Place, Path] = {}
     parts: dict[tuple[Any, ...], Source] = {}
     for source in sources:
         for line in source.ledger.targets:
-            version, where = versions.setdefault(line["target"], (line["version"], source.folder))
-            if version != line["version"]:
+            version, where = versions.setdefault(line.target, (line.version, source.folder))
+            if version != line.version:
                 raise Unlike(
-                    f"{line['target']} is {version} in {where} and {line['version']} in {source.folder}: "
-                    "one of them is merged at a time"
+                    f"{line.target} is {version} in {where} and {line.version} in {source.folder}: "
+                    "merge ledgers of one version at a time"
                 )
         if source.part is not None:
             first = parts.setdefault((source.plan, source.part), source)
             if first is not source:
                 raise Unlike(f"part {source.part} is in {first.folder} and in {source.folder}: leave one out")
         for campaign in source.ledger.campaigns:
-            where = campaigns.setdefault(campaign["id"], source.folder)
+            where = campaigns.setdefault(campaign.id, source.folder)
             if where != source.folder:
-                raise Unlike(f"campaign {campaign['id']} is in {where} and in {source.folder}: leave one out")
+                raise Unlike(f"campaign {campaign.id} is in {where} and in {source.folder}: leave one out")
         for place in source.places:
             if place in places:
                 what = f"{place.check} on {place.subject} with {place.target}"
@@ -138,7 +160,8 @@ def _alike(sources: Sequence[Source]) -> None:
 def _same(one: Source, other: Source, pairs: Sequence[tuple[str, object, object]]) -> None:
     for name, here, there in pairs:
         if here != there:
-            raise Unlike(f"{name} is {here} in {one.folder} and {there} in {other.folder}: run them alike, or apart")
+            what = f"{name} is {here} in {one.folder} and {there} in {other.folder}"
+            raise Unlike(f"{what}: run them with equal options, or do not merge them")
 
 
 def _missing(sources: Sequence[Source]) -> Iterator[str]:
@@ -150,34 +173,33 @@ def _missing(sources: Sequence[Source]) -> Iterator[str]:
         there = {each.number for each in parts}
         for number in range(1, of + 1):
             if number not in there:
-                yield f"part {number}/{of} of {', '.join(json.loads(plan[0]))} is missing"
+                yield f"part {number}/{of} of {', '.join(plan[0])} is missing"
     for source in sources:
         footer = source.ledger.footer
         if footer is None:
             yield f"{source.folder} was cut off"
-        elif not footer["complete"]:
-            yield f"{source.folder}: {footer['stopped_by']}"
+        elif not footer.complete:
+            yield f"{source.folder}: {footer.stopped_by}"
 
 
 # ---- the one ledger
 
 
 def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequence[str]) -> int:
-    writer.write("header", _header(sources, out))
+    writer.write(_header(sources, out))
     counts: dict[str, dict[str, Counter[str]]] = {}
-    words = _Words(_targets(sources), apart=all(len(each.ledger.targets) < 2 for each in sources))
+    compared = _Compared(_targets(sources), apart=all(len(each.ledger.targets) < 2 for each in sources))
     for line in _verdicts(sources):
-        words.add(line)
-        counts.setdefault(line["target"], {}).setdefault(line["check"], Counter())[line["result"]] += 1
-        writer.write("verdict", {key: each for key, each in line.items() if key != "type"})
+        compared.add(line)
+        counts.setdefault(line.target, {}).setdefault(line.check, Counter())[line.result] += 1
+        writer.write(line)
     for place, (results, by) in _tallies(sources).items():
         counts.setdefault(place.target, {}).setdefault(place.check, Counter()).update(results)
-        writer.write("tally", {**place._asdict(), "results": results, "by": by})
+        writer.write(Tally(**place._asdict(), results=results, by=by))
     failures = list(_failures(sources, out))
     _file_flaky(sources, out)
-    differences = (("difference", each) for each in words.rows())
-    for kind, line in (*_others(sources, counts), *(("failure", each) for each in failures), *differences):
-        writer.write(kind, {key: each for key, each in line.items() if key != "type"})
+    for other in (*_others(sources, counts), *failures, *compared.rows()):
+        writer.write(other)
     codes = {code for each in sources for code in each.codes - {exits.FAILED}} | (
         {exits.UNDECIDED} if missing else set()
     )
@@ -185,67 +207,66 @@ def _write(writer: Writer, sources: Sequence[Source], out: Path, missing: Sequen
         codes.add(exits.FAILED)
     code = exits.first(codes)
     footers = [each.ledger.footer for each in sources if each.ledger.footer is not None]
-    writer.write(
-        "footer",
-        {
-            "complete": not missing,
-            "stopped_by": "; ".join(missing) or None,
-            "exit": code,
-            "exits": sorted(codes - {exits.CONFORMANT}),
-            "meaning": exits.MEANINGS[code],
-            "counts": {name: {check: dict(c) for check, c in by.items()} for name, by in counts.items()},
-            "seconds": round(sum(float(each["seconds"]) for each in footers), 1),
-        },
+    footer = Footer(
+        complete=not missing,
+        stopped_by="; ".join(missing) or None,
+        exit=code,
+        exits=tuple(sorted(codes - {exits.CONFORMANT})),
+        meaning=exits.MEANINGS[code],
+        counts={name: {check: dict(c) for check, c in by.items()} for name, by in counts.items()},
+        seconds=round(sum(float(each.seconds) for each in footers), 1),
     )
+    writer.write(footer.without("known"))
     return code
 
 
-def _decides(failure: Line) -> bool:
-    return failure["grade"] == "MUST" and not failure.get("known") and not failure.get("changed")
+def _decides(failure: Failure) -> bool:
+    return failure.grade == "MUST" and not failure.known and not failure.changed
 
 
 def _otherwise_failed(source: Source) -> bool:
-    """Did it fail by something else than a failure?"""
+    """Whether it failed for another reason than a failure."""
     return exits.FAILED in source.codes and not any(map(_decides, source.ledger.failures))
 
 
-def _header(sources: Sequence[Source], out: Path) -> Line:
-    first = dict(sources[0].ledger.header)
+def _header(sources: Sequence[Source], out: Path) -> Header:
+    first = sources[0].ledger.header
     options = sources[0].options
     for key in ("targets", "checks", "messages"):
-        options[key] = list(dict.fromkeys(name for each in sources for name in each.options[key]))
-    held: dict[str, Line] = {}
-    requirements: dict[str, Line] = {}
+        every = dict.fromkeys(name for each in sources for name in getattr(each.options, key))
+        options = options.update(**{key: tuple(every)})
+    invariants: dict[str, AboutInvariant] = {}
+    requirements: dict[str, AboutRequirement] = {}
     for source in sources:
-        for id, about in source.ledger.header["invariants"].items():
-            kept = held.setdefault(id, {**about, "checks": [], "besides": {}})
-            kept["checks"] = list(dict.fromkeys([*kept["checks"], *about["checks"]]))
-            kept["besides"].update(about["besides"])
-        for id, about in source.ledger.header["requirements"].items():
-            if len(about) > len(requirements.get(id, ())):
-                requirements[id] = about  # in full, where a run could break it
-    campaigns = [campaign for each in sources for campaign in each.ledger.campaigns]
-    return {
-        **{key: each for key, each in first.items() if key != "type"},
-        "begun": min(str(each.ledger.header["begun"]) for each in sources),
-        "options": {**options, "out": str(out), "part": None},
-        "part": None,
+        for id, about in source.ledger.header.invariants.items():
+            kept = invariants.get(id) or about.update(checks=(), besides={})
+            checks = tuple(dict.fromkeys([*kept.checks, *about.checks]))
+            invariants[id] = kept.update(checks=checks, besides={**kept.besides, **about.besides})
+        for id, requirement in source.ledger.header.requirements.items():
+            if id not in requirements or len(requirement.present) > len(requirements[id].present):
+                requirements[id] = requirement  # with its text, if a run could reach it
+    campaigns = tuple(campaign for each in sources for campaign in each.ledger.campaigns)
+    merged = tuple(
+        MergedFrom(folder=str(each.folder), part=each.part, complete=each.ledger.complete) for each in sources
+    )
+    return first.update(
+        begun=min(each.ledger.header.begun for each in sources),
+        options=options.with_place(str(out)),
+        part=None,
         **({"campaigns": campaigns} if campaigns else {}),
-        "merged": [
-            {"folder": str(each.folder), "part": each.part, "complete": each.ledger.complete} for each in sources
-        ],
-        "invariants": held,
-        "requirements": requirements,
-    }
+        merged=merged,
+        invariants=invariants,
+        requirements=requirements,
+    )
 
 
-def _verdicts(sources: Sequence[Source]) -> Iterator[Line]:
-    """Target by target, check by check and subject by subject, as a run has them."""
+def _verdicts(sources: Sequence[Source]) -> Iterator[Verdict]:
+    """In the order of a run: by target, check and subject."""
     targets = {name: number for number, name in enumerate(_targets(sources))}
-    checks = {id: number for number, id in enumerate(sources[0].ledger.header["checks"])}
+    checks = {id: number for number, id in enumerate(sources[0].ledger.header.checks)}
 
-    def order(line: Line) -> tuple[int, int, str]:
-        return targets[line["target"]], checks.get(line["check"], len(checks)), line["subject"]
+    def order(line: Verdict) -> tuple[int, int, str]:
+        return targets[line.target], checks.get(line.check, len(checks)), line.subject
 
     yield from sorted((line for each in sources for line in each.ledger.verdicts()), key=order)
 
@@ -254,10 +275,10 @@ def _tallies(sources: Sequence[Source]) -> dict[Place, tuple[Counter[str], dict[
     """Of all campaigns together."""
     found: dict[Place, tuple[Counter[str], dict[str, Counter[str]]]] = {}
     for source in sources:
-        for line in source.ledger.lines.get("tally", ()):
-            results, by = found.setdefault(place_of(line), (Counter(), {}))
-            results.update(line["results"])
-            for invariant, counted in line["by"].items():
+        for line in source.ledger.tallies:
+            results, by = found.setdefault(line.place, (Counter(), {}))
+            results.update(line.results)
+            for invariant, counted in line.by.items():
                 by.setdefault(invariant, Counter()).update(counted)
     return found
 
@@ -265,87 +286,76 @@ def _tallies(sources: Sequence[Source]) -> dict[Place, tuple[Counter[str], dict[
 JUDGED = frozenset({"PASS", "FAIL", "WARN", "NOTE"})
 
 
-class _Words:
-    """What was said of the same case of targets that were run apart; those of one run were compared by it."""
+class _Compared:
+    """Compares the results of equal cases of targets that were run apart; each run compared its own targets."""
 
     def __init__(self, targets: Sequence[str], apart: bool) -> None:
         self._targets = targets if apart else ()
-        self._said: dict[tuple[str, str, int | None, str], dict[str, str]] = {}
+        self._results: dict[tuple[str, str, int | None, str], dict[str, str]] = {}
 
-    def add(self, line: Line) -> None:
-        if len(self._targets) > 1 and line["case"] is not None:
-            place = line["check"], line["subject"], line["version"], line["case"]
-            self._said.setdefault(place, {})[line["target"]] = line["result"]
+    def add(self, line: Verdict) -> None:
+        if len(self._targets) > 1 and line.case is not None:
+            place = line.check, line.subject, line.version, line.case
+            self._results.setdefault(place, {})[line.target] = line.result
 
-    def rows(self) -> Iterator[Line]:
-        """As ``differences`` tells of one run, but for answers: a ledger does not hold them."""
+    def rows(self) -> Iterator[Difference]:
+        """As ``differences`` has them, but without differing answers: a ledger does not contain answers."""
         found: dict[tuple[str, ...], list[tuple[int | None, str]]] = {}
-        for (check, subject, version, case), said in self._said.items():
-            if len(JUDGED & set(said.values())) > 1:
-                row = (said.get(name, "SKIP") for name in self._targets)
+        for (check, subject, version, case), results in self._results.items():
+            if len(JUDGED & set(results.values())) > 1:
+                row = (results.get(name, "SKIP") for name in self._targets)
                 found.setdefault((check, subject, *row), []).append((version, case))
-        for (check, subject, *cells), cases in found.items():
-            yield {
-                "check": check,
-                "subject": subject,
-                "versions": spans(version for version, _ in cases if version is not None),
-                "cells": dict(zip(self._targets, cells, strict=True)),
-                "cases": len(cases),
-                "case": cases[0][1],
-                "grade": "INFO",
-            }
+        for place, cases in found.items():
+            yield Difference.between(self._targets, place, cases)
 
 
 def _targets(sources: Sequence[Source]) -> list[str]:
-    asked = [name for each in sources for name in each.options["targets"]]
-    held = [place.target for each in sources for place in each.ledger.cases]
-    return list(dict.fromkeys([*asked, *held]))
+    requested = [name for each in sources for name in each.options.targets]
+    run = [place.target for each in sources for place in each.ledger.cases]
+    return list(dict.fromkeys([*requested, *run]))
 
 
-MINE = frozenset({"failure", "footer", "begin", "check", "skip", "tally"})
+MADE_ANEW = frozenset({"failure", "footer", "begin", "check", "skip", "tally"})
 
 
-def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, Line]]:
-    """All other lines, each once; what one part skipped and another held was held."""
-    told: set[str] = set()
-    checks: dict[tuple[str, str], Line] = {}
+def _others(sources: Sequence[Source], counts: Mapping[str, Mapping[str, object]]) -> Iterator[LedgerLine]:
+    """All other lines, each once; a check that one part skipped and another ran was run."""
+    written: set[str] = set()
+    checks: dict[tuple[str, str], CheckDone] = {}
     for source in sources:
         for kind, lines in source.ledger.lines.items():
             for line in lines:
-                held = kind == "skip" and line["check"] in counts.get(line["target"], {})
-                text = json.dumps(line, sort_keys=True)
-                if held or text in told or (kind in MINE and kind != "skip"):
+                run = isinstance(line, Skip) and line.check in counts.get(line.target, {})
+                text = json.dumps([kind, line.plain], sort_keys=True)
+                if run or text in written or (kind in MADE_ANEW and kind != Skip.TYPE):
                     continue
-                told.add(text)
-                yield kind, line
-        for line in source.ledger.lines.get("check", ()):
-            found = checks.setdefault(
-                (line["target"], line["check"]), {**line, "units": 0, "seconds": 0.0, "counts": {}}
+                written.add(text)
+                yield line
+        for done in source.ledger.checks:
+            before = checks.get((done.target, done.check)) or done.update(units=0, seconds=0.0, counts={})
+            checks[done.target, done.check] = before.update(
+                units=before.units + done.units,
+                seconds=round(before.seconds + done.seconds, 3),
+                counts=dict(Counter(before.counts) + Counter(done.counts)),
             )
-            found["units"] += line["units"]
-            found["seconds"] = round(found["seconds"] + line["seconds"], 3)
-            found["counts"] = dict(Counter(found["counts"]) + Counter(line["counts"]))
-    yield from (("check", line) for line in checks.values())
+    yield from checks.values()
 
 
 # ---- failures
 
 
-def _failures(sources: Sequence[Source], out: Path) -> Iterator[Line]:
-    by_id: dict[str, Members] = {}
-    for source in sources:
-        for line in source.ledger.failures:
-            by_id.setdefault(line["id"], []).append((line, filed(source.folder, line["id"])))
-    for members in gathered(by_id):
-        yield file(*united(members), out)
+def _failures(sources: Sequence[Source], out: Path) -> Iterator[Failure]:
+    every = [(source.folder, line) for source in sources for line in source.ledger.failures]
+    for group in distinct_failures(DistinctFailure(line, filed(folder, line.id)) for folder, line in every):
+        yield file(united(group), out).line
 
 
 def _file_flaky(sources: Sequence[Source], out: Path) -> None:
-    """The cases of what comes and goes: the first that tells of each."""
-    told: set[str] = set()
+    """Copies the cases of flaky failures: of each the first."""
+    written: set[str] = set()
     for source in sources:
         for line in source.ledger.flaky:
-            found = filed(source.folder, line["id"], FLAKY) if line.get("id") else None
-            if found is not None and line["id"] not in told:
-                told.add(line["id"])
-                file(found, found, out, FLAKY)
+            found = filed(source.folder, line.id, FLAKY) if line.id else None
+            if found is not None and line.id is not None and line.id not in written:
+                written.add(line.id)
+                file(DistinctFailure(found, found), out, FLAKY)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kipcheck.conformance.core.case import Role
-from kipcheck.conformance.core.ledger import Line, spans
+from kipcheck.conformance.core.ledger import Failure, TableExhibit, TableRow, spans
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine.known.rules import Place, numbers, places_in
@@ -147,55 +147,50 @@ def asked(profile: Profile, info: TargetInfo) -> Iterator[Ask]:
         yield Ask("message", message, f"v{spans(versions)}", f"v{spoken}" if spoken else "none", missing, versions)
 
 
-def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[Line]:
-    """A line of the ledger for each required claim that is missing."""
+def unmet(profile: Profile, info: TargetInfo, asks: Sequence[Ask]) -> Iterator[Failure]:
+    """A failure for each required claim that is missing."""
     for ask in asks:
         if not ask.missing:
             continue
         versions = [each for each in ask.missing if each is not None]
         what = f"{ask.name} v{spans(versions)}" if versions else f"the {ask.sort} {ask.name}"
         text = json.dumps([info.name, profile.invariant, ask.sort, ask.name])
-        row = [ask.sort, ask.name, ask.asked, ask.claimed]
-        yield {
-            "id": hashlib.blake2b(text.encode(), digest_size=6).hexdigest(),
-            "target": info.name,
-            "version": info.version,
-            "check": CHECK,
-            "checks": [CHECK],
-            "shrunk": True,
-            "invariant": profile.invariant,
-            "grade": Grade.MUST.value,
-            "sentence": f"A target of the profile {profile.name} claims {ask.name}: {profile.sentence}",
-            "requirements": [],
-            "tags": [],
-            "edition": "",
-            "subject": ask.name,
-            "subject_version": versions[0] if versions else None,
-            "why": f"{info.name} {info.version} does not claim {what}, which the profile {profile.name} requires",
-            "expected": f"{ask.sort} {ask.name} {ask.asked}" if versions else f"{ask.sort} {ask.name}",
-            "observed": f"claimed: {ask.claimed}",
-            "path": "",
-            "offset": None,
-            "shape": ["not claimed", ask.sort],
-            "cases": 0,
-            "where": {ask.name: spans(versions)},
-            "steps": [],
-            "guilty_step": 0,
-            "exhibits": [
-                {
-                    "kind": "table",
-                    "columns": ["sort", "name", "required by the profile", "claimed"],
-                    "rows": [{"cells": row, "guilty": True}],
-                }
-            ],
-            "case_id": "",
-            "reproduce": f"kipcheck run --target {shlex.quote(info.name)} --profile {shlex.quote(profile.given)}",
-        }
+        row = TableRow(cells=(ask.sort, ask.name, ask.asked, ask.claimed), guilty=True)
+        columns = ("sort", "name", "required by the profile", "claimed")
+        yield Failure(
+            id=hashlib.blake2b(text.encode(), digest_size=6).hexdigest(),
+            target=info.name,
+            version=info.version,
+            check=CHECK,
+            checks=(CHECK,),
+            shrunk=True,
+            invariant=profile.invariant,
+            grade=Grade.MUST.value,
+            sentence=f"A target of the profile {profile.name} claims {ask.name}: {profile.sentence}",
+            requirements=(),
+            tags=(),
+            edition="",
+            subject=ask.name,
+            subject_version=versions[0] if versions else None,
+            why=f"{info.name} {info.version} does not claim {what}, which the profile {profile.name} requires",
+            expected=f"{ask.sort} {ask.name} {ask.asked}" if versions else f"{ask.sort} {ask.name}",
+            observed=f"claimed: {ask.claimed}",
+            path="",
+            offset=None,
+            shape=("not claimed", ask.sort),
+            cases=0,
+            where={ask.name: spans(versions)},
+            steps=(),
+            guilty_step=0,
+            exhibits=(TableExhibit(columns=columns, rows=(row,)),),
+            case_id="",
+            reproduce=f"kipcheck run --target {shlex.quote(info.name)} --profile {shlex.quote(profile.given)}",
+        )
 
 
-def raised(profile: Profile, line: Line) -> None:
-    """Raises the grade of a line from SHOULD to MUST if the profile requires it."""
-    broken = {each["id"] for each in line["requirements"]}
-    if line["grade"] == Grade.SHOULD.value and broken & set(profile.must):
-        line["grade"] = Grade.MUST.value
-        line["raised_by"] = profile.name
+def raised(profile: Profile, line: Failure) -> Failure:
+    """The failure, raised from SHOULD to MUST if the profile requires what it breaks."""
+    broken = {each.id for each in line.requirements}
+    if line.grade == Grade.SHOULD.value and broken & set(profile.must):
+        return line.update(grade=Grade.MUST.value, raised_by=profile.name)
+    return line

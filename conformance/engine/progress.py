@@ -1,4 +1,4 @@
-"""What a run says while it works, on standard error: one live line on a terminal, else a line for each check."""
+"""Progress of a run on standard error: one live line on a terminal, else a line for each check."""
 
 import os
 import shutil
@@ -11,13 +11,13 @@ from typing import TextIO
 from kipcheck.conformance.core.foreign import harmless, harmless_line, one_line
 
 OFTEN = 0.1
-"""Seconds between two states of the live line."""
+"""Seconds between two updates of the live line."""
 SELDOM = 5.0
-"""Seconds between two lines about one check, where lines stay."""
+"""Seconds between two lines about one check, if there is no live line."""
 
 
 class Progress:
-    """Tells nothing but what is going on: what came of it is the report's to say."""
+    """Shows what is running; results are left to the report."""
 
     def __init__(self, stream: TextIO | None = None, live: bool | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -29,11 +29,11 @@ class Progress:
 
     @property
     def live(self) -> bool:
-        """Is there one line that changes, on a terminal?"""
+        """Whether there is a live line on a terminal."""
         return self._live
 
     def begin(self, target: str, check: str, total: int) -> None:
-        """``total``: how many units of work the check has."""
+        """``total``: the number of units of work of the check."""
         self._name, self._total = f"{harmless_line(target)}  {check:<22}", total
         self._begun = self._told = time.monotonic()
 
@@ -54,16 +54,16 @@ class Progress:
             self._print(f"{self._name}{cases:>7} cases{failed:>6} failed  {took:5.1f} s")
 
     def say(self, line: str) -> None:
-        """What is going on besides checks."""
+        """Shows other work than checks."""
         (self._show if self._live else self._print)(line)
 
     def note(self, line: str) -> None:
-        """A line that stays."""
+        """Writes a line that stays."""
         self.close()
         self._print(line)
 
     def close(self) -> None:
-        """Before anything else is written: the live line leaves."""
+        """Erases the live line, before other output."""
         if self._shown:
             self._write("\r\x1b[K")
             self._shown = False
@@ -83,7 +83,7 @@ class Progress:
 
 
 def show_traceback() -> None:
-    """Of the exception that is handled, on stderr. What a target said may stand in it: no line is left as it was."""
+    """Writes the traceback of the current exception to stderr, each line marked: it may contain text of a target."""
     lines = traceback.format_exc().splitlines()
     print(harmless("\n".join(f"| {one_line(line)}" for line in lines)), file=sys.stderr)
 

@@ -48,7 +48,7 @@ def replay(path: Path, instead: str | None = None, trusted: bool = False) -> Rep
         return Replayed(USAGE, f"{path} cannot be read: {missing.strerror}")
     except ValueError as wrong:
         return Replayed(USAGE, str(wrong))
-    target, wanted = str(filed["target"]), str(filed["invariant"])
+    target, wanted = filed.target, filed.invariant
     if instead is None and not trusted and not is_data(target):
         return Replayed(USAGE, untrusted(path, target))
     invariant = next((each for each in all_invariants(case.role) if each.id == wanted), None)

@@ -1,4 +1,4 @@
-"""A run: draw, converse, judge, shrink, write the ledger. The exit code says what came of it."""
+"""A run of checks against targets: draw cases, run them, judge, shrink, write the ledger. Gives the exit code."""
 
 import os
 import stat
@@ -26,11 +26,26 @@ from kipcheck.conformance.core.exits import (
     UNSTABLE,
     USAGE,
 )
-from kipcheck.conformance.core.ledger import NAME, Line, Writer
+from kipcheck.conformance.core.failure_group import FailureGroup, grouped
+from kipcheck.conformance.core.ledger import (
+    NAME,
+    Begin,
+    CheckDone,
+    Failure,
+    Footer,
+    LedgerLine,
+    Skip,
+    Stale,
+    Target as TargetLine,
+    Trouble,
+    Verdict,
+    Writer,
+)
 from kipcheck.conformance.core.output_folder import FAILURES, OF_A_RUN, REPORTS, OutputFolder, Unusable
 from kipcheck.conformance.core.verdict import Disagreement, Grade, Result
 from kipcheck.conformance.engine import failure_records, interrupts
 from kipcheck.conformance.engine.differences import Differences
+from kipcheck.conformance.engine.failures import Kind, Traits, distinct
 from kipcheck.conformance.engine.known.match import Account, account
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.progress import Progress, show_traceback
@@ -59,13 +74,13 @@ class Outcome:
     plan: tuple[Mapping[str, Any], ...] = ()
     """For a dry run: target, check, grade, requirements, message, versions, cases."""
     why: str = ""
-    """One line where the run was cut short."""
+    """One line if the run was cut short."""
     text: str = ""
-    """The report for a terminal; the others stand beside the ledger."""
+    """The report for a terminal; the other forms are files beside the ledger."""
 
 
 def run(options: Options) -> Outcome:
-    """Hold every selected check with every target. Raises nothing: what goes wrong is an exit code and a line."""
+    """Runs every selected check against every target. Raises nothing: an error is an exit code and a line of text."""
     if options.dry_run:
         return _planned(options)
     outcome = hold(options, target_of)
@@ -73,7 +88,7 @@ def run(options: Options) -> Outcome:
 
 
 def hold(options: Options, find: Find) -> Outcome:
-    """As ``run``, with the targets that ``find`` gives, and no report but the ledger."""
+    """As ``run``, with the targets that ``find`` gives, and without reports: only the ledger is written."""
     folder = OutputFolder(options.out)
     try:
         folder.check(*OF_A_RUN)
@@ -88,12 +103,12 @@ def hold(options: Options, find: Find) -> Outcome:
 class _Lines:
     """The lines of a ledger, kept in memory until the run begins with its first unit.
 
-    So a run that does not start, because its options are wrong, leaves the results of the run before as they were.
+    So a run that does not start, because its options are wrong, keeps the results of an earlier run.
     """
 
     def __init__(self, folder: OutputFolder, events: str | None) -> None:
-        """``events``: as ``Options`` has it. Errors: OSError where they cannot be written."""
-        self._folder, self._early, self._stack = folder, list[tuple[str, Mapping[str, Any]]](), ExitStack()
+        """``events``: as ``Options`` has it. Errors: OSError if they cannot be written."""
+        self._folder, self._early, self._stack = folder, list[LedgerLine](), ExitStack()
         self._writer: Writer | None = None
         self._made = events not in (None, "-") and not os.path.lexists(str(events))
         self._events = None if events is None else self._opened(events)
@@ -112,26 +127,26 @@ class _Lines:
         return self._writer is not None
 
     def begin(self) -> None:
-        """Takes away what the run before left, and writes the lines so far. Errors: ``Unusable``."""
+        """Removes the results of an earlier run, and writes the lines so far. Errors: ``Unusable``."""
         if self._writer is not None:
             return
         try:
             path = self._folder.claim(NAME)
-            self._folder.remove(REPORTS, FAILURES)  # what is fixed leaves
+            self._folder.remove(REPORTS, FAILURES)  # failures that are fixed have no file
             if self._events not in (None, sys.stdout) and stat.S_ISREG(os.fstat(self._events.fileno()).st_mode):
                 self._events.truncate(0)
             self._writer = self._stack.enter_context(Writer(path, self._events))
         except OSError as denied:
             raise Unusable(f"{denied.filename or self.path} cannot be written: {denied.strerror}") from None
-        for kind, line in self._early:
-            self._writer.write(kind, line)
+        for line in self._early:
+            self._writer.write(line)
         self._writer.flush()
 
-    def write(self, kind: str, line: Mapping[str, Any]) -> None:
+    def write(self, line: LedgerLine) -> None:
         if self._writer is None:
-            self._early.append((kind, dict(line)))
+            self._early.append(line)
         else:
-            self._writer.write(kind, line)
+            self._writer.write(line)
 
     def flush(self) -> None:
         if self._writer is not None:
@@ -152,7 +167,7 @@ def _reported(outcome: Outcome) -> Outcome:
         return replace(outcome, text=reports.write(outcome.ledger))
     except Unusable as why:
         return replace(outcome, exit_code=USAGE, why=f"no report: {why}")
-    except Exception as ours:  # noqa: BLE001 - the ledger stands, and what came of the run with it
+    except Exception as ours:  # noqa: BLE001 - the ledger is written, with all results
         show_traceback()
         return replace(outcome, exit_code=OURS, why=f"no report: {type(ours).__name__}: {ours}")
 
@@ -193,9 +208,9 @@ class _Run:
     exits: set[int] = field(default_factory=set)
     why: str = ""
     counts: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
-    """target -> check -> what came of a case -> cases"""
+    """target -> check -> result -> cases"""
     unreported: tuple[TargetInfo, list[Finding]] | None = None
-    """What the target at hand has broken so far."""
+    """The findings with the current target so far."""
     failures: Counter[Grade] = field(default_factory=Counter)
     account: Account = field(default_factory=Account)
     """Of the known deviations."""
@@ -208,11 +223,11 @@ class _Run:
         self.differences = Differences(tuple(dict.fromkeys(self.options.targets)))
 
     def outcome(self) -> Outcome:
-        """Errors: ``Unusable`` where the folder cannot be written when the run begins."""
+        """Errors: ``Unusable`` if the folder cannot be written when the run begins."""
         stopped = None
         try:
             with interrupts.deferred():  # a ledger with a footer has a header
-                self.writer.write("header", header(self.options))
+                self.writer.write(header(self.options))
                 self.writer.flush()
             self._all_targets(Selection.of(self.options))
         except (Misused, Unusable) as why:
@@ -234,21 +249,20 @@ class _Run:
         self.progress.close()
         self.writer.begin()
         for row in self.differences.rows():
-            self.writer.write("difference", row)
+            self.writer.write(row)
         code = exits.first(self.exits)
-        self.writer.write(
-            "footer",
-            {
-                "complete": stopped is None,
-                "stopped_by": stopped,
-                "exit": code,
-                "exits": sorted(self.exits),
-                "meaning": MEANINGS[code],
-                "counts": {name: {check: dict(c) for check, c in by.items()} for name, by in self.counts.items()},
-                "known": {**self.account.counts, "failures": self.known} if self.options.known else None,
-                "seconds": round(time.monotonic() - self.begun, 1),
-            },
+        known = {**self.account.counts, "failures": self.known} if self.options.known else None
+        footer = Footer(
+            complete=stopped is None,
+            stopped_by=stopped,
+            exit=code,
+            exits=tuple(sorted(self.exits)),
+            meaning=MEANINGS[code],
+            counts={name: {check: dict(c) for check, c in by.items()} for name, by in self.counts.items()},
+            known=known,
+            seconds=round(time.monotonic() - self.begun, 1),
         )
+        self.writer.write(footer)
         failures, warnings = self.failures[Grade.MUST], self.failures[Grade.SHOULD]
         return Outcome(code, self.writer.path, failures, warnings, self.known, why=self.why)
 
@@ -274,17 +288,17 @@ class _Run:
     def _gone(self, name: str, gone: Exception, alone: bool) -> None:
         self.why = self.why or str(gone)
         if isinstance(gone, Unavailable) and not alone:
-            self.writer.write("skip", {"target": name, "check": "*", "why": str(gone)})
+            self.writer.write(Skip(target=name, check="*", why=str(gone)))
             self.why = ""
             return
         self.exits.add(BROKEN)
-        self.writer.write("trouble", {"target": name, "why": str(gone)})
+        self.writer.write(Trouble(target=name, why=str(gone)))
 
     def _hold(self, worker: Worker, selection: Selection) -> bool:
-        """Was there anything to hold?"""
+        """Whether there was any check to run."""
         info = worker.info(str(selection.edition), selection.checks[0].role)
-        about = {"version": info.version, "language": info.language, "issues": info.issues}
-        self.writer.write("target", {"target": info.name, **about})
+        line = TargetLine(target=info.name, version=info.version, language=info.language, issues=info.issues)
+        self.writer.write(line)
         self.unreported = info, []
         self.account.begin(info)
         total = 0
@@ -298,26 +312,29 @@ class _Run:
         units = list(selection.units(info.name, info, check)) if check.role in info.roles else []
         if not units:
             why = _why_nothing(info, check, str(selection.edition))
-            self.writer.write("skip", {"target": info.name, "check": check.id, "why": why})
+            self.writer.write(Skip(target=info.name, check=check.id, why=why))
             return 0
         mine = [each for each in units if self.options.takes(each.subject)]
         if not mine:
             return len(units)
         counts = self.counts.setdefault(info.name, {}).setdefault(check.id, Counter())
-        about = {"target": info.name, "check": check.id, "units": len(mine)}
         begun = time.monotonic()
         self.writer.begin()
-        self.writer.write("begin", about)
+        self.writer.write(Begin(target=info.name, check=check.id, units=len(mine)))
         self.progress.begin(f"{info.name} {info.version}", check.id, len(mine))
-        for done, result in enumerate(results(mine, self._left), 1):
+        for number, result in enumerate(results(mine, self._left), 1):
             self._record(info.name, check, result, counts)
-            self.progress.step(done, counts.total(), counts["FAIL"])
-        self.writer.write("check", {**about, "counts": dict(counts), "seconds": round(time.monotonic() - begun, 3)})
+            self.progress.step(number, counts.total(), counts["FAIL"])
+        done = CheckDone(
+            target=info.name, check=check.id, units=len(mine), counts=dict(counts),
+            seconds=round(time.monotonic() - begun, 3),
+        )  # fmt: skip
+        self.writer.write(done)
         self.writer.flush()
         self.progress.end(counts.total(), counts["FAIL"])
         if not counts:
-            why = "there are no cases for what it claims"
-            self.writer.write("skip", {"target": info.name, "check": check.id, "why": why})
+            why = "there are no cases for the subjects that the target claims"
+            self.writer.write(Skip(target=info.name, check=check.id, why=why))
         return len(units)
 
     def _results(self, worker: Worker) -> AbstractContextManager[Results]:
@@ -336,66 +353,73 @@ class _Run:
         self.unreported[1].extend(result.findings)
         self.account.saw(result)
         self.differences.add(result.unit.target, result)
-        about = {"target": name, "check": check.id, "subject": result.unit.subject, "version": result.unit.version}
+        subject, version = result.unit.subject, result.unit.version
         for trouble in result.troubles:
-            self.writer.write("trouble", {"target": name, "why": trouble})
+            self.writer.write(Trouble(target=name, why=trouble))
             self.exits.add(UNSTABLE)
         for breach in result.breaches:
-            self.writer.write("trouble", {"target": name, "why": breach})
+            self.writer.write(Trouble(target=name, why=breach))
             self.exits.add(BROKEN)
         if result.unreached:
             counts[Result.UNKNOWN.name] += 1
-            row = {**about, "case": None, "result": Result.UNKNOWN.name, "why": result.unreached}
-            self.writer.write("verdict", row)
+            late = Verdict(
+                target=name, check=check.id, subject=subject, version=version, case=None, result=Result.UNKNOWN.name,
+                why=result.unreached,
+            )  # fmt: skip
+            self.writer.write(late)
         if result.gave_up:
             self.why = self.why or result.unreached
         for case, verdict, judged in result.cases:
             counts[verdict] += 1
-            self.writer.write("verdict", {**about, "case": case, "result": verdict, "by": judged})
+            line = Verdict(
+                target=name, check=check.id, subject=subject, version=version, case=case, result=verdict, by=judged
+            )
+            self.writer.write(line)
         if counts[Result.UNKNOWN.name]:
             self.exits.add(UNDECIDED)
 
     def _report(self, worker: Worker | None) -> None:
-        """One block for each distinct failure, with the least case where there is a worker to look for it."""
+        """Writes each distinct failure; with the least case if there is a worker to search for it."""
         if self.unreported is None:
             return
         info, found = self.unreported
-        groups = _grouped(found)
+        groups = grouped(found, _kind)
         if groups and worker is not None:
-            worker.close()  # what the target remembers of the run has no say in what follows, nor what it went down of
+            worker.close()  # the state and the crashes of the target so far must not change what follows
             name = f"{info.name} {info.version}"
-            self.progress.say(f"{name}  looking for the least case of {len(groups)} kinds of failure")
-        least: list[list[Finding]] = []
-        for first, *rest in groups:
-            if worker is not None and (flake := self.account.comes_and_goes(worker, first)) is not None:
-                self.writer.write("flaky", flake)
-                if others := [each for each in rest if self.account.flaky(each) is None]:
-                    groups.append(others)  # in places that are not listed: their turn comes at the end
+            self.progress.say(f"{name}  searching for the least case of {len(groups)} kinds of failure")
+        least: list[FailureGroup[Finding]] = []
+        for group in groups:
+            if worker is not None and (flaky := self.account.comes_and_goes(worker, group.first)) is not None:
+                self.writer.write(flaky)
+                if others := tuple(each for each in group.rest if self.account.flaky(each) is None):
+                    groups.append(FailureGroup(others))  # in places that are not listed: they follow at the end
                 continue
-            shown = unshrunk(first) if worker is None else self._least(worker, first)
+            shown = unshrunk(group.first) if worker is None else self._least(worker, group.first)
             if shown is None:
-                self._unsteady(info.name, first)
+                self._unsteady(info.name, group.first)
             else:
-                least.append([shown, *rest])
-        lines = [failure_records.failure(info, members, self.options.out) for members in _distinct(least)]
+                least.append(FailureGroup((shown, *group.rest)))
+        every = distinct(least, _traits, also_unshrunk=True)
+        lines = [failure_records.failure(info, group.members, self.options.out) for group in every]
         for line in self.account.judged(lines, in_full=worker is not None):
             self._fail(line)
         if worker is not None:
             self._stale(self.account.settle())
         self.unreported = None
 
-    def _fail(self, line: Line) -> None:
-        if "known" in line:
+    def _fail(self, line: Failure) -> None:
+        if line.known is not None:
             self.known += 1
         else:
-            self.failures[Grade(line["grade"])] += 1
-            if line["grade"] == Grade.MUST.value:
-                self.exits.add(STALE if "changed" in line else FAILED)
-        self.writer.write("failure", line)
+            self.failures[Grade(line.grade)] += 1
+            if line.grade == Grade.MUST.value:
+                self.exits.add(FAILED if line.changed is None else STALE)
+        self.writer.write(line)
 
-    def _stale(self, lines: Iterable[Line]) -> None:
+    def _stale(self, lines: Iterable[Stale]) -> None:
         for line in lines:
-            self.writer.write("stale", line)
+            self.writer.write(line)
             self.exits.add(STALE)
 
     def _least(self, worker: Worker, first: Finding) -> Finding | None:
@@ -412,39 +436,30 @@ class _Run:
             f"{unit.check} {unit.subject}{version}: {finding.violation.why}; run alone the case does not fail "
             f"({finding.case.id})"
         )
-        self.writer.write("trouble", {"target": name, "why": why})
+        self.writer.write(Trouble(target=name, why=why))
         self.exits.add(UNSTABLE)
 
 
-def _grouped(found: list[Finding]) -> list[list[Finding]]:
-    """Those that are likely one: the same check, invariant, subject and shape. Only the first of each is shrunk."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for each in found:
-        subject = each.unit.subject if CHECKS[each.unit.check].shrinks else ""
-        groups.setdefault((each.unit.check, each.invariant, subject, each.violation.shape), []).append(each)
-    return list(groups.values())
+def _kind(found: Finding) -> Kind:
+    unit = found.unit
+    return Kind.of(unit.check, found.invariant, unit.subject, found.violation.shape, CHECKS[unit.check].shrinks)
 
 
-def _distinct(groups: Iterable[list[Finding]]) -> Iterable[list[Finding]]:
-    """Whatever check saw them: those that break the same invariant in the same way.
-
-    What was not shrunk says less of itself, and goes to what was, where that agrees as far as it goes.
-    """
-    found: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
-    for members in sorted(groups, key=lambda each: not CHECKS[each[0].unit.check].shrinks):
-        first = members[0]
-        shrinks = CHECKS[first.unit.check].shrinks
-        key = first.invariant, first.shape
-        if not shrinks:
-            alike = (each for each in found if each[0] == key[0] and each[1][: len(first.shape)] == first.shape)
-            key = min(alike, default=key)  # and not the first: in whatever order they are found
-        found.setdefault(key, []).extend(members)
-    return found.values()
+def _traits(group: FailureGroup[Finding]) -> Traits:
+    """Whichever checks found them, findings that break the same invariant in the same way are one failure."""
+    first = group.first
+    return Traits(
+        (first.invariant, first.shape),
+        first.unit.target,
+        first.invariant,
+        first.shape,
+        CHECKS[first.unit.check].shrinks,
+    )
 
 
 def _why_nothing(info: TargetInfo, check: Check[Any], edition: str) -> str:
     if not any(map(check.about, check.family.subjects(edition))):
-        return f"there is nothing in {edition} that this is about"
+        return f"edition {edition} has no subject for this check"
     if check.role in info.roles:
-        return "it claims nothing that this is about"
-    return f"it does not play the role {check.role.value}"
+        return "the target does not claim any subject of this check"
+    return f"the target does not play the role {check.role.value}"

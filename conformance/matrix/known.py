@@ -1,11 +1,11 @@
-"""Known deviations of the matrix: cells that come out unlike their prediction, and are expected to. TOML::
+"""Known deviations of the matrix: cells with an expected verdict that is not the predicted one. TOML::
 
     [[deviation]]
     scenario = "bounce"
     from = "2.0.0-2.0.1"
     to = "2.1.0+"
     verdict = "breaks"
-    reason = "A sentence that says why."
+    reason = "Why this is expected, in a sentence."
     link = "conformance/docs/findings/..."
 
 ``from`` and ``to`` are releases as requirements name them, or ``future``. Reason and link are mandatory.
@@ -38,7 +38,7 @@ class Deviation:
     link: str
 
     def names(self, cell: Cell) -> bool:
-        """Whatever came of it."""
+        """Whether the entry names the cell, whatever its verdict."""
         return cell.scenario == self.scenario and _among(cell.pair.old, self.old) and _among(cell.pair.new, self.new)
 
     def expects(self, cell: Cell, verdict: str) -> bool:
@@ -52,15 +52,15 @@ def _among(version: Version, span: str) -> bool:
 
 
 def listed() -> tuple[Deviation, ...]:
-    """Those that come with kipcheck."""
+    """The deviations that come with kipcheck."""
     return parse((files("kipcheck.conformance.matrix") / NAME).read_text("utf-8"), NAME)
 
 
 def parse(text: str, path: str) -> tuple[Deviation, ...]:
-    """Errors: ``Wrong`` with all that is wrong."""
+    """Errors: ``Wrong`` with all errors of the file."""
     found = loaded(text, path)
     tables = found.get("deviation", [])
-    troubles = [f"{path}:1: {key!r} is no key here: there is [[deviation]]" for key in found if key != "deviation"]
+    troubles = [f"{path}:1: unknown key {key!r}: expected [[deviation]]" for key in found if key != "deviation"]
     for number, table in enumerate(tables, 1):
         troubles += [f"{path}: deviation {number}: {each}" for each in _troubles(table)]
     if troubles:
@@ -71,11 +71,11 @@ def parse(text: str, path: str) -> tuple[Deviation, ...]:
 def _troubles(table: Mapping[str, Any]) -> Iterator[str]:
     odd = [key for key in (*KEYS, *table) if not isinstance(table.get(key), str) or key not in KEYS]
     if odd:
-        yield f"{', '.join(dict.fromkeys(odd))}: the keys are {', '.join(KEYS)}, and each has a text"
+        yield f"{', '.join(dict.fromkeys(odd))}: each of the keys {', '.join(KEYS)} must be there, with a text"
         return
     for key, there in (("scenario", SCENARIOS), ("verdict", tuple(WORST))):
         if table[key] not in there:
-            yield f"{key} {table[key]!r} is none of {', '.join(there)}"
+            yield f"invalid {key} {table[key]!r}: use one of {', '.join(there)}"
     for key in ("from", "to"):
         try:
             if table[key] != FUTURE:

@@ -1,4 +1,4 @@
-"""What came of a matrix as plain data (``reports/matrix.schema.json``), and as files."""
+"""The results of a matrix as plain data (``reports/matrix.schema.json``), and their files."""
 
 import json
 import shlex
@@ -26,7 +26,7 @@ Plain = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All there is to say of a run."""
+    """The results of a run."""
 
     outcomes: Mapping[Cell, Outcome]
     predictions: Mapping[Cell, Prediction]
@@ -41,7 +41,7 @@ class Found:
     seconds: float = 0.0
 
     def expected(self, cell: Cell) -> Deviation | None:
-        """The known deviation that it is, where it is unlike its prediction."""
+        """The known deviation that covers the cell, if it is unlike its prediction."""
         verdict = self.outcomes[cell]["cell"]["verdict"]
         if cell in self.predictions and self.predictions[cell].verdict == verdict:
             return None
@@ -51,16 +51,16 @@ class Found:
 def plain(found: Found) -> Plain:
     cells = [_cell(found, cell) for cell in found.outcomes]
     named = {id: requirements()[id] for id in sorted({*_named(found)})}
-    asked = [*found.outcomes, *found.skipped]
-    told: Plain = {
+    requested = [*found.outcomes, *found.skipped]
+    result: Plain = {
         "cells": cells,
         "complete": found.complete,
         "kipcheck": version("kipcheck"),
         "full": found.full,
         "scenarios": [
-            {"name": each, "about": ABOUT[each]} for each in SCENARIOS if any(one.scenario == each for one in asked)
+            {"name": each, "about": ABOUT[each]} for each in SCENARIOS if any(one.scenario == each for one in requested)
         ],
-        "releases": [*map(_release, sorted({each for cell in asked for each in cell.pair}))],
+        "releases": [*map(_release, sorted({each for cell in requested for each in cell.pair}))],
         "skipped": [_place(cell) | {"why": why} for cell, why in found.skipped.items()],
         "requirements": {
             id: {"clause": each.clause, "text": each.text, "grade": each.grade.value} for id, each in named.items()
@@ -69,11 +69,11 @@ def plain(found: Found) -> Plain:
         "stale": [*_stale(found)],
         "seconds": round(found.seconds, 1),
     }
-    return told if found.begun is None else told | {"begun": found.begun.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return result if found.begun is None else result | {"begun": found.begun.strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
 def _named(found: Found) -> Iterator[str]:
-    """Requirements that cells are broken or refused by, or that their histories violate."""
+    """The requirements of cells that break or are refused, and those that their histories violate."""
     for each in found.outcomes.values():
         if (requirement := each["cell"]["requirement"]) is not None:
             yield requirement
@@ -87,8 +87,8 @@ def _place(cell: Cell) -> Plain:
 
 def _cell(found: Found, cell: Cell) -> Plain:
     folded = found.outcomes[cell]["cell"]
-    told, expected = found.predictions.get(cell), found.expected(cell)
-    differs = told is not None and told.verdict != folded["verdict"] and expected is None
+    prediction, expected = found.predictions.get(cell), found.expected(cell)
+    differs = prediction is not None and prediction.verdict != folded["verdict"] and expected is None
     pair = cell.pair
     return {
         **_place(cell),
@@ -96,10 +96,10 @@ def _cell(found: Found, cell: Cell) -> Plain:
         "rounds": folded["rounds"],
         "requirement": folded["requirement"],
         "reason": folded["reason"],
-        "predicted": told.verdict if told else None,
+        "predicted": prediction.verdict if prediction else None,
         "case": folded["case"],
-        "rule": told.rule if told else None,
-        "foreseen": told.foreseen if told else None,
+        "rule": prediction.rule if prediction else None,
+        "foreseen": prediction.foreseen if prediction else None,
         "differs": differs,
         "known": {"reason": expected.reason, "link": expected.link} if expected else None,
         "needs_fix": needs_fix(*pair),
@@ -133,20 +133,20 @@ def _counts(found: Found, cells: Sequence[Plain]) -> Plain:
 
 
 def _stale(found: Found) -> list[Plain]:
-    """Known deviations of which nothing came, although a cell that they name was played."""
-    told = []
+    """Known deviations that did not occur, although a cell that they name was run."""
+    stale = []
     for each in found.known:
         named = [cell for cell in found.outcomes if each.names(cell)]
         if named and not any(found.expected(cell) == each for cell in named):
-            why = f"{each.verdict} was expected from {each.old} to {each.new} against the prediction, and did not come"
-            told.append(_place(named[0]) | {"why": why})
-    return told
+            why = f"{each.verdict} was expected from {each.old} to {each.new} against the prediction, and did not occur"
+            stale.append(_place(named[0]) | {"why": why})
+    return stale
 
 
 # Files
 
 
-def write(found: Found, told: Plain) -> Path:
+def write(found: Found, results: Plain) -> Path:
     """``matrix.json`` and the worst history of each cell, under ``out``; gives the first.
 
     Errors: OSError; ``output_folder.Unusable``.
@@ -158,11 +158,11 @@ def write(found: Found, told: Plain) -> Path:
         history = outcome["history"] | _place(cell)
         case = history["case"]
         _put(folder / f"{case}.json", history | {"play": _again(found.out, case)})
-    _put(found.out / NAME, told)
+    _put(found.out / NAME, results)
     return found.out / NAME
 
 
-def _put(path: Path, told: Plain) -> None:
+def _put(path: Path, results: Plain) -> None:
     aside = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    aside.write_text(harmless_json(json.dumps(told, ensure_ascii=False, indent=1)) + "\n", "utf-8")
+    aside.write_text(harmless_json(json.dumps(results, ensure_ascii=False, indent=1)) + "\n", "utf-8")
     aside.replace(path)

@@ -50,7 +50,7 @@ class Item:
             warnings.warn(self.kept.warning(reports.render(outcome.ledger)), stacklevel=2)
         came = {result for counts in ledger.cases.values() for result in counts}
         if came <= {"SKIP"}:
-            skips = [harmless_line(line["why"]) for line in ledger.lines.get("skip", ())]
+            skips = [harmless_line(each.why) for each in ledger.skips]
             pytest.skip("; ".join(skips) or f"{self.target} does not support {self.check} on {self.subject}")
 
 

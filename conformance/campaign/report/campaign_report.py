@@ -1,6 +1,7 @@
-"""The report of a campaign, from its rows: one ledger as a run writes it, with tallies in the place of verdicts.
+"""Writes the ledger and the reports of a campaign from its rows.
 
-So all that reads the ledger of a run reads that of a campaign: report, merge, triage, export, replay, known.
+The ledger has the form of a run's, with tallies in place of verdicts, so that report, merge, triage, export, replay and
+known read both.
 """
 
 import os
@@ -11,34 +12,50 @@ from pathlib import Path
 from typing import Any, Final
 
 from kipcheck import reports
-from kipcheck.conformance.campaign.report.failures import Findings, Told as Failed, findings
-from kipcheck.conformance.campaign.report.round_statistics import RoundTold, rounds_of
+from kipcheck.conformance.campaign.report.failures import Findings, findings
+from kipcheck.conformance.campaign.report.round_statistics import RoundEnd, rounds_of
 from kipcheck.conformance.campaign.report.row_files import Clash, SetAside
 from kipcheck.conformance.campaign.rows import Row, hash_over
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core import exits, output_folder
-from kipcheck.conformance.core.ledger import NAME, Line, Place, Writer
+from kipcheck.conformance.core.ledger import (
+    NAME,
+    Campaign,
+    Failure,
+    Flaky,
+    Footer,
+    Place,
+    Round,
+    Skip,
+    Stale,
+    Tally as TallyLine,
+    Target,
+    Trouble,
+    Writer,
+    places_of,
+)
 from kipcheck.conformance.core.output_folder import OutputFolder
 from kipcheck.conformance.core.verdict import Grade, Result
-from kipcheck.conformance.engine.failures import FLAKY, FOLDER, file, where_places
-from kipcheck.conformance.engine.known.match import Account, account, told_of
+from kipcheck.conformance.engine.failures import FLAKY, FOLDER, DistinctFailure, file
+from kipcheck.conformance.engine.known.match import Account, account, written
+from kipcheck.conformance.engine.known.rules import Entry
 from kipcheck.conformance.engine.ledger_header import header
 from kipcheck.conformance.engine.selection import Misused, Options
 from kipcheck.conformance.targets.protocol import TargetInfo
 from kipcheck.golden.regressions import regression
 from kipcheck.golden.vector_files import REGRESSIONS
 
-__all__ = ["RoundTold", "Told", "tell"]
+__all__ = ["CampaignReport", "RoundEnd", "report"]
 
-HEARD: Final = frozenset({"expired", "wide"})
-"""What makes an entry of a list stale in a campaign: that something does not show, where luck draws, says nothing."""
+STALE_KINDS: Final = frozenset({"expired", "wide"})
+"""The kinds of stale entries that a campaign reports. It draws at random: what did not occur may still be true."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CampaignReport:
     exit_code: int
     failures: int
-    """Distinct ones of grade MUST that no list names."""
+    """Distinct ones of grade MUST that are not known."""
     warnings: int
     """The same of grade SHOULD."""
     known: int
@@ -46,50 +63,50 @@ class Told:
     """The report for a terminal."""
 
 
-def tell(
+def report(
     out: Path,
     manifest: Mapping[str, Any],
     rows: Iterable[Row],
-    rounds: Sequence[RoundTold],
+    rounds: Sequence[RoundEnd],
     complete: bool,
     stopped_by: str | None,
     known: tuple[str, ...] = (),
     clashes: Sequence[Clash] = (),
     set_aside: Sequence[SetAside] = (),
     code: int = exits.CONFORMANT,
-) -> Told:
-    """Write the ledger, the files of failures and all forms of the report under ``out``.
+) -> CampaignReport:
+    """Writes the ledger, the files of failures and all forms of the report under ``out``.
 
-    ``manifest``: what ``manifest.json`` holds.
-    ``complete``: all that was planned was held, or the time that was given is over. Not ``complete``, and stopped by
-    nothing: it goes on, and the ledger has no footer. ``code``: what that alone would be the exit code of.
+    ``manifest``: the content of ``manifest.json``.
+    ``complete``: all that was planned was run, or the time is over. Neither ``complete`` nor ``stopped_by``: the
+    campaign goes on, and the ledger gets no footer. ``code``: the exit code without the results of cases.
 
     Errors: OSError; ``output_folder.Unusable``.
     """
-    told = sorted(rows, key=lambda row: row.key)
-    telling = _Telling(out, manifest, told, rounds, complete, stopped_by, known, clashes, set_aside)
-    telling.exits |= {code} - {exits.CONFORMANT}
+    ordered = sorted(rows, key=lambda row: row.key)
+    made = _Report(out, manifest, ordered, rounds, complete, stopped_by, known, clashes, set_aside)
+    made.exits |= {code} - {exits.CONFORMANT}
     path = OutputFolder(out).claim(NAME)
     aside = out / f".{NAME}.part"
     try:
-        with Writer(aside) as writer:  # a reader never sees half of it: this is done again after every round
-            telling.write(writer)
+        with Writer(aside) as writer:  # readers never get half a ledger: it is written again after every round
+            made.write(writer)
         os.replace(aside, path)
     except OSError:
         aside.unlink(missing_ok=True)  # a full disk needs the room
         raise
-    failed = telling.failed
-    return Told(
-        exits.first(telling.exits), failed[Grade.MUST], failed[Grade.SHOULD], telling.known_ones, reports.write(path)
+    failed = made.failed
+    return CampaignReport(
+        exits.first(made.exits), failed[Grade.MUST], failed[Grade.SHOULD], made.known_ones, reports.write(path)
     )
 
 
 @dataclass(slots=True)
-class _Telling:
+class _Report:
     out: Path
     manifest: Mapping[str, Any]
     rows: Sequence[Row]
-    rounds: Sequence[RoundTold]
+    rounds: Sequence[RoundEnd]
     complete: bool
     stopped_by: str | None
     known: tuple[str, ...]
@@ -113,14 +130,11 @@ class _Telling:
         )  # fmt: skip
         found = findings(self.rows)
         rounds = [*rounds_of(self.rows, self.rounds, [each.line for each in found.failures])]
-        head = header(options)
-        head |= {"begun": self.manifest["begun"], "campaigns": [self._campaign(rounds)]}
-        writer.write("header", head)
+        writer.write(header(options).update(begun=self.manifest["begun"], campaigns=(self._campaign(rounds),)))
         tallies = _tallies(self.rows)
         counts: dict[str, dict[str, Counter[str]]] = {}
         for place, (results, by) in tallies.items():
-            told = {invariant: dict(each) for invariant, each in by.items()}
-            writer.write("tally", {**place._asdict(), "results": dict(results), "by": told})
+            writer.write(TallyLine(**place._asdict(), results=results, by=by))
             counts.setdefault(place.target, {}).setdefault(place.check, Counter()).update(results)
         if any(each[Result.UNKNOWN.name] for by in counts.values() for each in by.values()):
             self.exits.add(exits.UNDECIDED)
@@ -128,49 +142,49 @@ class _Telling:
         self._stale(writer, listed.strangers())
         self._forget()
         for name, why in self.manifest["skipped"]:
-            writer.write("skip", {"target": name, "check": "*", "why": why})
+            writer.write(Skip(target=name, check="*", why=why))
         for aim in plan["aims"]:
             mine = {place: each for place, each in tallies.items() if place.target == aim["name"]}
             self._target(writer, aim, mine, found, listed, alone=len(targets) == 1)
         for line in rounds:
-            writer.write("round", line)
+            writer.write(line)
         self._end(writer, counts, listed)
 
     def _account(self, writer: Writer, options: Options) -> Account:
         try:
             return account(options)
-        except Misused as why:  # the list was good when the campaign began: what was held since is told all the same
+        except Misused as why:  # the list was valid when the campaign began: the results are reported without it
             self.exits.add(exits.USAGE)
-            writer.write("trouble", {"target": "*", "why": f"the list of known deviations cannot be used: {why}"})
+            writer.write(Trouble(target="*", why=f"the list of known deviations cannot be used: {why}"))
             return Account()
 
     # ---- the head
 
-    def _campaign(self, rounds: Sequence[Line]) -> Line:
+    def _campaign(self, rounds: Sequence[Round]) -> Campaign:
         plan = self.plan
-        return {
-            "id": plan["campaign"],
-            "targets": {aim["name"]: bool(aim["deterministic"]) for aim in plan["aims"]},
-            "engine": plan["engine"],
-            "settings": dict(self.manifest["settings"]),
-            "host": dict(self.manifest["host"]),
-            "seed": plan["seed"],
-            "cases": plan["cases"],
-            "rounds": plan["rounds"],
-            "shard_cases": plan["shard_cases"],
-            "complete": self.complete,
-            "stopped_by": self.manifest["stopped_by"] if self.complete else self.stopped_by,
-            "planned": sum(each.planned for each in self.rounds),
-            "shards": dict(Counter(row.status for row in self.rows)),
-            "held": sum(each["cases"] for each in rounds),
-            "seconds": round(sum(each.seconds for each in self.rounds), 1),
-            "cpu_seconds": round(sum(row.cpu_ms for row in self.rows) / 1000, 1),
-            "coverage": rounds[-1]["coverage"] if rounds else 0,
-            "corpus": rounds[-1]["corpus"] if rounds else 0,
-            "hash": hash_over(self.rows),
-            "clashes": [*map(str, self.clashes)],
-            "set_aside": [*map(str, self.set_aside)],
-        }
+        return Campaign(
+            id=plan["campaign"],
+            targets={aim["name"]: bool(aim["deterministic"]) for aim in plan["aims"]},
+            engine=plan["engine"],
+            settings=dict(self.manifest["settings"]),
+            host=dict(self.manifest["host"]),
+            seed=plan["seed"],
+            cases=plan["cases"],
+            rounds=plan["rounds"],
+            shard_cases=plan["shard_cases"],
+            complete=self.complete,
+            stopped_by=self.manifest["stopped_by"] if self.complete else self.stopped_by,
+            planned=sum(each.planned for each in self.rounds),
+            shards=dict(Counter(row.status for row in self.rows)),
+            held=sum(each.cases for each in rounds),
+            seconds=round(sum(each.seconds for each in self.rounds), 1),
+            cpu_seconds=round(sum(row.cpu_ms for row in self.rows) / 1000, 1),
+            coverage=rounds[-1].coverage if rounds else 0,
+            corpus=rounds[-1].corpus if rounds else 0,
+            hash=hash_over(self.rows),
+            clashes=tuple(map(str, self.clashes)),
+            set_aside=tuple(map(str, self.set_aside)),
+        )
 
     # ---- targets
 
@@ -186,24 +200,24 @@ class _Telling:
         name, version = aim["name"], aim["version"]
         mine = [row for row in self.rows if row.target == name]
         self._troubles(writer, name, mine, alone)
-        if not tallies and not any(each.line["target"] == name for each in found.failures):
+        if not tallies and not any(each.line.target == name for each in found.failures):
             return
-        writer.write("target", {"target": name, "version": version, "language": "", "issues": ""})
+        writer.write(Target(target=name, version=version, language="", issues=""))
         for check in self.plan["checks"]:
             if check in CHECKS and not any(place.check == check for place in tallies):
-                why = "no case of it was held: it does not play that role, claims nothing of it, or was not come to"
-                writer.write("skip", {"target": name, "check": check, "why": why})
-        # What there is to look at only the target says; and what was not come to by luck says nothing of a list.
+                why = "none of its cases was run: the target does not support it, or the campaign did not reach it"
+                writer.write(Skip(target=name, check=check, why=why))
+        # A row does not contain the claims of the target, so it is unknown which places could be reached.
         listed.begin(TargetInfo(name, version, "", "", frozenset()), "unknown")
         for place, (_, by) in tallies.items():
             verdicts = [{invariant: result} for invariant, results in by.items() for result in results]
             listed.look(place.check, (place.subject, place.version), verdicts)
         for each in found.flaky:
-            if each.line["target"] == name:
+            if each.line.target == name:
                 self._flaky(writer, each, _flaky_in(listed, each.line), "did not fail every time")
-        steady: list[Failed] = []
+        steady: list[DistinctFailure] = []
         for each in found.failures:
-            if each.line["target"] == name:
+            if each.line.target == name:
                 entry = _flaky_in(listed, each.line)
                 if entry is None:
                     steady.append(each)
@@ -211,47 +225,46 @@ class _Telling:
                     self._flaky(writer, each, entry, "failed")
         lines = listed.judged([each.line for each in steady])
         for each, line in zip(steady, lines, strict=True):
-            self._failure(writer, Failed(line, each.filed))
-        self._stale(writer, (each for each in listed.settle() if each["kind"] in HEARD))
+            self._failure(writer, DistinctFailure(line, each.filed))
+        self._stale(writer, (each for each in listed.settle() if each.kind in STALE_KINDS))
 
-    def _failure(self, writer: Writer, failed: Failed) -> None:
-        line = failed.line
-        # That another one is expected there, and does not show, is luck here: it makes this one no less new.
-        line.pop("changed", None)
-        if line.get("known"):
+    def _failure(self, writer: Writer, failed: DistinctFailure) -> None:
+        # A campaign draws at random: that the expected failure did not occur makes this one no less new.
+        line = failed.line.without("changed")
+        if line.known is not None:
             self.known_ones += 1
         else:
-            self.failed[Grade(line["grade"])] += 1
-            if line["grade"] == Grade.MUST.value:
+            self.failed[Grade(line.grade)] += 1
+            if line.grade == Grade.MUST.value:
                 self.exits.add(exits.FAILED)
-        line = file(line, failed.filed, self.out)
-        writer.write("failure", line)
+        failed = file(DistinctFailure(line, failed.filed), self.out)
+        writer.write(failed.line)
         if failed.filed is not None:
-            path = OutputFolder(self.out).claim(f"{FOLDER}/{REGRESSIONS}/{line['id']}.json")
-            path.write_text(regression({**failed.filed, **line}), "utf-8")
+            path = OutputFolder(self.out).claim(f"{FOLDER}/{REGRESSIONS}/{line.id}.json")
+            path.write_text(regression(failed.filed.plain), "utf-8")
 
-    def _flaky(self, writer: Writer, failed: Failed, entry: Line | None, alone: str) -> None:
-        line = file(failed.line, failed.filed, self.out, FLAKY)
-        told = {
-            "id": line["id"], "target": line["target"], "check": line["check"], "invariant": line["invariant"],
-            "requirements": [each["id"] for each in line["requirements"]], "subject": line["subject"],
-            "version": line["subject_version"], "case": line["case_id"], "cases": line["cases"], "why": line["why"],
-            "alone": alone, **(entry or {"entry": ""}),
-        }  # fmt: skip
-        writer.write("flaky", told)
+    def _flaky(self, writer: Writer, failed: DistinctFailure, entry: Entry | None, alone: str) -> None:
+        line = file(failed, self.out, FLAKY).line
+        flaky = Flaky(
+            id=line.id, target=line.target, check=line.check, invariant=line.invariant,
+            requirements=tuple(each.id for each in line.requirements), subject=line.subject,
+            version=line.subject_version, case=line.case_id, cases=line.cases, why=line.why, alone=alone,
+            entry="" if entry is None else entry.at,
+        )  # fmt: skip
+        writer.write(flaky if entry is None else flaky.update(**written(entry)))
         if entry is None:
             self.exits.add(exits.UNSTABLE)
 
-    def _stale(self, writer: Writer, lines: Iterable[Line]) -> None:
+    def _stale(self, writer: Writer, lines: Iterable[Stale]) -> None:
         for line in lines:
-            writer.write("stale", line)
+            writer.write(line)
             self.exits.add(exits.STALE)
 
     def _forget(self) -> None:
-        """What was told after an earlier round: the least case of a failure may be another one now."""
+        """Deletes the files of failures of an earlier round: the least case of a failure may be another one now."""
         OutputFolder(self.out).remove(output_folder.FAILURES, output_folder.FLAKY, output_folder.REGRESSIONS)
 
-    # ---- what went wrong besides cases
+    # ---- troubles
 
     def _troubles(self, writer: Writer, name: str, rows: Sequence[Row], alone: bool) -> None:
         missing = {row.unreached for row in rows if row.unreached}
@@ -259,13 +272,13 @@ class _Telling:
             why = "; ".join(sorted(missing))
             if alone:
                 self.exits.add(exits.BROKEN)
-                writer.write("trouble", {"target": name, "why": why})
+                writer.write(Trouble(target=name, why=why))
             else:
-                writer.write("skip", {"target": name, "check": "*", "why": why})
+                writer.write(Skip(target=name, check="*", why=why))
             return
         for why, code, some in _alike(rows):
             self.exits.add(code)
-            writer.write("trouble", {"target": name, "why": f"{why} ({_shards(some)})"})
+            writer.write(Trouble(target=name, why=f"{why} ({_shards(some)})"))
 
     # ---- the end
 
@@ -273,35 +286,32 @@ class _Telling:
         names = {row.key: row.target for row in self.rows}
         for clash in self.clashes:
             self.exits.add(exits.OURS)
-            writer.write(
-                "trouble", {"target": names.get(clash.key, "*"), "why": f"{clash}: a defect of kipcheck's own"}
-            )
+            why = f"{clash}: a defect of kipcheck"
+            writer.write(Trouble(target=names.get(clash.key, "*"), why=why))
         if not self.complete and self.stopped_by is None:
             return
         if not self.complete:
             self.exits.add(exits.UNDECIDED)
         code = exits.first(self.exits)
-        writer.write(
-            "footer",
-            {
-                "complete": self.complete,
-                "stopped_by": None if self.complete else self.stopped_by,
-                "exit": code,
-                "exits": sorted(self.exits),
-                "meaning": exits.MEANINGS[code],
-                "counts": {name: {check: dict(c) for check, c in by.items()} for name, by in counts.items()},
-                "known": {**listed.counts, "failures": self.known_ones} if self.known else None,
-                "seconds": round(sum(each.seconds for each in self.rounds), 1),
-            },
+        footer = Footer(
+            complete=self.complete,
+            stopped_by=None if self.complete else self.stopped_by,
+            exit=code,
+            exits=tuple(sorted(self.exits)),
+            meaning=exits.MEANINGS[code],
+            counts={name: {check: dict(c) for check, c in by.items()} for name, by in counts.items()},
+            known={**listed.counts, "failures": self.known_ones} if self.known else None,
+            seconds=round(sum(each.seconds for each in self.rounds), 1),
         )
+        writer.write(footer)
 
 
 Tally = tuple[Counter[str], dict[str, Counter[str]]]
-"""What came of the cases in one place, in all and by invariant."""
+"""The results of the cases in one place, in all and by invariant."""
 
 
 def _tallies(rows: Iterable[Row]) -> dict[Place, Tally]:
-    """In the order of targets as they come, of checks, and of subjects."""
+    """Ordered by target as in the rows, by check, and by subject."""
     found: dict[Place, Tally] = {}
     for row in rows:
         for each in row.counts:
@@ -318,42 +328,41 @@ def _tallies(rows: Iterable[Row]) -> dict[Place, Tally]:
     return {place: found[place] for place in sorted(found, key=order)}
 
 
-def _flaky_in(listed: Account, line: Line) -> Line | None:
-    """What a list says of a failure as of one that comes and goes, wherever it was seen."""
+def _flaky_in(listed: Account, line: Failure) -> Entry | None:
+    """The first entry that lists the failure as flaky, if there is one for each of its places."""
     entries = [
-        listed.listed_flaky(line["check"], line["invariant"], place, line["shape"], line["why"])
-        for place in where_places(line["where"])
+        listed.listed_flaky(line.check, line.invariant, place, line.shape, line.why) for place in places_of(line.where)
     ]
     found = [each for each in entries if each is not None]
-    return {"entry": found[0].at, **told_of(found[0])} if len(found) == len(entries) else None
+    return found[0] if len(found) == len(entries) else None
 
 
 ENDS: Final[Mapping[str, tuple[str, int]]] = {
-    "infra": ("what ran it went down again and again, and when it was run apart too", exits.UNDECIDED),
-    "lost": ("what ran it went down, and it was not run again", exits.UNDECIDED),
-    "unlike": ("there is another Python or kipcheck there", exits.BROKEN),
-    "timeout": ("it took more time than a shard may", exits.UNDECIDED),
-    "memory": ("it took more memory than a shard may", exits.UNDECIDED),
-    "crashed": ("its process went down", exits.UNDECIDED),
-    "garbled": ("its process gave no result that can be read", exits.UNDECIDED),
+    "infra": ("its executor died several times, and again when it ran the shard alone", exits.UNDECIDED),
+    "lost": ("its executor died, and the shard was not run again", exits.UNDECIDED),
+    "unlike": ("the executor has another version of Python or kipcheck", exits.BROKEN),
+    "timeout": ("it exceeded the time limit of a shard", exits.UNDECIDED),
+    "memory": ("it exceeded the memory limit of a shard", exits.UNDECIDED),
+    "crashed": ("its process died", exits.UNDECIDED),
+    "garbled": ("its process returned no valid result", exits.UNDECIDED),
 }
-"""What is said of shards that did not come to their end: their cases are lost. The one that ran stands as a failure."""
+"""Troubles and exit codes of shards that did not finish: their cases are lost. The running one becomes a failure."""
 
 
 def _alike(rows: Iterable[Row]) -> Iterator[tuple[str, int, list[Row]]]:
-    """What is said of shards in the same words, and the exit code that it stands for."""
-    found: dict[tuple[str, int], list[Row]] = {}
+    """Shards with the same trouble, and its exit code."""
+    by_trouble: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
-        said = [(each, exits.UNSTABLE) for each in row.troubles]
-        said += [(each, exits.BROKEN) for each in row.breaches]
-        said += [(row.unreached, exits.UNDECIDED)] if row.unreached else []
+        found = [(each, exits.UNSTABLE) for each in row.troubles]
+        found += [(each, exits.BROKEN) for each in row.breaches]
+        found += [(row.unreached, exits.UNDECIDED)] if row.unreached else []
         if row.status in ENDS:
             why, code = ENDS[row.status]
-            detail = row.detail.partition("\n")[0]  # what it said besides stands in the file of the failure
-            said.append((f"{why}: {detail}" if detail else why, code))
-        for each in said:
-            found.setdefault(each, []).append(row)
-    yield from ((why, code, some) for (why, code), some in found.items())
+            detail = row.detail.partition("\n")[0]  # the rest is in the file of the failure
+            found.append((f"{why}: {detail}" if detail else why, code))
+        for each in found:
+            by_trouble.setdefault(each, []).append(row)
+    yield from ((why, code, some) for (why, code), some in by_trouble.items())
 
 
 def _shards(rows: Sequence[Row]) -> str:

@@ -1,67 +1,58 @@
-"""What the rows of a campaign say of failures: each distinct one, with its least case, and what comes and goes."""
+"""Derives the failures of a campaign from its rows: the distinct ones with their least cases, and the flaky ones."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from kipcheck.conformance.campaign.rows import Found, Group, Row
+from kipcheck.conformance.campaign.rows import Found, Row
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.case import Case
 from kipcheck.conformance.core.history import Died, History, Lost, Op
-from kipcheck.conformance.core.ledger import Line
+from kipcheck.conformance.core.ledger import FiledFailure, FirstFound, where_of
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.engine import failure_records
-from kipcheck.conformance.engine.failures import Members, gathered, united
-from kipcheck.conformance.engine.known.match import where_of
+from kipcheck.conformance.engine.failures import DistinctFailure, Kind, distinct_failures, united
 from kipcheck.conformance.engine.known.rules import Place
 from kipcheck.conformance.engine.worker import Finding, Unit
 from kipcheck.conformance.invariants.registry import all_invariants
 from kipcheck.conformance.targets.protocol import TargetInfo
 
 DOWN: Final = frozenset({"timeout", "memory", "crashed", "garbled"})
-"""What a row of the stage ``hold`` says where the child of its shard went down, and took the target with it."""
-BESIDES: Final = ("format", "case", "stderr")
-"""What the file of a failure holds and its line does not."""
+"""Statuses of a row of the stage ``hold`` for a shard whose child process died, with the target in it."""
 SURVIVES: Final = "survives"
-"""The invariant that a target breaks by going down."""
-Kind: TypeAlias = tuple[str, Group]
-"""Target and group: what is reduced once in a campaign."""
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    line: Line
-    """Of the ledger; how to reproduce it is not told yet."""
-    filed: Line | None
-    """What its file holds."""
+"""The invariant that a target breaks when its process dies."""
+Reduced: TypeAlias = tuple[str, Kind]
+"""Target and kind of failure: a campaign shrinks it once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    failures: list[Told] = field(default_factory=list)
-    """Distinct ones, in the order in which they were met."""
-    flaky: list[Told] = field(default_factory=list)
-    """What failed in a shard and did not, or not always, when it was run alone."""
+    """Their commands to reproduce them are empty: they depend on the place of the file."""
+
+    failures: list[DistinctFailure] = field(default_factory=list)
+    """Distinct ones, in the order in which they were found."""
+    flaky: list[DistinctFailure] = field(default_factory=list)
+    """Failures in a shard that did not occur, or not every time, when their cases were run alone."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Of all shards."""
+    """A kind of failure, in all shards."""
 
     first: Found
     info: TargetInfo
-    met: Line
+    met: FirstFound
     cases: int = 0
     where: set[Place] = field(default_factory=set)
     alone: list[str] = field(default_factory=list)
-    """``Found.line`` of each shard that looked for the least case."""
+    """``Found.line`` of each shard that searched for the least case."""
 
 
 def findings(rows: Iterable[Row]) -> Findings:
     """Of rows in the order of their keys."""
-    seen: dict[Kind, _Seen] = {}
-    down: list[tuple[TargetInfo, Finding, Line]] = []
+    seen: dict[Reduced, _Seen] = {}
+    down: list[tuple[TargetInfo, Finding, FirstFound]] = []
     held: dict[str, int] = {}
     for row in rows:
         info = TargetInfo(row.target, row.target_version, "", "", frozenset())
@@ -80,54 +71,55 @@ def findings(rows: Iterable[Row]) -> Findings:
             if row.status in DOWN and row.case:
                 down.append((info, _downed(row), _met(row, before + (row.at_case or 0))))
             held[row.target] = before + row.cases
-    by_id: dict[str, Members] = {}
-    flaky: dict[str, Members] = {}
+    failures: list[DistinctFailure] = []
+    flaky: list[DistinctFailure] = []
     for some in seen.values():
         again = [each for each in some.alone if each]
-        told = _told(some, json.loads(again[0]) if again else _unreduced(some))
-        into = flaky if len(again) < len(some.alone) else by_id
-        into.setdefault(told[0]["id"], []).append(told)
+        into = flaky if len(again) < len(some.alone) else failures
+        into.append(_stored(some, FiledFailure.of(json.loads(again[0])) if again else _unreduced(some)))
     for info, finding, met in down:
-        line, filed = failure_records.told(info, [finding])
-        by_id.setdefault(line["id"], []).append(({**line, "first": met}, {**filed, "first": met}))
-    return Findings([*_distinct(by_id)], [*_distinct(flaky)])
+        stored = failure_records.described(info, [finding])
+        assert stored.filed is not None
+        failures.append(DistinctFailure(stored.line.update(first=met), stored.filed.update(first=met)))
+    return Findings([*_distinct(failures)], [*_distinct(flaky)])
 
 
-def _met(row: Row, cases: int) -> Line:
-    """Where it was met first, after so many cases with the target."""
-    return {"campaign": row.campaign, "round": row.round, "shard": row.shard, "cases": cases}
+def _met(row: Row, cases: int) -> FirstFound:
+    """Where it was found first, after so many cases with the target."""
+    return FirstFound(campaign=row.campaign, round=row.round, shard=row.shard, cases=cases)
 
 
-def _distinct(by_id: Mapping[str, Members]) -> Iterator[Told]:
-    for members in gathered(by_id):
-        line, filed = united(members)
-        met = min((each["first"] for each, _ in members), key=lambda first: (first["round"], first["shard"]))
-        line = {**line, "first": met}
-        yield Told(line, None if filed is None else {**filed, **line})
+def _distinct(found: Iterable[DistinctFailure]) -> Iterator[DistinctFailure]:
+    for group in distinct_failures(found):
+        stored = united(group)
+        met = [each.line.first for each in group.members if each.line.first is not None]
+        line = stored.line.update(first=min(met, key=lambda first: (first.round, first.shard)))
+        yield DistinctFailure(line, None if stored.filed is None else stored.filed.with_line(line))
 
 
-def _told(some: _Seen, filed: Line) -> tuple[Line, Line]:
-    """With all cases and places of the group, and not only those that were looked at for the least one."""
-    filed = {**filed, "cases": some.cases, "where": where_of(some.where), "first": some.met}
-    return {key: each for key, each in filed.items() if key not in BESIDES}, filed
+def _stored(some: _Seen, filed: FiledFailure) -> DistinctFailure:
+    """With all cases and places of the group, and not only those of the shard that searched for the least case."""
+    filed = filed.update(cases=some.cases, where=where_of(some.where), first=some.met)
+    return DistinctFailure(filed.line, filed)
 
 
-def _unreduced(some: _Seen) -> Line:
-    """As the shard told of it, where nobody has looked for the least case, or it did not fail alone."""
+def _unreduced(some: _Seen) -> FiledFailure:
+    """As the shard found it: there was no search for the least case, or the case did not fail when it was run alone."""
     found = some.first
     case = Case.of(json.loads(found.case))
     history = History(case, some.info.name, tuple(Op(k, step, Lost("not kept")) for k, step in enumerate(case.steps)))
     violation = Violation(found.why, (len(case.steps) - 1,), shape=found.shape)
     finding = _finding(some.info.name, found.check, found.place, history, found.invariant, violation)
-    # What came back is not kept, so there is nothing to show but the sentences.
-    _, filed = failure_records.told(some.info, [finding])
-    return {**filed, "shrunk": False}
+    # Rows do not contain the answers of the target: exhibits show the steps only.
+    stored = failure_records.described(some.info, [finding])
+    assert stored.filed is not None
+    return stored.filed.update(shrunk=False)
 
 
 def _downed(row: Row) -> Finding:
-    """The case that ran when the child of a shard went down, as it is told where a target in a child of its own does.
+    """The case that ran when the child process of a shard died, as a finding of a target that died in it.
 
-    Which of its steps it was nobody knows: the last one is named, up to which it may have come.
+    The guilty step is not known: the last one is named.
     """
     case = Case.of(json.loads(row.case))
     detail, _, said = row.detail.partition("\n")

@@ -1,33 +1,33 @@
-"""What is new: the distinct failures of a run or a campaign, each beside what was known of it before."""
+"""Triage: the distinct failures of a run or a campaign, each as new, flaky, known or fixed."""
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from kipcheck.conformance.core.failure_group import GRADES, severity
 from kipcheck.conformance.core.foreign import harmless_line
-from kipcheck.conformance.core.ledger import NAME, Ledger, Line, Place, missing, read
-from kipcheck.conformance.engine.failures import FLAKY, FOLDER, again, goes_to, where_places
+from kipcheck.conformance.core.ledger import NAME, Failure, Flaky, Ledger, Place, missing, places_of, read
+from kipcheck.conformance.engine.failures import FLAKY, FOLDER, again, is_among
 from kipcheck.reports.phrases import some
 
 Status: TypeAlias = Literal["new", "flaky", "known", "fixed"]
 STATUSES: Final[tuple[Status, ...]] = ("new", "flaky", "known", "fixed")
-"""In the order in which somebody wants to hear of them.
+"""In the order of the report.
 
-``new``: nothing tells of it. ``flaky``: it did not come again when it was run alone, or comes and goes. ``known``: it
-is on a list of known deviations, or was there before. ``fixed``: it was there before, and where it was seen there were
-cases now, and all of them passed.
+``new``: it is not in the earlier ledger, and no list names it. ``flaky``: it did not occur, or not every time, when its
+case was run alone. ``known``: it is on a list of known deviations, or in the earlier ledger. ``fixed``: it is in the
+earlier ledger, and in all places where it was found there were cases now, and all of them passed.
 """
 NOTE: Final = "INFO"
 MOST: Final = 400
-"""So much of a reason is told in a line."""
-GRADES: Final = ("MUST", "SHOULD", NOTE)
+"""The most characters of a reason in a line."""
 
 
 class Unread(Exception):
-    """There is no ledger that can be read. Says where, and what would do."""
+    """There is no ledger that can be read. The message names the folder and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Judged:
     requirements: tuple[str, ...]
     status: Status
     count: int
-    """Cases that showed it."""
+    """The number of cases that showed it."""
     case: Path | None
-    """With its least case; None where none shows it, or the file is gone."""
+    """The file with its least case; None if no case shows it, or the file is gone."""
     grade: str
     why: str
 
@@ -59,14 +59,14 @@ class Triage:
     failures: tuple[Judged, ...]
     complete: bool
     unseen: int
-    """Of those that were there before: gone, or not looked for everywhere."""
+    """The number of earlier failures that were not found, and not searched for in all their places."""
 
     def count(self, status: Status) -> int:
         return sum(each.status == status for each in self.failures)
 
     @property
     def decides(self) -> bool:
-        """Is something new that breaks a MUST or a SHOULD? Notes decide nothing, here as everywhere."""
+        """Whether a new failure breaks a MUST or a SHOULD: failures of grade INFO decide nothing."""
         return any(each.status == "new" and each.grade != NOTE for each in self.failures)
 
     @property
@@ -79,13 +79,13 @@ def triage(folder: Path, against: Path | None = None) -> Triage:
     ledger = _read(folder)
     before = None if against is None else _read(against)
     found = [*_here(ledger, before)]
-    gone: list[Line] = []
+    gone: list[Failure] = []
     fixed: list[Judged] = []
     if before is not None:
-        gone = [each for each in before.failures if not _among(each, [*ledger.failures, *ledger.flaky])]
+        gone = [each for each in before.failures if not is_among(each, [*ledger.failures, *ledger.flaky])]
         fixed = [_judged(before, each, "fixed") for each in gone if _passes(ledger, each)]
     order = {status: number for number, status in enumerate(STATUSES)}
-    found = sorted([*found, *fixed], key=lambda each: (order[each.status], GRADES.index(each.grade)))
+    found = sorted([*found, *fixed], key=lambda each: (order[each.status], severity(each.grade)))
     return Triage(tuple(found), ledger.complete, len(gone) - len(fixed))
 
 
@@ -100,34 +100,41 @@ def _read(folder: Path) -> Ledger:
 
 
 def _here(ledger: Ledger, before: Ledger | None) -> Iterator[Judged]:
-    flaky = {str(each["id"]): each for each in ledger.flaky if each.get("id")}
-    failed, went = ([], []) if before is None else (before.failures, before.flaky)
+    flaky = {each.id: each for each in ledger.flaky if each.id}
+    failed, went = ((), ()) if before is None else (before.failures, before.flaky)
     for line in ledger.failures:
         status: Status = "new"
-        if line["id"] in flaky or _among(line, went):
+        if line.id in flaky or is_among(line, went):
             status = "flaky"
-        elif line.get("known") or _among(line, failed):
+        elif line.known or is_among(line, failed):
             status = "known"
         yield _judged(ledger, line, status)
-    told = {line["id"] for line in ledger.failures}
-    for id, line in flaky.items():
-        if id not in told:
-            yield _flaky(ledger, line)
+    written = {line.id for line in ledger.failures}
+    for id, each in flaky.items():
+        if id not in written:
+            yield _flaky(ledger, id, each)
 
 
-def _judged(ledger: Ledger, line: Line, status: Status) -> Judged:
-    requirements = tuple(each["id"] for each in line["requirements"])
+def _judged(ledger: Ledger, line: Failure, status: Status) -> Judged:
+    requirements = tuple(each.id for each in line.requirements)
     return Judged(
-        line["id"], line["target"], line["check"], requirements, status, line["cases"], _filed(ledger, line["id"]),
-        line["grade"], line["why"],
-    )  # fmt: skip
+        line.id,
+        line.target,
+        line.check,
+        requirements,
+        status,
+        line.cases,
+        _filed(ledger, line.id),
+        line.grade,
+        line.why,
+    )
 
 
-def _flaky(ledger: Ledger, line: Line) -> Judged:
-    about: Mapping[str, Any] = ledger.header.get("invariants", {}).get(line["invariant"], {})
+def _flaky(ledger: Ledger, id: str, line: Flaky) -> Judged:
+    about = ledger.header.invariants.get(line.invariant)
     return Judged(
-        line["id"], line["target"], line["check"], tuple(line["requirements"]), "flaky", line["cases"],
-        _filed(ledger, line["id"], FLAKY), about.get("grade", GRADES[0]), line["why"],
+        id, line.target, line.check, line.requirements or (), "flaky", line.cases or 0, _filed(ledger, id, FLAKY),
+        GRADES[0] if about is None else about.grade, line.why,
     )  # fmt: skip
 
 
@@ -136,20 +143,10 @@ def _filed(ledger: Ledger, id: str, below: str = "") -> Path | None:
     return path if path.is_file() else None
 
 
-def _among(line: Line, others: Sequence[Line]) -> bool:
-    """Is it one of them? What was not shrunk tells less of itself, here or there."""
-    return any(
-        line["id"] == other.get("id")
-        or (not line.get("shrunk", True) and "shape" in other and goes_to(line, other))
-        or (not other.get("shrunk", True) and goes_to(other, line))
-        for other in others
-    )
-
-
-def _passes(ledger: Ledger, line: Line) -> bool:
-    """Was it looked for in all its places, and nothing found there?"""
-    for place in where_places(line["where"]):
-        held = (ledger.held.get((Place(line["target"], check, *place), line["invariant"])) for check in line["checks"])
+def _passes(ledger: Ledger, line: Failure) -> bool:
+    """Whether there were cases in all places of the failure, and all of them passed."""
+    for place in places_of(line.where):
+        held = (ledger.held.get((Place(line.target, check, *place), line.invariant)) for check in line.checks)
         results = sum((each for each in held if each is not None), Counter[str]())
         if not results["PASS"] or results["FAIL"]:
             return False
@@ -157,7 +154,7 @@ def _passes(ledger: Ledger, line: Line) -> bool:
 
 
 def lines(found: Triage) -> Iterator[str]:
-    """For people: a few lines for each failure, then the sum."""
+    """The report for a terminal: a few lines for each failure, then the totals."""
     for each in found.failures:
         broken = f"{each.grade} {', '.join(each.requirements)}".rstrip()
         yield harmless_line(f"{each.status:<5} {each.id}  {each.target}  {each.check}  ({broken})")
@@ -165,6 +162,6 @@ def lines(found: Triage) -> Iterator[str]:
         if each.status != "fixed":
             command = f"; {again(each.case, each.target)}" if each.case is not None else ""
             yield f"      {some(each.count, 'case')}{command}"
-    told = ", ".join(f"{found.count(status)} {status}" for status in STATUSES)
-    more = f"; {found.unseen} of those before were not looked for in all their places" if found.unseen else ""
-    yield f"{told}{more}; {'complete' if found.complete else 'INCOMPLETE'}"
+    counts = ", ".join(f"{found.count(status)} {status}" for status in STATUSES)
+    more = f"; {found.unseen} of the earlier ones were not searched for in all their places" if found.unseen else ""
+    yield f"{counts}{more}; {'complete' if found.complete else 'INCOMPLETE'}"

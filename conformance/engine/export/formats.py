@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.foreign import clean, harmless, harmless_json, is_data, one_line
+from kipcheck.conformance.core.ledger import FiledFailure
 from kipcheck.conformance.engine import failures
 from kipcheck.conformance.engine.export.pcap import Sent, pcap
 from kipcheck.conformance.targets import registry
@@ -24,8 +25,6 @@ from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.framing import encode_request, frame, header_version
 from kipcheck.conformance.wire.schema import spec
 
-Line: TypeAlias = Mapping[str, Any]
-
 
 class Impossible(Exception):
     """The form has no place for this failure. Says why, and which would do."""
@@ -35,23 +34,23 @@ class Impossible(Exception):
 class Stored:
     """What ``failures/ID.json`` holds."""
 
-    line: Line
+    line: FiledFailure
     case: Case
     trusted: bool = False
     """May a command that stands in the file become part of a program?"""
 
     @property
     def id(self) -> str:
-        return str(self.line["id"])
+        return self.line.id
 
     @property
     def guilty(self) -> int:
-        return int(self.line["guilty_step"])
+        return self.line.guilty_step
 
     @property
     def target(self) -> str:
         """Which a program asks where nobody names another; empty where the file names a command that is not trusted."""
-        named = str(self.line["target"])
+        named = self.line.target
         return named if self.trusted or is_data(named) else ""
 
 
@@ -62,17 +61,16 @@ def load(path: Path, trusted: bool = False) -> Stored:
     """
     line, case = failures.load(path)
     try:
-        about = [line["sentence"], line["why"], *(each[key] for each in line["requirements"] for key in CLAUSE)]
-        if not all(isinstance(each, str) for each in about):
-            raise ValueError("sentence, why and requirements are texts")
-        if type(line["guilty_step"]) is not int or not 0 <= line["guilty_step"] < len(case.steps):
-            raise ValueError(f"guilty_step is {line['guilty_step']!r}, and there are {len(case.steps)} steps")
+        if missing := [key for key in NEEDED if key not in line.present]:
+            raise ValueError(f"{', '.join(missing)} must be there")
+        if not 0 <= line.guilty_step < len(case.steps):
+            raise ValueError(f"guilty_step is {line.guilty_step!r}, and there are {len(case.steps)} steps")
     except (ValueError, KeyError, TypeError) as wrong:
-        raise ValueError(f"{path} holds no failure: {wrong!r}") from None
+        raise ValueError(f"{path} does not contain a failure: {wrong}") from None
     return Stored(line, case, trusted)
 
 
-CLAUSE: Final = ("id", "clause", "text")
+NEEDED: Final = ("sentence", "why", "requirements", "guilty_step")
 
 
 # ---- programs
@@ -130,11 +128,11 @@ def _how(stored: Stored, without: str) -> str:
 
 def _about(stored: Stored) -> str:
     line = stored.line
-    asked = [f"{each['id']} ({each['clause']}): {each['text']}" for each in line["requirements"]]
-    version = f" {line['version']}" if line.get("version") else ""
+    asked = [f"{each.id} ({each.clause}): {each.text}" for each in line.requirements]
+    version = f" {line.version}" if line.version else ""
     paragraphs = [
-        f"{line['target']}{version}: {line['why']}", f"Broken: {line['sentence']}", *asked,
-        f"kipcheck {line['id']}, case {stored.case.id}.",
+        f"{line.target}{version}: {line.why}", f"Broken: {line.sentence}", *asked,
+        f"kipcheck {line.id}, case {stored.case.id}.",
     ]  # fmt: skip
     return "\n\n".join(map(_wrapped, paragraphs))
 
@@ -157,7 +155,7 @@ ANY: Final = {"any": True}
 
 def wanted(stored: Stored) -> dict[str, Any]:
     """What the answer to the guilty step has to be. Errors: ``Impossible`` where no one answer is the right one."""
-    invariant = str(stored.line["invariant"])
+    invariant = stored.line.invariant
     if invariant == "survives":
         return ANY
     if stored.case.role not in (Role.CODEC, Role.CONTROLLER):
@@ -179,7 +177,7 @@ def _reference(stored: Stored) -> dict[str, Any]:
         answers = [adapter.answer({"case": 0, **operation(step)}) for step in stored.case.steps]
     answer = answers[stored.guilty]
     told = ["status", "value", "hex", "level", "epoch"]
-    if stored.line["invariant"] == "features/names-the-fault":
+    if stored.line.invariant == "features/names-the-fault":
         told.append("class")
     return {key: answer[key] for key in told if key in answer}
 
@@ -207,7 +205,8 @@ def test_it_fails_no_more(tmp_path: Path) -> None:
 
 
 def _judged(stored: Stored) -> bytes:
-    kept = {key: stored.line[key] for key in ("format", "id", "target", "invariant", "case") if key in stored.line}
+    plain = stored.line.plain
+    kept = {key: plain[key] for key in ("format", "id", "target", "invariant", "case") if key in plain}
     text = harmless_json(json.dumps({**kept, "case": stored.case.plain}, indent=1))
     how = "It asks TARGET, or the testee that KIPCHECK_TESTEE of the environment starts."
     if not stored.target:

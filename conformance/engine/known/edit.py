@@ -11,11 +11,11 @@ from typing import Any
 
 import tomlkit
 
-from kipcheck.conformance.core.ledger import Ledger, Line
+from kipcheck.conformance.core.ledger import Failure, Ledger, Target, where_of
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine import profile
 from kipcheck.conformance.engine.known.files import Wrong, headings, parse
-from kipcheck.conformance.engine.known.match import Account, There, where_of
+from kipcheck.conformance.engine.known.match import Account, There
 from kipcheck.conformance.engine.known.rules import Draw, Entry, Known, Place, base
 from kipcheck.conformance.targets.protocol import TargetInfo
 
@@ -46,7 +46,7 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
         raise Wrong([f"{path}:1: {why}"])
     if not by_luck and known.entries and known.draw != draw:
         raise Wrong([f"{path}:1: its entries were found with {_told(known.draw)}, but the run used {_told(draw)}"])
-    account = Account((known,), draw, today, [line["target"]])
+    account = Account((known,), draw, today, [line.target])
     held = _held(account, ledger, line)
     lines = account.judged([_untold(each) for each in ledger.failures if _of(each, held)])
     made = Update(text or _top(held, draw))
@@ -63,18 +63,18 @@ def updated(text: str, path: str, ledger: Ledger, target: str | None, today: dat
     for entry in sorted(drop, key=lambda each: -each.line):
         _without(made, entry, *drop[entry])
     target_of_file = tomllib.loads(made.text).get("target", "")
-    failures = [each for each in lines if each["grade"] != Grade.INFO.value]  # INFO needs no entry
-    for each in sorted(failures, key=lambda each: (each["invariant"], each["shape"])):
-        where = each["beyond"]["where"] if "beyond" in each else {} if "known" in each else each["where"]
+    failures = [each for each in lines if each.grade != Grade.INFO.value]  # INFO needs no entry
+    for each in sorted(failures, key=lambda each: (each.invariant, each.shape)):
+        where = {} if each.known else each.where if each.beyond is None else each.beyond.where
         if where:
             _with(made, each, where, held, target_of_file, seldom=by_luck)
     _checked(made, path, known)
     return made
 
 
-def _target(ledger: Ledger, target: str | None) -> Line:
-    names = [each["target"] for each in ledger.targets]
-    found = [each for each in ledger.targets if target in (None, each["target"], base(each["target"], each["version"]))]
+def _target(ledger: Ledger, target: str | None) -> Target:
+    names = [each.target for each in ledger.targets]
+    found = [each for each in ledger.targets if target in (None, each.target, base(each.target, each.version))]
     if len(found) != 1:
         raise Wrong([f"{ledger.path}:1: use --target with one of its targets: {', '.join(names) or 'none'}"])
     if not ledger.complete:
@@ -83,8 +83,8 @@ def _target(ledger: Ledger, target: str | None) -> Line:
 
 
 def _draw(ledger: Ledger) -> Draw:
-    options, held = ledger.header["options"], sum(each["held"] for each in ledger.campaigns)
-    return Draw(options["edition"], int(options["seed"]), options["cases"] or held or None)
+    options, held = ledger.header.options, sum(each.held for each in ledger.campaigns)
+    return Draw(options.edition, options.seed, options.cases or held or None)
 
 
 def _told(draw: Draw) -> str:
@@ -92,12 +92,12 @@ def _told(draw: Draw) -> str:
     return f"edition {draw.edition}, seed {draw.seed}{cases}"
 
 
-def _held(account: Account, ledger: Ledger, line: Line) -> TargetInfo:
+def _held(account: Account, ledger: Ledger, line: Target) -> TargetInfo:
     """Passes the places that the run checked to the account."""
-    options = ledger.header["options"]
-    everything = options["checks"] == options["messages"] == ["*"] and not options.get("part")
+    options = ledger.header.options
+    everything = options.checks == options.messages == ("*",) and not options.part
     there: There = "looked at" if everything else "unknown"
-    info = TargetInfo(line["target"], line["version"], line["language"], line["issues"], frozenset())
+    info = TargetInfo(line.target, line.version, line.language, line.issues, frozenset())
     account.begin(info, there)
     for place, results in ledger.cases.items():
         if place.target == info.name and results.keys() != {"UNKNOWN"}:
@@ -108,13 +108,13 @@ def _held(account: Account, ledger: Ledger, line: Line) -> TargetInfo:
     return info
 
 
-def _untold(failure: Line) -> Line:
+def _untold(failure: Failure) -> Failure:
     """The line without the matches of the run's own lists."""
-    return {key: each for key, each in failure.items() if key not in ("known", "beyond", "changed")}
+    return failure.without("known", "beyond", "changed")
 
 
-def _of(failure: Line, held: TargetInfo) -> bool:
-    return bool(failure["target"] == held.name and failure["check"] != profile.CHECK)
+def _of(failure: Failure, held: TargetInfo) -> bool:
+    return failure.target == held.name and failure.check != profile.CHECK
 
 
 # ---- text
@@ -175,22 +175,22 @@ def _top(info: TargetInfo, draw: Draw) -> str:
     return tomlkit.dumps(top | {key: each for key, each in asdict(draw).items() if each != getattr(Draw(), key)})
 
 
-def _with(made: Update, line: Line, where: Mapping[str, str], info: TargetInfo, target: str, seldom: bool) -> None:
+def _with(made: Update, line: Failure, where: Mapping[str, str], info: TargetInfo, target: str, seldom: bool) -> None:
     """Appends an entry whose reason and link are TODO."""
-    mine, why = base(info.name, info.version), f"{TODO}: {line['why']}"
+    mine, why = base(info.name, info.version), f"{TODO}: {line.why}"
     entry = {
         **({"target": mine} if target not in (mine, info.name) else {}),
-        "checks": line["checks"],
-        "invariant": line["invariant"],
+        "checks": [*line.checks],
+        "invariant": line.invariant,
         "versions": info.version,
-        "shape": [_encodable(each) for each in line["shape"]],
+        "shape": [_encodable(each) for each in line.shape],
         "reason": _encodable(why[:300]),
         "link": TODO,
         **({"seldom": True} if seldom else {}),
     }
     rows = f"[[deviation]]\n{tomlkit.dumps(entry)}[deviation.where]\n{tomlkit.dumps(where)}"
     made.text = made.text.rstrip("\n") + "\n\n" * bool(made.text.strip()) + rows
-    made.added.append(f"{line['invariant']}: {', '.join(where)}")
+    made.added.append(f"{line.invariant}: {', '.join(where)}")
 
 
 def _encodable(text: str) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.ledger import Line, spans
+from kipcheck.conformance.core.ledger import Failure as Line, Flaky, KnownEntry, Stale as StaleLine, where_of
 from kipcheck.conformance.engine import profile
 from kipcheck.conformance.engine.known.files import Wrong
 from kipcheck.conformance.engine.known.lists import load, stranger
@@ -106,9 +106,8 @@ class Account:
         """
         lines = [*lines, *self._held.unmet]
         for each in self._profiles:
-            for line in lines:
-                profile.raised(each, line)
-        told = [(line, Failure.of({**line, "shrunk": in_full and line["shrunk"]})) for line in lines]
+            lines = [profile.raised(each, line) for line in lines]
+        told = [(line, Failure.of(line, whole=in_full)) for line in lines]
         matched: dict[str, dict[Place, Entry]] = {}
         for _, failure in told:
             by_place = matched.setdefault(failure.id, {})
@@ -118,20 +117,21 @@ class Account:
                     by_place.update(dict.fromkeys(named, entry))
                     self._held.shown.setdefault(entry, set()).update(named)
                     self._held.failures.setdefault(entry, set()).add(failure.id)
+        judged: list[Line] = []
         for line, failure in told:
             by_place = matched[failure.id]
             left = failure.places - by_place.keys()
             if by_place:
-                line["beyond" if left else "known"] = told_of(next(iter(by_place.values())))
-            if left and by_place:
-                line["beyond"]["where"] = where_of(left)
+                known = known_entry(next(iter(by_place.values())))
+                line = line.update(beyond=known.update(where=where_of(left))) if left else line.update(known=known)
             instead = {place: others for place in left if (others := self._instead(failure, place))}
             for place, others in instead.items():
                 for entry in others:
                     self._held.otherwise.setdefault(entry, {})[place] = failure.id
             if left and instead.keys() == left:
-                line["changed"] = told_of(next(iter(instead.values()))[0])
-        return lines
+                line = line.update(changed=known_entry(next(iter(instead.values()))[0]))
+            judged.append(line)
+        return judged
 
     def _listed(self, kind: str) -> Iterator[Entry]:
         for entry in self.entries:
@@ -164,7 +164,7 @@ class Account:
                 return entry
         return None
 
-    def comes_and_goes(self, worker: Worker, finding: Finding) -> Line | None:
+    def comes_and_goes(self, worker: Worker, finding: Finding) -> Flaky | None:
         """The line for a failure that is listed as flaky and does not fail in every rerun; None for others."""
         entry = self.flaky(finding)
         if entry is None:
@@ -174,22 +174,22 @@ class Account:
             self._held.steady.add(entry)
             return None
         unit, violation = finding.unit, finding.violation
-        return {
-            "target": self._held.info.name, "check": unit.check, "invariant": finding.invariant,
-            "subject": unit.subject, "version": unit.version, "case": finding.case.id, "why": violation.why,
-            "alone": f"failed {failed} of {ALONE} times", "entry": entry.at, **told_of(entry),
-        }  # fmt: skip
+        return Flaky(
+            target=self._held.info.name, check=unit.check, invariant=finding.invariant, subject=unit.subject,
+            version=unit.version, case=finding.case.id, why=violation.why,
+            alone=f"failed {failed} of {ALONE} times", entry=entry.at,
+        ).update(**written(entry))  # fmt: skip
 
     # ---- entries
 
-    def strangers(self) -> Iterator[Line]:
+    def strangers(self) -> Iterator[StaleLine]:
         """Entries that name unknown targets, checks, invariants or subjects."""
         for entry in self.entries:
             for why in stranger(entry, self._draws[entry].edition, self._targets):
                 self._strange.add(entry)
                 yield self._line(Stale(entry, "nothing", why))
 
-    def settle(self) -> Iterator[Line]:
+    def settle(self) -> Iterator[StaleLine]:
         """The lines of stale entries for the current target."""
         return map(self._line, self.stale())
 
@@ -297,14 +297,13 @@ class Account:
                 why = f"{pattern!r} matches {len(under)} subjects, at most {MOST_SUBJECTS} are allowed: name them"
                 yield Stale(entry, "wide", why)
 
-    def _line(self, stale: "Stale") -> Line:
+    def _line(self, stale: "Stale") -> StaleLine:
         self.counts["stale"] += 1
         entry = stale.entry
-        return {
-            "kind": stale.kind, "entry": entry.at, "why": stale.why, "target": entry.target,
-            "checks": list(entry.checks), "invariant": entry.invariant,
-            "where": where_of(stale.places) if stale.places else None, **told_of(entry),
-        }  # fmt: skip
+        return StaleLine(
+            kind=stale.kind, entry=entry.at, why=stale.why, target=entry.target, checks=tuple(entry.checks),
+            invariant=entry.invariant, where=where_of(stale.places) if stale.places else None,
+        ).update(**written(entry))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,20 +319,17 @@ class Stale:
     """The keys of ``where`` with a wildcard that match nothing."""
 
 
-def told_of(entry: Entry) -> Line:
-    """The parts of an entry that a report shows."""
+def known_entry(entry: Entry) -> KnownEntry:
+    """The part of an entry that a report shows."""
+    return KnownEntry(**written(entry))
+
+
+def written(entry: Entry) -> dict[str, Any]:
+    """The fields of ``KnownEntry``."""
     return {
         "file": entry.file, "line": entry.line, "reason": entry.reason, "link": entry.link,
         "expires": str(entry.expires) if entry.expires else None,
     }  # fmt: skip
-
-
-def where_of(places: Iterable[Place]) -> dict[str, str]:
-    """Subject -> versions as spans, in the form of the ledger."""
-    found: dict[str, set[int]] = {}
-    for subject, version in places:
-        found.setdefault(subject, set()).update(() if version is None else (version,))
-    return {subject: spans(versions) for subject, versions in sorted(found.items())}
 
 
 def in_words(where: Mapping[str, str]) -> str:

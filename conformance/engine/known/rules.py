@@ -12,6 +12,8 @@ from datetime import date
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
+from kipcheck.conformance.core.ledger import Failure as Line
+
 Place: TypeAlias = tuple[str, int | None]
 """A subject and, for a message, its version."""
 Span: TypeAlias = tuple[int, int | None]
@@ -45,16 +47,13 @@ class Failure:
     """Whether the failure was shrunk. If not, its shape may be a prefix of the shrunk failure's shape."""
 
     @classmethod
-    def of(cls, line: Mapping[str, Any]) -> "Failure":
-        """From a line of the ledger."""
+    def of(cls, line: Line, whole: bool = True) -> "Failure":
+        """From a line of the ledger. Not ``whole``: whatever the line says, it was not shrunk."""
         places = {
-            (subject, version)
-            for subject, versions in line["where"].items()
-            for version in numbers(places_in(versions))
+            (subject, version) for subject, versions in line.where.items() for version in numbers(places_in(versions))
         }
-        shape = tuple(map(str, line["shape"]))
-        about = line["id"], line["target"], line["version"], tuple(line["checks"]), line["invariant"]
-        return cls(*about, shape, line["why"], frozenset(places), line["shrunk"])
+        about = line.id, line.target, line.version, line.checks, line.invariant
+        return cls(*about, tuple(map(str, line.shape)), line.why, frozenset(places), whole and line.shrunk)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

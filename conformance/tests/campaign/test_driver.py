@@ -277,7 +277,7 @@ def test_where_the_disk_is_full_it_ends_and_goes_on_when_there_is_room(
     assert "No space left on device" in outcome.why
     footer = core_ledger.read(out / "ledger.jsonl").footer
     assert footer is not None
-    assert footer["exits"] == [exits.FAILED, exits.UNDECIDED]
+    assert footer.exits == (exits.FAILED, exits.UNDECIDED)
     assert f"--resume {out}" in outcome.why
     assert not Manifest.read(out).complete
     campaign(Asked(out=out, resume=True), inline)

@@ -28,7 +28,7 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> Options:
 
 
 def ids(options: Options) -> list[str]:
-    return sorted(each["id"] for each in read(options.out / "ledger.jsonl").failures if each["grade"] != "INFO")
+    return sorted(each.id for each in read(options.out / "ledger.jsonl").failures if each.grade != "INFO")
 
 
 def test_what_comes_with_kipcheck_makes_todays_clients_green_and_nothing_else_does(options: Options) -> None:

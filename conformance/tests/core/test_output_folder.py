@@ -460,10 +460,10 @@ def test_a_merge_that_cannot_be_leaves_what_was_merged_before(
     one, two, out = tmp_path / "1", tmp_path / "2", tmp_path / "out"
     main.run([*FAILING, "--out", str(one)])
     assert main.run(["merge", str(one), "--out", str(out)]) == exits.FAILED
-    assert "holds no ledger.jsonl" in refused(capsys, tmp_path, "merge", two, "--out", out)
+    assert "contains no ledger.jsonl" in refused(capsys, tmp_path, "merge", two, "--out", out)
     main.run([*FAILING, "--seed", "1", "--out", str(two)])
     assert "--seed is 0" in refused(capsys, tmp_path, "merge", one, two, "--out", out)
-    assert "is one of what is merged" in refused(capsys, tmp_path, "merge", one, out, "--out", out)
+    assert "is one of the folders to be merged" in refused(capsys, tmp_path, "merge", one, out, "--out", out)
 
 
 def test_the_folder_of_a_matrix_is_tried_before_a_cell_is_played(

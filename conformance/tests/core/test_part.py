@@ -74,18 +74,18 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Ledger]:
 
 
 def verdicts(ledger: Ledger) -> Counter[str]:
-    return Counter(json.dumps(line, sort_keys=True) for line in ledger.verdicts())
+    return Counter(json.dumps(line.plain, sort_keys=True) for line in ledger.verdicts())
 
 
 def failures(ledger: Ledger) -> dict[str, object]:
     """Whatever they say, but for the folder in which they stand."""
-    return {each["id"]: {**each, "reproduce": Path(each["reproduce"]).name} for each in ledger.failures}
+    return {each.id: {**each.plain, "reproduce": Path(each.reproduce).name} for each in ledger.failures}
 
 
 def test_each_part_holds_its_own_subjects_and_is_complete(parts: list[Ledger]) -> None:
     for number, ledger in enumerate(parts, 1):
         assert ledger.complete
-        assert ledger.header["part"] == [number, 3]
+        assert ledger.header.part == (number, 3)
         assert all(Part(number, 3).holds(place.subject) for place in ledger.cases)
     assert any(ledger.failures for ledger in parts)
 
@@ -99,21 +99,19 @@ def test_parts_merged_are_the_whole(whole: Ledger, parts: list[Ledger], tmp_path
     assert together.footer is not None
     assert whole.footer is not None
     for key in ("complete", "exit", "exits", "meaning", "counts"):
-        assert together.footer[key] == whole.footer[key], key
-    assert {(each["target"], each["check"]) for each in together.skips} == {
-        (each["target"], each["check"]) for each in whole.skips
-    }
-    assert sorted(map(json.dumps, together.differences)) == sorted(map(json.dumps, whole.differences))
+        assert getattr(together.footer, key) == getattr(whole.footer, key), key
+    assert {(each.target, each.check) for each in together.skips} == {(each.target, each.check) for each in whole.skips}
+    assert sorted(map(repr, together.differences)) == sorted(map(repr, whole.differences))
     assert merged.exit_code == 1
 
 
 def test_a_merged_failure_is_replayed_from_its_own_file(parts: list[Ledger], tmp_path: Path) -> None:
     merge([each.path.parent for each in parts], tmp_path / "all")
     for each in read(tmp_path / "all" / "ledger.jsonl").failures:
-        filed = json.loads((tmp_path / "all" / "failures" / f"{each['id']}.json").read_text("utf-8"))
+        filed = json.loads((tmp_path / "all" / "failures" / f"{each.id}.json").read_text("utf-8"))
         assert filed["case"]["steps"]
-        assert (filed["cases"], filed["where"]) == (each["cases"], each["where"])
-        assert each["reproduce"].endswith(f"{tmp_path}/all/failures/{each['id']}.json")
+        assert (filed["cases"], filed["where"]) == (each.cases, each.where)
+        assert each.reproduce.endswith(f"{tmp_path}/all/failures/{each.id}.json")
 
 
 def test_a_part_to_which_nothing_falls_is_complete_and_conformant(tmp_path: Path) -> None:

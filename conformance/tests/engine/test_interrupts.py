@@ -50,7 +50,7 @@ def has_a_manifest(out: Path) -> bool:
 
 def ledger_ends(out: Path) -> None:
     footer = read(out / "ledger.jsonl").footer
-    assert footer is not None and not footer["complete"] and footer["stopped_by"] == "interrupted"
+    assert footer is not None and not footer.complete and footer.stopped_by == "interrupted"
     assert {"report.html", "junit.xml", "summary.md"} <= {each.name for each in out.iterdir()}
 
 

@@ -51,9 +51,9 @@ def test_a_defect_in_two_parts_is_one_with_the_least_case_of_both(tmp_path: Path
     part(two, 2, filed(two, other, steps=2), footer=FOOTER)
     merged, ledger = together(tmp_path, one, two)
     (found,) = ledger.failures
-    assert (found["cases"], found["why"], found["case_id"]) == (42, "the least", "bb")
-    assert found["where"] == {"HeartbeatResponse": "0-4, 6", "SyncGroupResponse": "0"}
-    assert found["reproduce"] == f"kipcheck replay {tmp_path}/together/failures/{FAILURE['id']}.json"
+    assert (found.cases, found.why, found.case_id) == (42, "the least", "bb")
+    assert found.where == {"HeartbeatResponse": "0-4, 6", "SyncGroupResponse": "0"}
+    assert found.reproduce == f"kipcheck replay {tmp_path}/together/failures/{FAILURE['id']}.json"
     kept = json.loads((tmp_path / "together" / "failures" / f"{FAILURE['id']}.json").read_text())
     assert len(kept["case"]["steps"]) == 2
     assert (merged.exit_code, merged.missing) == (1, ())
@@ -67,8 +67,8 @@ def test_what_was_not_shrunk_goes_to_what_was(tmp_path: Path) -> None:
     part(one, 1, filed(one, longer), footer=FOOTER)
     part(two, 2, filed(two, brief), filed(two, strange), footer=FOOTER)
     _, ledger = together(tmp_path, one, two)
-    assert [(each["id"], each["cases"]) for each in ledger.failures] == [(FAILURE["id"], 24), ("777777777777", 12)]
-    assert ledger.failures[0]["checks"] == ["wire/two-readings", "wire/vectors"]
+    assert [(each.id, each.cases) for each in ledger.failures] == [(FAILURE["id"], 24), ("777777777777", 12)]
+    assert ledger.failures[0].checks == ("wire/two-readings", "wire/vectors")
     assert not (tmp_path / "together" / "failures" / "666666666666.json").exists()
 
 
@@ -78,8 +78,8 @@ def test_what_one_expects_and_another_does_not_is_expected_in_part(tmp_path: Pat
     part(two, 2, filed(two, {**FAILURE, "where": {"SyncGroupResponse": "0"}}), footer=FOOTER)
     merged, ledger = together(tmp_path, one, two)
     (found,) = ledger.failures
-    assert not found.get("known")
-    assert found["beyond"] == {**REASON, "where": {"SyncGroupResponse": "0"}}
+    assert not found.known and found.beyond is not None
+    assert found.beyond.plain == {**REASON, "where": {"SyncGroupResponse": "0"}}
     assert merged.exit_code == 1
 
 
@@ -88,7 +88,7 @@ def test_what_all_expect_stays_expected(tmp_path: Path) -> None:
     for number, folder in enumerate(folders, 1):
         part(folder, number, filed(folder, {**FAILURE, "known": REASON}))
     merged, ledger = together(tmp_path, *folders)
-    assert ledger.failures[0]["known"] == REASON
+    assert ledger.failures[0].plain["known"] == REASON
     assert merged.exit_code == 0
 
 
@@ -105,7 +105,7 @@ def test_where_parts_end_otherwise_the_first_code_wins(
     merged, ledger = together(tmp_path, *folders)
     assert merged.exit_code == wins
     assert ledger.footer is not None
-    assert ledger.footer["exits"] == sorted({*codes[0], *codes[1]})
+    assert list(ledger.footer.exits) == sorted({*codes[0], *codes[1]})
 
 
 def test_a_part_that_is_missing_makes_it_incomplete(tmp_path: Path) -> None:
@@ -138,9 +138,9 @@ def test_runs_of_different_targets_are_one_table(tmp_path: Path) -> None:
         write(tmp_path / name, ("target", line), *lines, footer=GREEN, header=header(targets=[name]))
     merged, ledger = together(tmp_path, tmp_path / "somebody", tmp_path / "another")
     assert (merged.exit_code, merged.missing) == (0, ())
-    assert ledger.header["options"]["targets"] == ["somebody", "another"]
+    assert ledger.header.options.targets == ("somebody", "another")
     assert ledger.counts == {name: {"wire/two-readings": {"PASS": 3}} for name in ("somebody", "another")}
-    assert [each["folder"] for each in ledger.header["merged"]] == [
+    assert [each.folder for each in ledger.header.merged or ()] == [
         str(tmp_path / "somebody"),
         str(tmp_path / "another"),
     ]
@@ -158,9 +158,9 @@ def test_of_targets_that_were_run_apart_it_is_told_where_they_differ(tmp_path: P
         write(tmp_path / name, *lines, header=header(targets=[name]))
     _, ledger = together(tmp_path, tmp_path / "somebody", tmp_path / "another")
     (found,) = ledger.differences
-    assert found["cells"] == {"somebody": "FAIL", "another": "PASS"}
-    assert (found["check"], found["subject"], found["versions"]) == ("wire/two-readings", "HeartbeatResponse", "1-2")
-    assert (found["cases"], found["case"]) == (3, "0")
+    assert found.cells == {"somebody": "FAIL", "another": "PASS"}
+    assert (found.check, found.subject, found.versions) == ("wire/two-readings", "HeartbeatResponse", "1-2")
+    assert (found.cases, found.case) == (3, "0")
 
 
 def test_what_one_skipped_and_another_held_was_held(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_what_one_skipped_and_another_held_was_held(tmp_path: Path) -> None:
     other = ("skip", {"target": "somebody", "check": "wire/claims", "why": "there are no cases"})
     only = write(tmp_path / "1", skip, other, footer=GREEN, header=header([1, 2])).parent
     _, ledger = together(tmp_path, only, part(tmp_path / "2", 2, other))
-    assert [each["check"] for each in ledger.skips] == ["wire/claims"]
+    assert [each.check for each in ledger.skips] == ["wire/claims"]
 
 
 # ---- what may not be merged
@@ -177,7 +177,7 @@ def test_what_one_skipped_and_another_held_was_held(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        (header([2, 2], seed=8), "--seed is 7 in .* and 8 in .*: run them alike, or apart"),
+        (header([2, 2], seed=8), "--seed is 7 in .* and 8 in .*: run them with equal options"),
         (header([2, 2], edition="apache@3.9.2"), "--edition is apache in "),
         (header([2, 2], cases=9), "--cases is None in .* and 9 in "),
         ({**header([2, 2]), "kipcheck": "0.2.0"}, "kipcheck is 0.1.0 in .* and 0.2.0 in "),
@@ -207,7 +207,7 @@ def test_the_same_cases_twice_are_refused(tmp_path: Path) -> None:
 def test_a_folder_of_what_is_merged_is_no_place_for_the_whole(tmp_path: Path) -> None:
     one, two = part(tmp_path / "1", 1), part(tmp_path / "2", 2)
     before = (one / "ledger.jsonl").read_bytes()
-    with pytest.raises(Unlike, match="is one of what is merged"):
+    with pytest.raises(Unlike, match="is one of the folders to be merged"):
         merge([one, two], two)
     assert (one / "ledger.jsonl").read_bytes() == before
     (two / "report.html").write_text("of part 2")
@@ -239,9 +239,8 @@ def test_a_folder_without_a_ledger_is_wrong_usage(tmp_path: Path, what: str) -> 
     done = kipcheck(what, tmp_path / "none", *(("--out", tmp_path / "all") if what == "merge" else ()))
     assert done.returncode == 2
     assert done.stdout == ""
-    assert (
-        f"{tmp_path}/none holds no ledger.jsonl: a folder is wanted that kipcheck run wrote with --out" in done.stderr
-    )
+    wanted = "name a folder that kipcheck run or kipcheck campaign wrote"
+    assert f"{tmp_path}/none contains no ledger.jsonl: {wanted}" in done.stderr
     assert not (tmp_path / "all").exists()
 
 

@@ -61,16 +61,16 @@ def test_who_claims_all_of_it_conforms(monkeypatch: pytest.MonkeyPatch, options:
 def test_what_is_not_claimed_is_a_failure_each(monkeypatch: pytest.MonkeyPatch, options: Options) -> None:
     outcome, ledger = held(monkeypatch, options, Little())
     assert (outcome.exit_code, outcome.failures) == (1, 4)
-    assert {each["subject"]: (each["where"], each["observed"]) for each in ledger.failures} == {
+    assert {each.subject: (each.where, each.observed) for each in ledger.failures} == {
         "sticky": ({"sticky": ""}, "claimed: range"),
         "features": ({"features": ""}, "claimed: none"),
         "HeartbeatRequest": ({"HeartbeatRequest": "3-4"}, "claimed: v0-2"),
         "JoinGroupRequest": ({"JoinGroupRequest": "2"}, "claimed: v0-1, 3-9"),
     }
-    assert {each["check"] for each in ledger.failures} == {"profile"}
-    assert len({each["id"] for each in ledger.failures}) == 4
-    assert all(str(options.profiles[0]) in each["reproduce"] for each in ledger.failures)
-    assert ledger.failures[0]["sentence"] == "A target of the profile wanted claims sticky: a client for a test"
+    assert {each.check for each in ledger.failures} == {"profile"}
+    assert len({each.id for each in ledger.failures}) == 4
+    assert all(str(options.profiles[0]) in each.reproduce for each in ledger.failures)
+    assert ledger.failures[0].sentence == "A target of the profile wanted claims sticky: a client for a test"
 
 
 def test_what_a_profile_wants_may_be_known_to_be_missing(
@@ -95,7 +95,7 @@ JoinGroupRequest = "2"
     outcome, _ = held(monkeypatch, replace(options, known=(str(known),)), Little())
     assert (outcome.exit_code, outcome.known) == (0, 4)
     outcome, ledger = held(monkeypatch, replace(options, known=(str(known),)), Reference())
-    assert (outcome.exit_code, ledger.lines["stale"][0]["kind"]) == (5, "passes")
+    assert (outcome.exit_code, ledger.stale[0].kind) == (5, "passes")
     outcome, ledger = held(monkeypatch, replace(options, known=(str(known),), profiles=()), Reference())
     assert (outcome.exit_code, ledger.lines.get("stale")) == (0, None)
 
@@ -109,7 +109,7 @@ def test_a_profile_may_make_a_failure_of_a_warning(monkeypatch: pytest.MonkeyPat
     assert (outcome.exit_code, outcome.failures, outcome.warnings) == (0, 0, 1)
     outcome, ledger = held(monkeypatch, replace(tags, profiles=(str(strict),)), vice.made())
     assert (outcome.exit_code, outcome.failures, outcome.warnings) == (1, 1, 0)
-    assert (ledger.failures[0]["grade"], ledger.failures[0]["raised_by"]) == ("MUST", "strict")
+    assert (ledger.failures[0].grade, ledger.failures[0].raised_by) == ("MUST", "strict")
 
 
 @pytest.mark.parametrize(

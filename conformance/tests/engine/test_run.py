@@ -20,7 +20,7 @@ from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.checks.codec import Subject
 from kipcheck.conformance.core import exits
 from kipcheck.conformance.core.case import Case
-from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.core.ledger import BytesExhibit, Ledger, read
 from kipcheck.conformance.core.requirement import requirements
 from kipcheck.conformance.core.verdict import Grade
 from kipcheck.conformance.engine import run as engine_run
@@ -74,9 +74,9 @@ def test_the_reference_is_conformant_and_the_ledger_is_whole(small: Options) -> 
     outcome, ledger = held(small)
     assert (outcome.exit_code, outcome.failures, outcome.warnings) == (0, 0, 0)
     assert ledger.complete
-    assert {line["result"] for line in ledger.verdicts()} == {"PASS"}
+    assert {line.result for line in ledger.verdicts()} == {"PASS"}
     assert ledger.footer is not None
-    counted = sum(count for check in ledger.footer["counts"]["reference"].values() for count in check.values())
+    counted = sum(count for check in ledger.footer.counts["reference"].values() for count in check.values())
     assert counted == sum(1 for _ in ledger.verdicts()) > 100
 
 
@@ -104,7 +104,7 @@ def test_a_must_fails_the_gate_and_a_should_warns(small: Options, monkeypatch: p
     warned, ledger = held(replace(small, targets=("miniature/drops-unknown-tags",)))
     assert (failed.exit_code, failed.failures) == (1, 1)
     assert (warned.exit_code, warned.failures, warned.warnings) == (0, 0, 1)
-    assert [line["grade"] for line in ledger.failures] == ["SHOULD"]
+    assert [line.grade for line in ledger.failures] == ["SHOULD"]
 
 
 def test_many_cases_of_one_defect_are_one_failure_with_a_count(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,30 +117,30 @@ def test_many_cases_of_one_defect_are_one_failure_with_a_count(small: Options, m
     outcome, ledger = held(options)
     assert outcome.failures == 1
     (failure,) = ledger.failures
-    assert failure["cases"] > 20
-    assert {"HeartbeatRequest", "SyncGroupRequest"} <= failure["where"].keys()
-    assert [step["verb"] for step in failure["steps"]] == ["encode"]
-    assert failure["steps"][0]["value"] == {"groupId": "", "generationId": 1, "memberId": ""}
+    assert failure.cases > 20
+    assert {"HeartbeatRequest", "SyncGroupRequest"} <= failure.where.keys()
+    assert [step["verb"] for step in failure.steps] == ["encode"]
+    assert failure.steps[0]["value"] == {"groupId": "", "generationId": 1, "memberId": ""}
 
 
 def test_a_failure_says_all_that_a_report_shows(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     vicious(monkeypatch)
     _, ledger = held(replace(small, targets=("miniature/forgets-the-sign",)))
     (failure,) = ledger.failures
-    assert failure["requirements"][0]["id"] == "grp-05"
-    assert failure["requirements"][0]["clause"] == requirements()["grp-05"].clause
-    assert (failure["expected"], failure["observed"], failure["path"]) == ("-1", "65535", "errorCode")
-    (exhibit,) = failure["exhibits"]
-    assert exhibit["kind"] == "bytes"
-    assert [(row["bytes"], row["path"]) for row in exhibit["rows"] if row["guilty"]] == [("ffff", "errorCode")]
-    filed = json.loads((small.out / "failures" / f"{failure['id']}.json").read_text())
-    assert Case.of(filed["case"]).id == failure["case_id"]
-    assert failure["reproduce"] == f"kipcheck replay {(small.out / 'failures').absolute() / failure['id']}.json"
+    assert failure.requirements[0].id == "grp-05"
+    assert failure.requirements[0].clause == requirements()["grp-05"].clause
+    assert (failure.expected, failure.observed, failure.path) == ("-1", "65535", "errorCode")
+    (exhibit,) = failure.exhibits
+    assert isinstance(exhibit, BytesExhibit)
+    assert [(row.bytes, row.path) for row in exhibit.rows if row.guilty] == [("ffff", "errorCode")]
+    filed = json.loads((small.out / "failures" / f"{failure.id}.json").read_text())
+    assert Case.of(filed["case"]).id == failure.case_id
+    assert failure.reproduce == f"kipcheck replay {(small.out / 'failures').absolute() / failure.id}.json"
 
 
 def lines(options: Options) -> list[dict[str, Any]]:
     _, ledger = held(options)
-    return [*ledger.verdicts(), *({**each, "reproduce": ""} for each in ledger.failures)]
+    return [*(each.plain for each in ledger.verdicts()), *({**each.plain, "reproduce": ""} for each in ledger.failures)]
 
 
 def test_same_seed_same_verdicts_and_failures_whatever_the_workers(small: Options, tmp_path: Path) -> None:
@@ -222,9 +222,9 @@ def test_a_target_that_does_not_start_is_3_and_the_others_are_still_held(
     outcome, ledger = held(replace(small, targets=("broken", "reference")))
     assert outcome.exit_code == 3
     # It greets at its start, which may be before it is asked for hello, or after.
-    assert re.search("not JSON|spoke unasked: b'good morning", ledger.troubles[0]["why"])
+    assert re.search("not JSON|spoke unasked: b'good morning", ledger.troubles[0].why)
     assert ledger.footer is not None
-    assert ledger.footer["counts"].keys() == {"reference"}
+    assert ledger.footer.counts.keys() == {"reference"}
 
 
 def test_a_target_that_is_not_installed_is_skipped_and_alone_an_error(
@@ -234,7 +234,7 @@ def test_a_target_that_is_not_installed_is_skipped_and_alone_an_error(
     beside, ledger = held(replace(small, targets=("absent", "reference")))
     alone, _ = held(replace(small, targets=("absent",)))
     assert (beside.exit_code, alone.exit_code) == (0, 3)
-    assert [each["why"] for each in ledger.skips if each["target"] == "absent"] == ["absent is not installed"]
+    assert [each.why for each in ledger.skips if each.target == "absent"] == ["absent is not installed"]
 
 
 def test_a_death_that_does_not_come_again_makes_the_target_unstable(
@@ -244,7 +244,7 @@ def test_a_death_that_does_not_come_again_makes_the_target_unstable(
     vicious(monkeypatch, mortal=mortal(f"if not os.path.exists({flag!r}): open({flag!r}, 'w').close(); os.abort()"))
     outcome, ledger = held(replace(small, targets=("mortal",)))
     assert outcome.exit_code == 4
-    assert "one by one none of them did" in ledger.troubles[0]["why"]
+    assert "one by one none of them did" in ledger.troubles[0].why
 
 
 def test_a_target_that_goes_down_too_often_is_given_up_and_what_it_did_is_still_told(
@@ -253,10 +253,8 @@ def test_a_target_that_goes_down_too_often_is_given_up_and_what_it_did_is_still_
     vicious(monkeypatch, mortal=mortal("if op['version'] == 4: os.abort()", testee.Limits(restarts=9)))
     outcome, ledger = held(replace(small, targets=("mortal",), checks=("wire/two-readings",)))
     assert outcome.exit_code == 1
-    assert "went down 10 times" in ledger.troubles[0]["why"]
-    assert [(line["invariant"], line["observed"]) for line in ledger.failures] == [
-        ("survives", "crashed: killed by SIGABRT")
-    ]
+    assert "went down 10 times" in ledger.troubles[0].why
+    assert [(line.invariant, line.observed) for line in ledger.failures] == [("survives", "crashed: killed by SIGABRT")]
 
 
 def test_what_was_found_before_an_interruption_is_told(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,13 +271,13 @@ def test_what_was_found_before_an_interruption_is_told(small: Options, monkeypat
     monkeypatch.setattr(Worker, "hold", impatient)
     outcome, ledger = held(replace(small, targets=("miniature/forgets-the-sign",)))
     assert (outcome.exit_code, outcome.why, ledger.complete) == (1, "interrupted", False)
-    assert [line["invariant"] for line in ledger.failures] == ["wire/decodes"]
+    assert [line.invariant for line in ledger.failures] == ["wire/decodes"]
 
 
 def test_what_the_budget_did_not_reach_is_undecided(small: Options) -> None:
     outcome, ledger = held(replace(small, budget=0))
     assert outcome.exit_code == 6
-    assert {line["result"] for line in ledger.verdicts()} == {"UNKNOWN"}
+    assert {line.result for line in ledger.verdicts()} == {"UNKNOWN"}
 
 
 def test_a_bug_of_ours_is_70_and_leaves_a_report(small: Options, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +299,7 @@ def test_real_defects_of_a_real_client_are_found_by_checks_that_know_of_none(sma
     options = replace(small, targets=("kafka-python",), checks=("*",), messages=named, cases=2)
     outcome, ledger = held(options)
     assert (outcome.exit_code, ledger.complete) == (1, True)
-    found = {(line["invariant"], *line["shape"][:3]) for line in ledger.failures}
+    found = {(line.invariant, *line.shape[:3]) for line in ledger.failures}
     assert {
         ("survives", "died", "decode", "timeout"),  # an endless varint, in time quadratic to its length
         ("wire/skips-unknown-tags", "tag refused", "AssertionError", ""),  # a tag in a struct in a tagged field
@@ -327,10 +325,10 @@ def test_where_targets_differ_is_told_also_where_all_pass(small: Options, monkey
     options = replace(small, targets=("reference", "lenient", "miniature/ignores-nullability"), **named)
     outcome, ledger = held(options)
     assert outcome.exit_code == 1
-    told = {(row["check"], *row["cells"].values()) for row in ledger.differences}
+    told = {(row.check, *row.cells.values()) for row in ledger.differences}
     assert ("wire/two-readings", "PASS", "PASS", "FAIL") in told
     assert ("wire/damage", "PASS refused", "PASS a", "PASS refused") in told
-    assert all(row["grade"] == "INFO" and row["cases"] > 0 for row in ledger.differences)
+    assert all(row.grade == "INFO" and row.cases > 0 for row in ledger.differences)
     text = reports.render(ledger.path)
     assert "where targets differ" in text
     assert re.search(r"wire/two-readings +HeartbeatRequest v\S.* PASS +PASS +FAIL", text)
@@ -357,7 +355,7 @@ def test_a_dry_run_lists_what_a_run_would_hold(small: Options) -> None:
         listed[row["check"]] = listed.get(row["check"], 0) + row["cases"]
     assert ledger.footer is not None
     assert listed == {
-        check: sum(counts.values()) for check, counts in ledger.footer["counts"]["reference"].items() if counts
+        check: sum(counts.values()) for check, counts in ledger.footer.counts["reference"].items() if counts
     }
 
 

@@ -367,13 +367,13 @@ def test_known_deviations_are_of_releases() -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "told"),
     [
-        ('"bounce"', '"bounces"', "none of join, bounce"),
-        ('"breaks"', '"broken"', "none of ok"),
+        ('"bounce"', '"bounces"', "use one of join, bounce"),
+        ('"breaks"', '"broken"', "use one of ok"),
         ('"2.1.0+"', '"2.1"', "2.1"),
         ("Its members take over what they do not know.", "TODO", "must be written"),
         ("https://issues.apache.org/jira/browse/KAFKA-8649", "https://example.com/1", "link"),
         ("reason =", "because =", "because"),
-        ("[[deviation]]", "[[deviations]]", "there is [[deviation]]"),
+        ("[[deviation]]", "[[deviations]]", "expected [[deviation]]"),
         ("[[deviation]]", "[[deviation", "not valid TOML"),
     ],
 )

@@ -207,9 +207,9 @@ def test_a_release_has_none_of_it_and_a_run_says_so(tmp_path: Path) -> None:
     outcome = hold(options, lambda name: InProcess(Reference()))
     assert outcome.exit_code == 0
     assert outcome.ledger is not None
-    skips = {line["check"]: line["why"] for line in read(outcome.ledger).lines["skip"]}
+    skips = {line.check: line.why for line in read(outcome.ledger).skips}
     ours = [check for check in CHECKS if check.startswith("features/")]
-    assert skips == dict.fromkeys(ours, "there is nothing in apache@3.9.2 that this is about")
+    assert skips == dict.fromkeys(ours, "edition apache@3.9.2 has no subject for this check")
 
 
 def test_each_case_begins_afresh_also_in_a_child() -> None:

@@ -60,9 +60,8 @@ def test_a_terminal_is_told_what_was_held_by_whom_and_how_failures_stand(made: P
         "20 cases/s, 0.01 CPU hours, 60 kinds of behaviour, 12 values kept; stopped by: the plan "
         "failures: 1 new, 1 flaky, 1 known"
     )
-    assert (
-        "seen      12 cases: HeartbeatResponse v0-4; SyncGroupResponse v0; first met in round 1, after 33 cases" in text
-    )
+    where = "HeartbeatResponse v0-4; SyncGroupResponse v0"
+    assert f"found     12 cases: {where}; first found in round 1, after 33 cases" in text
     assert "flaky: another: assignment/owners on sticky: t-0 has two owners; alone it did not fail every time\n" in text
 
 
@@ -104,8 +103,8 @@ def test_of_what_is_new_notes_are_counted_apart(tmp_path: Path) -> None:
 def test_a_campaign_that_goes_on_is_no_run_that_was_cut_off(tmp_path: Path) -> None:
     header = campaigned(complete=False, stopped_by=None)
     path = write(tmp_path, *campaign(), footer=None, header=header)
-    assert "the campaign goes on, or was cut off" in reports.render(path)
-    assert "nothing: it goes on" in reports.render(path, "html")
+    assert "the campaign is still running, or was cut off" in reports.render(path)
+    assert "nothing: it is still running" in reports.render(path, "html")
 
 
 def test_the_page_draws_how_coverage_grew(made: Path) -> None:
@@ -152,12 +151,12 @@ def test_campaigns_with_other_seeds_are_one_ledger(tmp_path: Path) -> None:
         write(tmp_path / id, *lines, header=header_of(id, seed=number))
     merged = merge([tmp_path / "aa", tmp_path / "bb"], tmp_path / "both")
     ledger = read(merged.ledger)
-    assert [each["id"] for each in ledger.campaigns] == ["aa", "bb"]
-    assert [each["campaign"] for each in ledger.rounds] == ["aa", "bb"]
+    assert [each.id for each in ledger.campaigns] == ["aa", "bb"]
+    assert [each.campaign for each in ledger.rounds] == ["aa", "bb"]
     assert ledger.counts == {"somebody": {"wire/two-readings": {"PASS": 176, "FAIL": 24}}}
-    assert [each["cases"] for each in ledger.failures] == [24]
+    assert [each.cases for each in ledger.failures] == [24]
     assert ledger.footer is not None
-    assert ledger.footer["counts"] == ledger.counts
+    assert ledger.footer.counts == ledger.counts
     assert "Campaigns" in reports.render(merged.ledger, "html")
 
 

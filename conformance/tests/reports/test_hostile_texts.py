@@ -238,8 +238,8 @@ def test_the_ledger_gives_back_what_was_written(word: str) -> None:
         path = told(word, folder)
         path.read_bytes().decode()
         found = read(path)
-    assert found.targets[0]["target"] == TARGETS[0]["target"] + word
-    assert found.failures[0]["why"] == "t-1 has two owners" + word
+    assert found.targets[0].target == TARGETS[0]["target"] + word
+    assert found.failures[0].why == "t-1 has two owners" + word
 
 
 @pytest.mark.parametrize("form", reports.FORMS)

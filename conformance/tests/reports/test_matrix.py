@@ -100,7 +100,7 @@ def test_what_is_unlike_its_prediction_is_told_with_its_command() -> None:
     text = rendered(Matrix(matrix()), "text")
     block = text.partition("\nUNLIKE ")[2]
     assert block.startswith("2.0 to 2.1, bounce\n")
-    assert "predicted ok, by a rule made after it was played" in block
+    assert "predicted ok, by a rule made after it was run" in block
     assert "again     kipcheck replay kipcheck-matrix/histories/bounce-2x0-2x1.json" in block
     assert text.rstrip().splitlines()[-1] == "1 cell unlike what was predicted"
 
@@ -112,9 +112,9 @@ def test_what_is_unlike_its_prediction_is_told_with_its_command() -> None:
         (matrix(CELLS[:4]), 0, "every cell is as predicted, or a known deviation"),
         (matrix(), 1, "1 cell unlike what was predicted"),
         (matrix(CELLS[:3], stale=True), 5, "every cell is as predicted"),
-        (matrix(CELLS[:3], complete=False), 6, "INCOMPLETE: of what was played, every cell is as predicted"),
-        (matrix(complete=False), 1, "INCOMPLETE: of what was played, 1 cell unlike what was predicted"),
-        (matrix((), complete=False), 6, "no cell was played"),
+        (matrix(CELLS[:3], complete=False), 6, "INCOMPLETE: of the cells that were run, every cell is as predicted"),
+        (matrix(complete=False), 1, "INCOMPLETE: of the cells that were run, 1 cell unlike what was predicted"),
+        (matrix((), complete=False), 6, "no cell was run"),
     ],
     ids=["as predicted", "known", "unlike", "stale", "incomplete", "both", "nothing"],
 )
@@ -202,7 +202,7 @@ def test_what_the_text_of_the_kip_foretells_is_counted_apart() -> None:
     foretold = next(table for table in tables if table[0][0] == "the text of the KIP")
     assert foretold[1:] == [
         ["works", "6", "1", "–"], ["breaks", "–", "2", "–"], ["is refused", "–", "–", "1"],
-        ["says nothing of it", "1", "–", "–"],
+        ["makes no prediction", "1", "–", "–"],
     ]  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def test_a_history_in_which_all_is_well_or_refused_has_a_page() -> None:
     assert "What is broken" not in well and "◀" not in well and "It works." in well
     refused = history(verdict="refused", broken=[], requirement="268-39", reason="it says so", rounds=0, steps=[])
     text = matrix_history.html(refused, matrix()["requirements"])
-    assert "On whose word" in text and "It is a configuration error." in text and "Nothing ran." in text
+    assert "The requirement" in text and "It is a configuration error." in text and "Nothing was run." in text
 
 
 # ---- the command
@@ -284,7 +284,7 @@ def test_what_is_no_matrix_and_a_form_that_it_lacks_are_wrong_usage(tmp_path: Pa
     assert f"it has {', '.join(FORMS)}" in capsys.readouterr().err
     for text in ("{", "[]", '{"cells": 3}', '{"cells": [{}], "releases": [], "skipped": []}'):
         path.write_text(text, "utf-8")
-        with pytest.raises(ValueError, match="is no result of kipcheck matrix"):
+        with pytest.raises(ValueError, match="is not a result of kipcheck matrix"):
             read(path)
         assert main(["report", str(path)]) == 2
         assert str(path) in capsys.readouterr().err

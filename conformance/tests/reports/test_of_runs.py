@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kipcheck import reports
-from kipcheck.conformance.core.ledger import Writer, lines, read
+from kipcheck.conformance.core.ledger import Header, Verdict, Writer, lines, read, type_of
 from kipcheck.conformance.core.output_folder import LIST
 from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.progress import Progress
@@ -134,9 +134,9 @@ def test_events_are_the_ledger_without_its_verdicts(tmp_path: Path) -> None:
     )
     assert code == 0
     events = list(lines(tmp_path / "events.ndjson"))
-    assert events == [line for line in lines(tmp_path / "out" / "ledger.jsonl") if line["type"] != "verdict"]
-    assert [each["type"] for each in events] == ["header", "target", "begin", "check", "footer"]
-    assert events[0]["part"] == [1, 1]
+    assert events == [line for line in lines(tmp_path / "out" / "ledger.jsonl") if not isinstance(line, Verdict)]
+    assert [type_of(each) for each in events] == ["header", "target", "begin", "check", "footer"]
+    assert isinstance(events[0], Header) and events[0].part == (1, 1)
     assert told.startswith("reference\n")
 
 

@@ -44,7 +44,7 @@ def test_a_block_shows_sentence_clause_bytes_count_and_command(tmp_path: Path) -
         "  bytes       at bytes    field          type  value",
         "               0 00000000 throttleTimeMs int32 0",
         "            >  4 ffff     errorCode      int16 -1",
-        "  seen      12 cases: HeartbeatResponse v0-4; SyncGroupResponse v0",
+        "  found     12 cases: HeartbeatResponse v0-4; SyncGroupResponse v0",
         "  again     kipcheck replay /somewhere/0123456789ab.json",
         "",
         "somebody",
@@ -106,13 +106,13 @@ def test_a_ledger_that_was_cut_off_is_called_incomplete_in_every_form(tmp_path: 
 
 def test_cases_that_failed_before_the_run_was_cut_off_are_told(tmp_path: Path) -> None:
     text = reports.render(write(tmp_path, *FAILED, footer=None))
-    assert "somebody: wire/two-readings: 12 cases failed and were not looked into before the run ended" in text
+    assert "somebody: wire/two-readings: 12 cases failed and were not examined before the run ended" in text
     assert text.splitlines()[-1].startswith(
         "INCOMPLETE: the ledger ends before its footer; the run was cut off: "
-        "0 distinct failures, 0 warnings, 12 failed cases not looked into; "
+        "0 distinct failures, 0 warnings, 12 failed cases not examined; "
     )
     assert "another: all checks: not begun" in text
-    assert "not looked into" not in reports.render(write(tmp_path, *FAILED, ("failure", FAILURE), footer=None))
+    assert "not examined" not in reports.render(write(tmp_path, *FAILED, ("failure", FAILURE), footer=None))
 
 
 def test_a_long_message_is_shown_around_its_guilty_bytes(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_long_message_is_shown_around_its_guilty_bytes(tmp_path: Path) -> None
 def test_what_is_no_ledger_is_told_so(tmp_path: Path, text: str) -> None:
     path = tmp_path / "ledger.jsonl"
     path.write_text(text)
-    with pytest.raises(ValueError, match="is no ledger"):
+    with pytest.raises(ValueError, match="is not a ledger"):
         reports.render(path)
 
 

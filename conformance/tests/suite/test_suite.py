@@ -123,7 +123,7 @@ def test_where_nothing_is_judged_nothing_passes(inside: pytest.Pytester) -> None
     release = ("--kipcheck-edition", "apache@2.0.0")  # of which no vector says anything
     result = inside.runpytest_inprocess(*SUITE, "--kipcheck-target", "reference", *release, *arguments)
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["*there are no cases for what it claims*"])
+    result.stdout.fnmatch_lines(["*there are no cases for the subjects that the target claims*"])
 
 
 def test_a_target_that_is_not_there_fails_alone_and_is_skipped_beside_another(inside: pytest.Pytester) -> None:

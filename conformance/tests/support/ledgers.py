@@ -1,9 +1,11 @@
 """Ledgers for tests of reports: small, with every kind of line."""
 
+import json
 from pathlib import Path
 from typing import Any
 
-from kipcheck.conformance.core.ledger import FORMAT, Writer
+from kipcheck.conformance.core.foreign import harmless_json
+from kipcheck.conformance.core.ledger import FORMAT
 
 Line = dict[str, Any]
 
@@ -148,12 +150,9 @@ def verdicts(result: str, number: int, **about: Any) -> list[tuple[str, Line]]:
 def write(path: Path, *lines: tuple[str, Line], footer: Line | None = FOOTER, header: Line = HEADER) -> Path:
     """A ledger in the folder, with these lines between the header and the footer."""
     path.mkdir(parents=True, exist_ok=True)
-    with Writer(path / "ledger.jsonl") as writer:
-        writer.write("header", header)
-        for kind, line in lines:
-            writer.write(kind, line)
-        if footer is not None:
-            writer.write("footer", footer)
+    every = [("header", header), *lines, *([("footer", footer)] if footer is not None else [])]
+    text = "".join(json.dumps({"type": kind, **line}, ensure_ascii=False) + "\n" for kind, line in every)
+    (path / "ledger.jsonl").write_text(harmless_json(text), "utf-8", errors="backslashreplace", newline="\n")
     return path / "ledger.jsonl"
 
 

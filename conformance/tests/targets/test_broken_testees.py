@@ -179,8 +179,8 @@ def test_what_is_wrong_is_told_and_every_verdict_is_there_and_right(
     row = ROWS[name]
     outcome, ledger = run(name, tmp_path, row.limits)
     assert outcome.exit_code == row.exit, (outcome.why, ledger.troubles, ledger.failures)
-    told = [each["why"] for each in ledger.troubles]
-    told += [f"{each['why']} / {each['observed']}" for each in ledger.failures]
+    told = [each.why for each in ledger.troubles]
+    told += [f"{each.why} / {each.observed}" for each in ledger.failures]
     assert bool(told) == bool(row.says)
     assert re.search(row.says, "\n".join(told)), told
     if not row.guilty:
@@ -191,10 +191,10 @@ def test_what_is_wrong_is_told_and_every_verdict_is_there_and_right(
     found: dict[bool, set[str]] = {True: set(), False: set()}
     guilty = {case.id for version in versions for case in planned(version) if is_guilty(case)}
     for line in ledger.verdicts():
-        ids = [line["case"]] if line["case"] else [case.id for case in planned(line["version"])]
+        ids = [line.case] if line.case else [case.id for case in planned(line.version)]
         counted.update(ids)
         for each in ids:
-            found[each in guilty].add(line["result"])
+            found[each in guilty].add(line.result)
     assert counted == Counter(case.id for version in versions for case in planned(version))
     assert found == {True: set(row.guilty.split()), False: set(row.others.split())}
     files = [file.read_text() for file in (tmp_path / "out" / "failures").glob("*.json")]
@@ -303,6 +303,6 @@ def test_the_number_of_workers_changes_no_verdict(name: str, tmp_path: Path, mon
         )
         assert outcome.ledger is not None
         ledger = read(outcome.ledger)
-        verdicts = Counter((line["check"], line["case"], line["result"]) for line in ledger.verdicts())
-        found.append((outcome.exit_code, verdicts, [line["shape"] for line in ledger.failures]))
+        verdicts = Counter((line.check, line.case, line.result) for line in ledger.verdicts())
+        found.append((outcome.exit_code, verdicts, [line.shape for line in ledger.failures]))
     assert found[0] == found[1]

@@ -45,7 +45,7 @@ def test_it_is_conformant(node: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     code = kipcheck(["run", "--target", f"cmd:{node} {TESTEE}", "--cases", "4", "--out", str(tmp_path)])
     assert code == 0, capsys.readouterr().out
     ledger = read(tmp_path / "ledger.jsonl")
-    assert {line["result"] for line in ledger.verdicts()} == {"PASS"}
+    assert {line.result for line in ledger.verdicts()} == {"PASS"}
     assert sum(1 for _ in ledger.verdicts()) > 500
 
 
@@ -63,7 +63,7 @@ def test_a_defect_in_it_is_found_as_the_page_says(
     assert code == 1
     said = capsys.readouterr().out
     assert "null" in said
-    assert {line["invariant"] for line in read(tmp_path / "out" / "ledger.jsonl").failures} == {"wire/decodes"}
+    assert {line.invariant for line in read(tmp_path / "out" / "ledger.jsonl").failures} == {"wire/decodes"}
 
 
 def test_the_messages_on_the_page_keep_the_schema() -> None:

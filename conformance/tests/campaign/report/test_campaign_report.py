@@ -12,12 +12,13 @@ import pytest
 
 from kipcheck.conformance.campaign.corpus.entries import Snapshot
 from kipcheck.conformance.campaign.plan import Aim, Plan
-from kipcheck.conformance.campaign.report.campaign_report import RoundTold, Told, tell
+from kipcheck.conformance.campaign.report.campaign_report import CampaignReport, RoundEnd, report
 from kipcheck.conformance.campaign.report.row_files import Clash
-from kipcheck.conformance.campaign.rows import Found, Group, Row
+from kipcheck.conformance.campaign.rows import Found, Row
 from kipcheck.conformance.campaign.shard import run_shard
-from kipcheck.conformance.core.ledger import Ledger, lines, read
+from kipcheck.conformance.core.ledger import FirstFound, Ledger, lines, read, type_of
 from kipcheck.conformance.engine import run
+from kipcheck.conformance.engine.failures import Kind
 from kipcheck.conformance.engine.known.edit import updated
 from kipcheck.conformance.engine.known.files import Wrong
 from kipcheck.conformance.engine.replay import replay, stored
@@ -52,7 +53,7 @@ def find(name: str, limits: object = None) -> Target:
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
     """Of two rounds with a planted defect; the least case was looked for in the first."""
-    found: dict[Group, Found] = {}
+    found: dict[Kind, Found] = {}
     held: list[Row] = []
     for round_ in range(2):
         shards = list(PLAN.shards(round_, ""))
@@ -70,14 +71,16 @@ def holding(rows: Sequence[Row], **about: Any) -> list[Row]:
     return [replace(row, **about) for row in rows if row.stage == "hold"]
 
 
-def told(out: Path, rows: Sequence[Row], complete: bool = True, stopped_by: str | None = None, **more: Any) -> Told:
+def told(
+    out: Path, rows: Sequence[Row], complete: bool = True, stopped_by: str | None = None, **more: Any
+) -> CampaignReport:
     manifest = {
         "plan": asdict(more.pop("plan", PLAN)), "begun": "2026-01-31T23:59:59Z", "host": {"name": "here"},
         "settings": {"executor": "inline", "slots": 1}, "skipped": more.pop("skipped", []), "stopped_by": "the plan",
     }  # fmt: skip
     out.mkdir(exist_ok=True)
-    rounds = [RoundTold(number, sum(row.round == number for row in rows), 3, 1.5) for number in range(2)]
-    return tell(out, manifest, rows, rounds, complete, stopped_by, **more)
+    rounds = [RoundEnd(number, sum(row.round == number for row in rows), 3, 1.5) for number in range(2)]
+    return report(out, manifest, rows, rounds, complete, stopped_by, **more)
 
 
 def ledger_of(out: Path) -> Ledger:
@@ -87,8 +90,7 @@ def ledger_of(out: Path) -> Ledger:
 def codes(out: Path) -> list[int]:
     footer = ledger_of(out).footer
     assert footer is not None
-    found: list[int] = footer["exits"]
-    return found
+    return list(footer.exits)
 
 
 # ---- a campaign that came to its end
@@ -104,9 +106,9 @@ def test_it_counts_what_the_shards_held(tmp_path: Path, rows: list[Row]) -> None
     )
     assert ledger.counts[TARGET]["features/gating"]["FAIL"] == failed > 1
     (failure,) = ledger.failures
-    assert failure["cases"] == failed
-    assert failure["where"] == {"features": ""}
-    assert [line["type"] for line in lines(tmp_path / "ledger.jsonl")] == [
+    assert failure.cases == failed
+    assert failure.where == {"features": ""}
+    assert [type_of(line) for line in lines(tmp_path / "ledger.jsonl")] == [
         "header", "tally", "target", "failure", "round", "round", "footer",
     ]  # fmt: skip
 
@@ -117,16 +119,16 @@ def test_its_failures_are_those_of_a_run_under_the_same_ids(tmp_path: Path, rows
     run.hold(options, lambda name: InProcess(VICES[NAME].made()))
     (there,) = read(tmp_path / "run" / "ledger.jsonl").failures
     (here,) = ledger_of(tmp_path / "campaign").failures
-    assert here.keys() - there.keys() == {"first"}
+    assert {*here.present} - {*there.present} == {"first"}
     alike = ("id", "sentence", "requirements", "grade", "shape", "why", "expected", "observed", "exhibits", "case_id")
-    assert {key: here[key] for key in alike} == {key: there[key] for key in alike}
+    assert {key: getattr(here, key) for key in alike} == {key: getattr(there, key) for key in alike}
 
 
 def test_the_least_case_replays_in_the_plain_loop_and_is_a_regression(tmp_path: Path, rows: list[Row]) -> None:
     told(tmp_path, rows)
     (failure,) = ledger_of(tmp_path).failures
-    path = tmp_path / "failures" / f"{failure['id']}.json"
-    assert failure["reproduce"] == f"kipcheck replay {path}"
+    path = tmp_path / "failures" / f"{failure.id}.json"
+    assert failure.reproduce == f"kipcheck replay {path}"
     again = replay(path)
     assert again.exit_code == 1, again
     one = regression_in(tmp_path / "failures" / "regressions" / path.name)
@@ -150,23 +152,22 @@ def test_a_failure_tells_where_it_was_met_first(tmp_path: Path, rows: list[Row])
     (failure,) = ledger_of(tmp_path).failures
     first = next(row for row in rows if row.found)
     before = sum(row.cases for row in holding(rows) if row.key < first.key)
-    assert failure["first"] == {
-        "campaign": PLAN.campaign, "round": first.round, "shard": first.shard, "cases": before + first.found[0].at_case,
-    }  # fmt: skip
+    cases = before + first.found[0].at_case
+    assert failure.first == FirstFound(campaign=PLAN.campaign, round=first.round, shard=first.shard, cases=cases)
 
 
 def test_rounds_say_what_they_brought(tmp_path: Path, rows: list[Row]) -> None:
     told(tmp_path, rows)
     ledger = ledger_of(tmp_path)
     keys = [{key for row in rows if row.round == number for key in row.coverage} for number in range(2)]
-    assert [each["coverage"] for each in ledger.rounds] == [len(keys[0]), len(keys[0] | keys[1])]
-    assert [each["new"] for each in ledger.rounds] == [len(keys[0]), len(keys[1] - keys[0])]
-    assert [each["cases"] for each in ledger.rounds] == [60, 60]
-    assert [each["failures"] for each in ledger.rounds] == [[ledger.failures[0]["id"]], []]
-    growth = [point for each in ledger.rounds for point in each["growth"][TARGET]]
-    assert growth == sorted(growth) and growth[0] == [0, 0] and growth[-1] == [120, len(keys[0] | keys[1])]
+    assert [each.coverage for each in ledger.rounds] == [len(keys[0]), len(keys[0] | keys[1])]
+    assert [each.new for each in ledger.rounds] == [len(keys[0]), len(keys[1] - keys[0])]
+    assert [each.cases for each in ledger.rounds] == [60, 60]
+    assert [each.failures for each in ledger.rounds] == [(ledger.failures[0].id,), ()]
+    growth = [point for each in ledger.rounds for point in each.growth[TARGET]]
+    assert growth == sorted(growth) and growth[0] == (0, 0) and growth[-1] == (120, len(keys[0] | keys[1]))
     (campaign,) = ledger.campaigns
-    assert (campaign["held"], campaign["planned"], campaign["stopped_by"]) == (120, len(rows), "the plan")
+    assert (campaign.held, campaign.planned, campaign.stopped_by) == (120, len(rows), "the plan")
 
 
 # ---- what comes and goes, and what nobody looked into
@@ -181,8 +182,8 @@ def test_what_did_not_come_again_is_flaky(tmp_path: Path, rows: list[Row]) -> No
     ledger = ledger_of(tmp_path)
     (flaky,) = ledger.flaky
     assert (found.exit_code, codes(tmp_path), ledger.failures) == (4, [4], ())
-    assert (flaky["entry"], flaky["alone"]) == ("", "did not fail every time")
-    kept = json.loads((tmp_path / "failures" / "flaky" / f"{flaky['id']}.json").read_text())
+    assert (flaky.entry, flaky.alone) == ("", "did not fail every time")
+    kept = json.loads((tmp_path / "failures" / "flaky" / f"{flaky.id}.json").read_text())
     assert kept["case"]["steps"]
     assert not list((tmp_path / "failures").glob("*.json"))
     assert not list((tmp_path / "failures").glob("regressions/*.json"))
@@ -192,16 +193,16 @@ def test_what_fails_in_one_shard_and_not_in_another_comes_and_goes(tmp_path: Pat
     (least,) = (row for row in rows if row.stage == "reduce")
     other = replace(least, shard=99, found=tuple(replace(each, line="") for each in least.found))
     assert told(tmp_path, [*rows, other]).exit_code == 4
-    assert [each["id"] for each in ledger_of(tmp_path).flaky]
+    assert [each.id for each in ledger_of(tmp_path).flaky]
 
 
 def test_what_nobody_looked_into_is_told_as_it_was_found(tmp_path: Path, rows: list[Row]) -> None:
     found = told(tmp_path, holding(rows), complete=False, stopped_by="interrupted")
     (failure,) = ledger_of(tmp_path).failures
-    assert (found.exit_code, codes(tmp_path), failure["shrunk"]) == (1, [1, 6], False)
+    assert (found.exit_code, codes(tmp_path), failure.shrunk) == (1, [1, 6], False)
     first = next(row.found[0] for row in rows if row.found)
-    assert failure["case_id"] == first.case_id
-    kept = json.loads((tmp_path / "failures" / f"{failure['id']}.json").read_text())
+    assert failure.case_id == first.case_id
+    kept = json.loads((tmp_path / "failures" / f"{failure.id}.json").read_text())
     assert kept["case"] == json.loads(first.case)
     assert kept["reproduce"].startswith("kipcheck replay ")
 
@@ -233,20 +234,20 @@ def test_the_case_with_which_a_shard_went_down_is_a_failure_of_the_target(
     found = told(tmp_path, [down])
     (failure,) = ledger_of(tmp_path).failures
     assert (found.exit_code, codes(tmp_path)) == (1, [1, 6])
-    assert (failure["invariant"], failure["shape"][0], failure["shape"][2]) == ("survives", "died", status)
-    assert failure["first"]["cases"] == 17
-    kept = json.loads((tmp_path / "failures" / f"{failure['id']}.json").read_text())
+    assert (failure.invariant, failure.shape[0], failure.shape[2]) == ("survives", "died", status)
+    assert failure.first is not None and failure.first.cases == 17
+    kept = json.loads((tmp_path / "failures" / f"{failure.id}.json").read_text())
     assert (kept["case"], kept["stderr"]) == (json.loads(case), "its last words")
     (trouble,) = ledger_of(tmp_path).troubles
-    assert trouble["why"].endswith("in its way (round 0, shard 0)")
+    assert trouble.why.endswith("in its way (round 0, shard 0)")
 
 
 def test_shards_that_nothing_could_run_leave_it_undecided(tmp_path: Path, rows: list[Row]) -> None:
     lost = [replace(row, status="infra", detail="gone", cases=0, counts=(), found=()) for row in holding(rows)[:2]]
     assert told(tmp_path, [*lost, *holding(rows, found=())[2:]]).exit_code == 6
     (trouble,) = ledger_of(tmp_path).troubles
-    assert trouble["why"].endswith("gone (round 0, shard 0 and 1 more)")
-    assert ledger_of(tmp_path).campaigns[0]["shards"]["infra"] == 2
+    assert trouble.why.endswith("gone (round 0, shard 0 and 1 more)")
+    assert ledger_of(tmp_path).campaigns[0].shards["infra"] == 2
 
 
 def test_a_target_that_is_not_there_did_not_start_or_is_skipped(tmp_path: Path, rows: list[Row]) -> None:
@@ -255,7 +256,7 @@ def test_a_target_that_is_not_there_did_not_start_or_is_skipped(tmp_path: Path, 
     two = replace(PLAN, aims=(*PLAN.aims, Aim("miniature/asks-nobody", "1")))
     other = holding(rows, found=(), target="miniature/asks-nobody")
     assert told(tmp_path / "two", [*gone, *other], plan=two, skipped=[("third", "nor is this")]).exit_code == 0
-    assert [(each["target"], each["check"], each["why"]) for each in ledger_of(tmp_path / "two").skips] == [
+    assert [(each.target, each.check, each.why) for each in ledger_of(tmp_path / "two").skips] == [
         ("third", "*", "nor is this"),
         (TARGET, "*", "it is not installed"),
     ]
@@ -268,13 +269,13 @@ def test_a_target_that_is_not_there_did_not_start_or_is_skipped(tmp_path: Path, 
 def test_what_is_wrong_besides_cases_is_told_once(tmp_path: Path, rows: list[Row], about: Any, code: int) -> None:
     assert told(tmp_path, holding(rows, found=(), **about)).exit_code == code
     (trouble,) = ledger_of(tmp_path).troubles
-    assert trouble["why"].endswith(f"(round 0, shard 0 and {len(holding(rows)) - 1} more)")
+    assert trouble.why.endswith(f"(round 0, shard 0 and {len(holding(rows)) - 1} more)")
 
 
 def test_two_results_of_one_shard_are_a_defect_of_ours(tmp_path: Path, rows: list[Row]) -> None:
     clash = Clash(rows[0].key, ("aa", "bb"), (Path("x"), Path("y")))
     assert told(tmp_path, holding(rows, found=()), clashes=[clash]).exit_code == 70
-    assert ledger_of(tmp_path).campaigns[0]["clashes"] == [str(clash)]
+    assert ledger_of(tmp_path).campaigns[0].clashes == (str(clash),)
 
 
 # ---- lists of known deviations
@@ -289,7 +290,8 @@ def listed(tmp_path: Path, text: str) -> tuple[str]:
 def test_what_a_list_names_is_known(tmp_path: Path, rows: list[Row]) -> None:
     found = told(tmp_path, rows, known=listed(tmp_path, DEVIATION))
     assert (found.exit_code, found.failures, found.known) == (0, 0, 1)
-    assert ledger_of(tmp_path).failures[0]["known"]["reason"] == "A defect that is planted for this test."
+    known = ledger_of(tmp_path).failures[0].known
+    assert known is not None and known.reason == "A defect that is planted for this test."
 
 
 def test_that_a_listed_failure_does_not_show_says_nothing(tmp_path: Path, rows: list[Row]) -> None:
@@ -297,7 +299,7 @@ def test_that_a_listed_failure_does_not_show_says_nothing(tmp_path: Path, rows: 
     assert told(tmp_path, holding(rows, found=()), known=listed(tmp_path, DEVIATION)).exit_code == 0
     other = DEVIATION.replace('["applied", "deletion without the flag"]', '["other"]')
     assert told(tmp_path, rows, known=listed(tmp_path, other)).exit_code == 1
-    assert "changed" not in ledger_of(tmp_path).failures[0]
+    assert ledger_of(tmp_path).failures[0].changed is None
 
 
 def test_an_entry_whose_day_is_over_or_that_names_what_there_is_not_is_stale(tmp_path: Path, rows: list[Row]) -> None:
@@ -305,14 +307,14 @@ def test_an_entry_whose_day_is_over_or_that_names_what_there_is_not_is_stale(tmp
     assert told(tmp_path, rows, known=listed(tmp_path, over)).exit_code == 5
     strange = DEVIATION.replace("features/gating", "features/none")
     assert told(tmp_path, rows, known=listed(tmp_path, strange)).exit_code == 5
-    assert [each["kind"] for each in ledger_of(tmp_path).lines["stale"]] == ["nothing"]
+    assert [each.kind for each in ledger_of(tmp_path).stale] == ["nothing"]
 
 
 def test_a_list_that_cannot_be_used_any_more_costs_no_report(tmp_path: Path, rows: list[Row]) -> None:
     found = told(tmp_path, rows, known=listed(tmp_path, "nonsense"))
     assert (found.exit_code, found.failures, codes(tmp_path)) == (2, 1, [1, 2])
     (trouble,) = ledger_of(tmp_path).troubles
-    assert "known.toml:1: " in trouble["why"]
+    assert "known.toml:1: " in trouble.why
     assert json.loads((tmp_path / "results.json").read_text())["checks"][0]["targets"].keys() == {TARGET}
 
 
@@ -320,7 +322,7 @@ def test_what_is_listed_as_flaky_may_fail_and_may_not(tmp_path: Path, rows: list
     flaky = listed(tmp_path, FLAKY.replace("KIND", "flaky"))
     assert told(tmp_path, rows, known=flaky).exit_code == 0
     (line,) = ledger_of(tmp_path).flaky
-    assert (line["alone"], line["entry"], line["reason"]) == (
+    assert (line.alone, line.entry, line.reason) == (
         "failed",
         f"{flaky[0]}:3",
         "A defect that is planted for this test.",

@@ -174,7 +174,7 @@ def test_what_was_not_looked_for_is_counted(tmp_path: Path, capsys: pytest.Captu
     before = told(tmp_path / "before", ("failure", met(FAILURE)))
     now = told(tmp_path / "now")
     assert outcome(capsys, now, "--against", before)[1] == (
-        "0 new, 0 flaky, 0 known, 0 fixed; 1 of those before were not looked for in all their places; complete\n"
+        "0 new, 0 flaky, 0 known, 0 fixed; 1 of the earlier ones were not searched for in all their places; complete\n"
     )
 
 
@@ -206,13 +206,13 @@ def test_beside_another_the_code_says_whether_something_is_new(
 def test_where_there_is_no_ledger_it_says_what_is_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = outcome(capsys, tmp_path / "nothing")
     assert (code, out) == (2, "")
-    assert "holds no ledger.jsonl: a folder is wanted that kipcheck run wrote with --out, or kipcheck campaign" in err
+    assert "contains no ledger.jsonl: name a folder that kipcheck run or kipcheck campaign wrote with --out" in err
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "manifest.json").write_text("{}")
-    assert f"kipcheck campaign --resume {tmp_path}/begun goes on with it" in outcome(capsys, tmp_path / "begun")[2]
+    assert f"resume it with kipcheck campaign --resume {tmp_path}/begun" in outcome(capsys, tmp_path / "begun")[2]
     told(tmp_path)
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "ledger.jsonl").write_text("nonsense\n")
     assert outcome(capsys, tmp_path, "--against", tmp_path / "damaged")[0] == 2
-    with pytest.raises(Unread, match="is no ledger"):
+    with pytest.raises(Unread, match="is not a ledger"):
         triage(tmp_path / "damaged")

@@ -14,6 +14,7 @@ from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.checks import CHECKS
 from kipcheck.conformance.cli import main
 from kipcheck.conformance.core.case import Case, Role, Step, step
+from kipcheck.conformance.core.ledger import FiledFailure
 from kipcheck.conformance.engine import failure_records
 from kipcheck.conformance.engine.export.formats import Impossible, Stored, as_hex, as_pcap, as_pytest, as_script, load
 from kipcheck.conformance.engine.export.pcap import CLIENT_PORT, PORT, Sent, checksum, pcap
@@ -41,7 +42,7 @@ def failure(name: str, out: Path) -> Path:
         found = shrunk(worker, next(each for each in findings if each.invariant == vice.invariant))
         assert found is not None
         line = failure_records.failure(worker.session(subject.edition, CHECKS[vice.check].role).info, [found], out)
-    return out / "failures" / f"{line['id']}.json"
+    return out / "failures" / f"{line.id}.json"
 
 
 def trouble(program: bytes, adapter: Adapter) -> str | None:
@@ -129,7 +130,7 @@ def stored(*steps: Step, role: Role = Role.CODEC, invariant: str = "wire/decodes
         "sentence": "A rule.",
         "why": 'It has """ and \\ in it.', "guilty_step": len(steps) - 1, "requirements": [], "case": case.plain,
     }  # fmt: skip
-    return Stored(line, case)
+    return Stored(FiledFailure.of(line, blank=True), case)
 
 
 def decode(message: str, version: int, data: bytes) -> Step:
@@ -148,7 +149,7 @@ def decode(message: str, version: int, data: bytes) -> Step:
 def test_the_testee_is_the_one_with_which_it_was_found(target: str, command: list[str]) -> None:
     found = stored(decode("HeartbeatResponse", 0, b"\0\0"))
     names: dict[str, Any] = {"__name__": "exported"}
-    program = as_script(Stored({**found.line, "target": target}, found.case, trusted=True))
+    program = as_script(Stored(found.line.update(target=target), found.case, trusted=True))
     exec(compile(program, "exported.py", "exec"), names)  # noqa: S102 - our own
     assert names["COMMAND"] == command
 
@@ -321,9 +322,9 @@ def test_by_id_to_standard_output(filed: Path, capsysbinary: pytest.CaptureFixtu
     ("text", "code", "why"),
     [
         (None, 2, "cannot be read: No such file or directory"),
-        ("{}", 2, 'holds no failure: "target" is no text'),
-        ("[]", 2, "holds no failure"),
-        ("nonsense", 2, "holds no failure"),
+        ("{}", 2, 'does not contain a failure: "target" must be a text'),
+        ("[]", 2, "does not contain a failure"),
+        ("nonsense", 2, "does not contain a failure"),
     ],
 )
 def test_what_is_no_failure_is_told(
@@ -340,6 +341,6 @@ def test_what_is_no_failure_is_told(
 def test_a_form_that_does_not_fit_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = stored(decode("GroupMetadataValue", 3, b"\0\x03"))
     path = tmp_path / "it.json"
-    path.write_text(json.dumps(dict(kept.line)))
+    path.write_text(json.dumps(kept.line.plain))
     assert main.run(["export", str(path), "--as", "pcap"]) == 1
     assert "abcabcabcabc as pcap: GroupMetadataValue is never sent" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from kipcheck.conformance.core.ledger import Failure as LedgerFailure
 from kipcheck.conformance.engine.known.files import Wrong, headings, overlaps, parse
 from kipcheck.conformance.engine.known.rules import (
     Entry,
@@ -70,7 +71,7 @@ def failure(**changes: Any) -> Failure:
         "why": "HeartbeatRequest v3 / groupId at byte 2: cut off; it was accepted",
         "where": {"HeartbeatRequest": "0-1, 4", "JoinGroupRequest": "6"},
     }  # fmt: skip
-    return Failure.of(line | changes)
+    return Failure.of(LedgerFailure.of(line | changes, blank=True))
 
 
 def troubles(text: str) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from kipcheck.conformance.apis.reference import Reference
 from kipcheck.conformance.cli.main import run as command
-from kipcheck.conformance.core.ledger import Ledger, read
+from kipcheck.conformance.core.ledger import Header, KnownEntry, Ledger, read
 from kipcheck.conformance.engine import run as engine_run
 from kipcheck.conformance.engine.known import lists, match
 from kipcheck.conformance.engine.known.edit import updated
@@ -92,7 +92,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Outcome, Ledger
         monkeypatch.setattr(engine_run, "target_of", lambda name: InProcess(target))
         outcome = run(options)
         if outcome.exit_code == 2:
-            return outcome, Ledger(options.out, {})
+            return outcome, Ledger(options.out, Header())
         assert outcome.ledger is not None, outcome.why
         return outcome, read(outcome.ledger)
 
@@ -103,28 +103,28 @@ Held = Callable[..., tuple[Outcome, Ledger]]
 
 
 def stale(ledger: Ledger) -> list[tuple[str, str]]:
-    return [(each["kind"], each["entry"].rpartition(":")[2]) for each in ledger.lines.get("stale", ())]
+    return [(each.kind, each.entry.rpartition(":")[2]) for each in ledger.stale]
 
 
 def test_what_is_known_does_not_fail_and_is_told(options: Options, held: Held, listed: Path) -> None:
     outcome, ledger = held(options)
     assert (outcome.exit_code, outcome.failures, outcome.known) == (0, 0, 1)
     (failure,) = ledger.failures
-    assert failure["known"] == {"file": str(listed), "line": 3, "reason": REASON, "link": LINK, "expires": None}
-    assert failure["where"] == {"HeartbeatRequest": "1-3"}
+    assert failure.known == KnownEntry(file=str(listed), line=3, reason=REASON, link=LINK, expires=None)
+    assert failure.where == {"HeartbeatRequest": "1-3"}
     assert ledger.footer is not None
-    assert ledger.footer["known"] == {
+    assert ledger.footer.known == {
         "entries": 1, "shown": 1, "not_looked_at": 0, "other_releases": 0, "stale": 0, "failures": 1,
     }  # fmt: skip
-    assert any(line["result"] == "FAIL" for line in ledger.verdicts()), "known failures are still run"
+    assert any(line.result == "FAIL" for line in ledger.verdicts()), "known failures are still run"
 
 
 def test_without_the_list_the_same_failures_appear(options: Options, held: Held) -> None:
     _, known = held(options)
     outcome, ledger = held(replace(options, known=()))
     assert (outcome.exit_code, outcome.failures, outcome.known) == (1, 1, 0)
-    assert [each["id"] for each in ledger.failures] == [each["id"] for each in known.failures]
-    assert ledger.footer is not None and ledger.footer["known"] is None
+    assert [each.id for each in ledger.failures] == [each.id for each in known.failures]
+    assert ledger.footer is not None and ledger.footer.known is None
 
 
 @pytest.mark.parametrize("worse", [{0: off_by_one}, {4: off_by_one}])
@@ -132,44 +132,44 @@ def test_a_known_failure_that_spreads_is_a_failure(options: Options, held: Held,
     outcome, ledger = held(options, {**SOME, **worse})
     assert (outcome.exit_code, outcome.failures, outcome.known) == (1, 1, 0)
     (failure,) = ledger.failures
-    assert failure["beyond"]["where"] == {"HeartbeatRequest": str(*worse)}
-    assert failure["beyond"]["reason"] == REASON
+    assert failure.beyond is not None and failure.beyond.where == {"HeartbeatRequest": str(*worse)}
+    assert failure.beyond.reason == REASON
     assert stale(ledger) == []
 
 
 def test_a_new_failure_beside_a_known_one_is_a_failure(options: Options, held: Held) -> None:
     outcome, ledger = held(options, {**SOME, 0: refused})
     assert (outcome.exit_code, outcome.failures, outcome.known) == (1, 1, 1)
-    assert ["known" in each for each in ledger.failures].count(True) == 1
+    assert [each.known is not None for each in ledger.failures].count(True) == 1
 
 
 def test_an_unexpected_pass_is_a_stale_expectation(options: Options, held: Held) -> None:
     outcome, ledger = held(options, {})
     assert (outcome.exit_code, outcome.failures) == (5, 0)
-    (line,) = ledger.lines["stale"]
-    assert (line["kind"], line["where"]) == ("passes", {"HeartbeatRequest": "1-3"})
-    assert (line["reason"], line["link"], line["target"]) == (REASON, LINK, "odd")
+    (line,) = ledger.stale
+    assert (line.kind, line.where) == ("passes", {"HeartbeatRequest": "1-3"})
+    assert (line.reason, line.link, line.target) == (REASON, LINK, "odd")
 
 
 def test_a_version_that_passes_unexpectedly_is_a_stale_expectation(options: Options, held: Held) -> None:
     outcome, ledger = held(options, {1: off_by_one, 3: off_by_one})
     assert (outcome.exit_code, outcome.known) == (5, 1)
-    (line,) = ledger.lines["stale"]
-    assert (line["kind"], line["where"]) == ("passes", {"HeartbeatRequest": "2"})
+    (line,) = ledger.stale
+    assert (line.kind, line.where) == ("passes", {"HeartbeatRequest": "2"})
 
 
 def test_another_reason_is_a_stale_expectation(options: Options, held: Held) -> None:
     outcome, ledger = held(options, dict.fromkeys((1, 2, 3), refused))
     assert (outcome.exit_code, outcome.known) == (5, 0)
-    (line,), (failure,) = ledger.lines["stale"], ledger.failures
-    assert line["kind"] == "changed" and failure["id"] in line["why"]
-    assert failure["changed"]["reason"] == REASON and "known" not in failure
+    (line,), (failure,) = ledger.stale, ledger.failures
+    assert line.kind == "changed" and failure.id in line.why
+    assert failure.changed is not None and failure.changed.reason == REASON and failure.known is None
 
 
 def test_another_reason_in_one_version_is_told_of_that_one(options: Options, held: Held) -> None:
     outcome, ledger = held(options, {**SOME, 2: refused})
     assert (outcome.exit_code, outcome.known) == (5, 1)
-    assert [(each["kind"], each["where"]) for each in ledger.lines["stale"]] == [("changed", {"HeartbeatRequest": "2"})]
+    assert [(each.kind, each.where) for each in ledger.stale] == [("changed", {"HeartbeatRequest": "2"})]
 
 
 def test_of_several_entries_about_a_place_each_is_told_that_its_reason_changed(
@@ -209,7 +209,7 @@ def test_an_entry_that_matches_nothing_is_stale(
     outcome, ledger = held(options, {} if "even" in new or "dekodes" in new else SOME)
     assert outcome.exit_code in (1, 5) and outcome.failures == (outcome.exit_code == 1)
     assert "nothing" in [kind for kind, _ in stale(ledger)]
-    assert why is None or any(why in each["why"] for each in ledger.lines["stale"]), ledger.lines["stale"]
+    assert why is None or any(why in each.why for each in ledger.stale), ledger.stale
 
 
 def test_an_entry_about_what_the_target_does_not_claim_matches_nothing(options: Options, held: Held) -> None:
@@ -220,7 +220,7 @@ def test_an_entry_about_what_the_target_does_not_claim_matches_nothing(options: 
 
     outcome, ledger = held(options, target=Less(SOME))
     assert (outcome.exit_code, outcome.known) == (5, 1)
-    assert [(each["kind"], each["where"]) for each in ledger.lines["stale"]] == [("nothing", {"HeartbeatRequest": "3"})]
+    assert [(each.kind, each.where) for each in ledger.stale] == [("nothing", {"HeartbeatRequest": "3"})]
 
 
 @pytest.mark.parametrize(("days", "code"), [(1, 0), (0, 0), (-1, 5)])
@@ -230,15 +230,15 @@ def test_an_entry_expires(options: Options, held: Held, listed: Path, days: int,
     outcome, ledger = held(options)
     assert (outcome.exit_code, outcome.known) == (code, 1)
     assert stale(ledger) == ([("expired", "3")] if code else [])
-    assert ledger.failures[0]["known"]["expires"] == str(until)
+    assert ledger.failures[0].known is not None and ledger.failures[0].known.expires == str(until)
 
 
 def test_an_entry_of_another_release_says_nothing(options: Options, held: Held, listed: Path) -> None:
     listed.write_text(listed.read_text().replace("1.0.0-1.9.9", "1.0.0-1.2.2"))
     assert held(options)[0].exit_code == 1
     outcome, ledger = held(options, {})
-    assert outcome.exit_code == 0 and ledger.footer is not None
-    assert (ledger.footer["known"]["other_releases"], ledger.footer["known"]["not_looked_at"]) == (1, 0)
+    assert outcome.exit_code == 0 and ledger.footer is not None and ledger.footer.known is not None
+    assert (ledger.footer.known["other_releases"], ledger.footer.known["not_looked_at"]) == (1, 0)
 
 
 # ---- wildcards
@@ -294,7 +294,7 @@ def test_what_is_left_out_is_no_unexpected_pass(options: Options, held: Held, ch
         change["messages"] = ("ApiVersions*",)
     outcome, ledger = held(replace(options, **change), {})
     assert (outcome.exit_code, stale(ledger)) == (0, [])
-    assert ledger.footer is not None and ledger.footer["known"]["not_looked_at"] == 1
+    assert ledger.footer is not None and (ledger.footer.known or {})["not_looked_at"] == 1
 
 
 def test_what_no_time_was_left_for_is_no_unexpected_pass(options: Options, held: Held) -> None:
@@ -388,8 +388,8 @@ def test_what_is_listed_as_flaky_and_comes_and_goes_is_told(
     listed.write_text('target = "odd"\n' + FLAKY)
     outcome, ledger = held(options, target=Wavering(alone))
     assert (outcome.exit_code, outcome.failures, ledger.failures) == (0, 0, ())
-    (flaky,) = ledger.lines["flaky"]
-    assert flaky["entry"] == f"{listed}:3" and flaky["subject"] == "HeartbeatRequest" and "of 5 times" in flaky["alone"]
+    (flaky,) = ledger.flaky
+    assert flaky.entry == f"{listed}:3" and flaky.subject == "HeartbeatRequest" and "of 5 times" in flaky.alone
 
 
 def test_what_comes_and_goes_and_is_not_listed_makes_the_target_unstable(options: Options, held: Held) -> None:
@@ -402,15 +402,15 @@ def test_what_comes_and_goes_where_it_is_not_listed_makes_the_target_unstable_to
 ) -> None:
     listed.write_text('target = "odd"\n' + FLAKY)
     outcome, ledger = held(options, target=Wavering("+", 3, 4))
-    assert (outcome.exit_code, len(ledger.lines["flaky"]), len(ledger.troubles)) == (4, 1, 1)
-    assert "HeartbeatRequest v4" in ledger.troubles[0]["why"]
+    assert (outcome.exit_code, len(ledger.flaky), len(ledger.troubles)) == (4, 1, 1)
+    assert "HeartbeatRequest v4" in ledger.troubles[0].why
 
 
 def test_what_always_fails_is_no_flake(options: Options, held: Held, listed: Path) -> None:
     listed.write_text('target = "odd"\n' + FLAKY)
     outcome, ledger = held(options, target=Wavering("-"))
     assert (outcome.exit_code, stale(ledger)) == (5, [("steady", "3")])
-    assert "changed" in ledger.failures[0] and "flaky" not in ledger.lines
+    assert ledger.failures[0].changed is not None and not ledger.flaky
 
 
 def test_a_flaky_one_that_does_not_show_is_no_unexpected_pass_and_expires(
@@ -479,11 +479,16 @@ def rewritten(text: str, ledger: Ledger, today: date = TODAY) -> Any:
     return updated(text, "odd.toml", ledger, None, today)
 
 
+def with_everything(ledger: Ledger) -> Ledger:
+    """With a header that leaves nothing out."""
+    options = ledger.header.options.update(checks=("*",), messages=("*",))
+    return replace(ledger, header=ledger.header.update(options=options))
+
+
 def whole(options: Options, held: Held, defects: Mapping[int, Defect]) -> Ledger:
     """Of a run that left nothing out, as far as its header tells."""
     _, ledger = held(replace(options, known=()), defects)
-    ledger.header["options"] |= {"checks": ["*"], "messages": ["*"]}
-    return ledger
+    return with_everything(ledger)
 
 
 def test_a_list_is_begun_from_a_run_and_refused_until_it_is_filled_in(options: Options, held: Held) -> None:
@@ -554,7 +559,7 @@ def test_entries_and_places_that_are_gone_are_struck_off(options: Options, held:
 
 def test_what_never_decides_is_not_added(options: Options, held: Held) -> None:
     ledger = whole(options, held, SOME)
-    noted = {**ledger.failures[0], "grade": "INFO"}
+    noted = ledger.failures[0].update(grade="INFO")
     assert rewritten("", replace(ledger, lines={**ledger.lines, "failure": [noted]})).added == []
 
 
@@ -573,9 +578,8 @@ def test_a_changed_reason_is_struck_off_and_added(options: Options, held: Held) 
 
 def test_what_the_lists_of_the_run_itself_said_does_not_count(options: Options, held: Held) -> None:
     _, ledger = held(options)
-    assert "known" in ledger.failures[0]
-    ledger.header["options"] |= {"checks": ["*"], "messages": ["*"]}
-    assert len(rewritten("", ledger).added) == 1
+    assert ledger.failures[0].known is not None
+    assert len(rewritten("", with_everything(ledger)).added) == 1
 
 
 def test_what_the_run_left_out_is_left(options: Options, held: Held) -> None:

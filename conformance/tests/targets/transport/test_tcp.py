@@ -46,8 +46,8 @@ def test_a_run_finds_there_what_it_finds_elsewhere(tmp_path: Path) -> None:
         code = kipcheck(["run", "--target", address, *narrow, "--out", str(tmp_path)])
         assert code == 1
         (failure,) = read(tmp_path / "ledger.jsonl").failures
-        assert (failure["invariant"], failure["observed"]) == ("wire/decodes", "65535")
-        stored = str(tmp_path / "failures" / f"{failure['id']}.json")
+        assert (failure.invariant, failure.observed) == ("wire/decodes", "65535")
+        stored = str(tmp_path / "failures" / f"{failure.id}.json")
         assert kipcheck(["replay", stored]) == 1
         assert kipcheck(["replay", stored, "--target", "reference"]) == 0
         assert kipcheck(["replay", stored, "--prune", "--target", "reference"]) == 0

@@ -1,0 +1,226 @@
+"""A distinct failure as the ledger and ``failures/ID.json`` hold it, with the exhibits that show it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+
+from kipcheck.conformance.core.ledger.record import (
+    KEY,
+    LENIENT,
+    NULLABLE,
+    UNDECLARED,
+    About,
+    AtLeast,
+    OneOf,
+    Record,
+    Requires,
+)
+
+Grade: TypeAlias = Annotated[str, OneOf(("MUST", "SHOULD", "INFO"))]
+Number: TypeAlias = Annotated[int, AtLeast(0)]
+Versions: TypeAlias = Annotated[str, About("Versions: 0-4, 6; empty for a subject without versions.")]
+Where: TypeAlias = Annotated[Mapping[str, Versions], About("Subject -> versions.")]
+Results: TypeAlias = Annotated[Mapping[str, Number], About("Result -> cases.")]
+
+
+Step: TypeAlias = Annotated[Mapping[str, Any], Requires("verb")]
+"""An operation of the case, with its fields as the testee protocol names them."""
+
+
+# ---- exhibits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByteRow(Record):
+    """A field of an encoded message."""
+
+    offset: Number
+    bytes: str
+    """hex"""
+    path: str
+    type: str
+    value: str
+    guilty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BytesExhibit(Record):
+    """An encoded message, field by field."""
+
+    kind: Literal["bytes"] = field(default="bytes", metadata={LENIENT: True})
+    rows: tuple[ByteRow, ...]
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow(Record):
+    """A row of a table."""
+
+    cells: tuple[Any, ...]
+    guilty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableExhibit(Record):
+    """A table, for example of the members of a group and their partitions."""
+
+    kind: Literal["table"] = field(default="table", metadata={LENIENT: True})
+    columns: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceStep(Record):
+    """A message from one participant to another, with its answer."""
+
+    sender: str = field(metadata={KEY: "from"})
+    receiver: str = field(metadata={KEY: "to"})
+    says: str
+    answer: str | None
+    guilty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceExhibit(Record):
+    """The case as a sequence diagram."""
+
+    kind: Literal["sequence"] = field(default="sequence", metadata={LENIENT: True})
+    steps: tuple[SequenceStep, ...]
+    title: str | None = None
+
+
+Exhibit: TypeAlias = BytesExhibit | TableExhibit | SequenceExhibit
+"""Evidence that a report shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Exhibits(Record):
+    exhibits: tuple[Exhibit, ...]
+
+
+def exhibits_of(found: Sequence[Mapping[str, Any]]) -> tuple[Exhibit, ...]:
+    """Exhibits as the families of cases draw them up. Errors: ``Malformed``."""
+    return _Exhibits.of({"exhibits": found}).exhibits
+
+
+# ---- failures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenRequirement(Record):
+    """A requirement that the failure breaks."""
+
+    id: str
+    clause: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownEntry(Record):
+    """An entry of a list of known deviations."""
+
+    file: str
+    line: int
+    reason: str
+    link: str
+    expires: str | None
+    where: Where | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstFound(Record):
+    """Where a campaign first found the failure, after so many cases with the target."""
+
+    campaign: str
+    round: Number
+    shard: Number
+    cases: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure(Record):
+    """A distinct failure, with its smallest case."""
+
+    TYPE: ClassVar[str] = "failure"
+
+    id: str
+    """A hash of target, invariant and shape: the same defect has the same id in every run."""
+    target: str
+    version: str
+    """Of the target."""
+    check: str
+    checks: tuple[str, ...]
+    """All checks that found it."""
+    shrunk: bool = True
+    """Whether a smaller case was searched for. If not, ``shape`` may be the beginning of the shape after shrinking."""
+    invariant: str
+    grade: Grade
+    sentence: str
+    """The statement of the invariant that is broken."""
+    requirements: tuple[BrokenRequirement, ...]
+    tags: tuple[str, ...] = ()
+    edition: str
+    subject: str
+    """Message, assignor or machine."""
+    subject_version: int | None
+    why: str
+    """Why it is wrong."""
+    expected: str
+    observed: str
+    path: str
+    """Of the field that is wrong; empty if no single field is."""
+    offset: Number | None
+    shape: tuple[Any, ...]
+    """The kind of failure, in words that do not depend on the subject."""
+    cases: Number
+    where: Where
+    steps: tuple[Step, ...]
+    guilty_step: Number
+    exhibits: tuple[Exhibit, ...]
+    case_id: str
+    """Of the smallest case; empty if no case shows the failure."""
+    reproduce: str
+    """The command that reproduces it."""
+    first: FirstFound | None = None
+    raised_by: str | None = field(default=None, metadata={UNDECLARED: True})
+    """The profile that makes a MUST of the SHOULD that is broken."""
+    known: KnownEntry | None = field(default=None, metadata={NULLABLE: True})
+    """The known deviation that covers all of it."""
+    beyond: KnownEntry | None = None
+    """The known deviation that covers a part of it; ``where`` of the entry lists the places that it does not cover."""
+    changed: KnownEntry | None = None
+    """The known deviation that expects another failure there."""
+
+
+BESIDES: Final = ("format", "case", "stderr")
+"""Keys of ``failures/ID.json`` that the line of the ledger does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiledFailure(Failure):
+    """The content of ``failures/ID.json``: the failure and its case."""
+
+    format: int | None = None
+    case: Any = None
+    """The case as ``Case.plain`` has it."""
+    stderr: str | None = None
+    """What the target wrote to stderr before it crashed or was killed."""
+
+    @property
+    def line(self) -> Failure:
+        """The line of the ledger."""
+        keys = tuple(key for key in self.present if key not in BESIDES)
+        return Failure(**self.shared(Failure), keys=keys, others=self.others)
+
+    @classmethod
+    def holding(cls, line: Failure, case: Mapping[str, Any], stderr: str | None) -> "FiledFailure":
+        """The content of a file with this failure and case."""
+        last = ("case", "stderr") if stderr is not None else ("case",)
+        keys = ("format", *line.present, *last)
+        return cls(**line.shared(Failure), format=1, case=case, stderr=stderr, keys=keys, others=line.others)
+
+    def with_line(self, line: Failure) -> "FiledFailure":
+        """The same with all that the line holds."""
+        keys = tuple(dict.fromkeys((*self.present, *line.present)))
+        return replace(self, **line.shared(Failure), keys=keys, others={**self.others, **line.others})

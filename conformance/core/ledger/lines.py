@@ -1,0 +1,440 @@
+"""The lines of a ledger: one frozen dataclass for each type."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
+
+from kipcheck.conformance.core.ledger.failure import Failure, Grade, Number, Results, Versions, Where
+from kipcheck.conformance.core.ledger.record import LENIENT, NULLABLE, WRITTEN, About, AtLeast, Json, OneOf, Record
+from kipcheck.conformance.core.ledger.versions import spans
+
+FORMAT: Final = 2
+Counts: TypeAlias = Mapping[str, Mapping[str, Results]]
+"""Target -> check -> result -> cases."""
+Index: TypeAlias = Annotated[int, AtLeast(1)]
+PartOf: TypeAlias = Annotated[tuple[Index, Index], About("I and N of --part I/N.")]
+Seconds: TypeAlias = Annotated[float, AtLeast(0)]
+Shards: TypeAlias = Annotated[Mapping[str, Number], About("Status of a shard at its end -> shards.")]
+Result: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "WARN", "NOTE", "UNKNOWN", "SKIP"))]
+InvariantResult: TypeAlias = Annotated[str, OneOf(("PASS", "FAIL", "UNKNOWN", "SKIP"))]
+
+
+class Place(NamedTuple):
+    """A unit of work: the cases of a check on one version of a subject with a target."""
+
+    target: str
+    check: str
+    subject: str
+    version: int | None
+
+
+# ---- the header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(Record):
+    """The options of the command."""
+
+    closed: ClassVar[bool] = False
+
+    targets: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
+    edition: str = field(default="", metadata={LENIENT: True})
+    checks: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
+    messages: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
+    seed: int = field(default=0, metadata={LENIENT: True})
+    cases: int | None = field(default=None, metadata={LENIENT: True})
+    out: str = field(default="", metadata={LENIENT: True})
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Files of known deviations."""
+        return tuple(self.others.get("known") or ())
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        return tuple(self.others.get("profiles") or ())
+
+    @property
+    def budget(self) -> float | None:
+        """Seconds after which no further work begins."""
+        found: float | None = self.others.get("budget")
+        return found
+
+    @property
+    def part(self) -> tuple[int, int] | None:
+        found: tuple[int, int] | None = self.others.get("part")
+        return found
+
+    def with_place(self, out: str) -> Self:
+        """The options of a merged ledger: of no part, and with another folder."""
+        keys = tuple(dict.fromkeys((*self.present, "out", "part")))
+        return replace(self, out=out, others={**self.others, "part": None}, keys=keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutInvariant(Record):
+    """An invariant that the selected checks apply."""
+
+    sentence: str = field(default="", metadata={LENIENT: True})
+    grade: Grade = field(default="MUST", metadata={LENIENT: True})
+    checks: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
+    requirements: tuple[str, ...] = field(default=(), metadata={LENIENT: True})
+    besides: Annotated[
+        Mapping[str, tuple[str, ...]], About("Subject -> further requirements that it covers there.")
+    ] = field(default_factory=dict, metadata={LENIENT: True})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutRequirement(Record):
+    """A requirement; with its text if this run can reach it."""
+
+    clause: str
+    grade: Grade
+    role: str
+    edition: str = field(default="", metadata={LENIENT: True})
+    releases: str | None = None
+    text: str | None = None
+    means: str | None = None
+    fix: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedFrom(Record):
+    """A ledger that was merged into this one."""
+
+    folder: str
+    part: PartOf | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign(Record):
+    """The options of a campaign and its totals."""
+
+    id: str
+    """A digest of all that decides what is drawn."""
+    targets: Annotated[Mapping[str, bool], About("Target -> deterministic; if not, its rows are left out of the hash.")]
+    engine: Annotated[str, OneOf(("mixed", "hypothesis", "compiled"))]
+    settings: Mapping[str, Any]
+    """Executor, workers, master: options that do not change what is drawn."""
+    host: Mapping[str, Any]
+    """Of the driver."""
+    seed: int
+    cases: int | None
+    """Requested, for each target over all rounds; null: as many as the time allows."""
+    rounds: int | None
+    """Requested; null: as many as the time allows."""
+    shard_cases: Number
+    complete: bool
+    stopped_by: str | None
+    """Set for a complete campaign too, if its time ran out."""
+    planned: Number
+    """Shards, of both stages."""
+    shards: Shards
+    held: Number
+    """Cases that were run."""
+    seconds: Seconds
+    cpu_seconds: Seconds
+    coverage: Number
+    """Kinds of behaviour that were observed."""
+    corpus: Number
+    """Values kept."""
+    hash: str
+    """Over the results of all shards; it does not depend on the executor."""
+    clashes: tuple[str, ...]
+    """Shards with several different results: a defect of kipcheck."""
+    set_aside: tuple[str, ...]
+    """Damaged files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header(Record):
+    """The first line: the options, and the checks, invariants and requirements that they select."""
+
+    TYPE: ClassVar[str] = "header"
+
+    format: Literal[2] = field(default=2, metadata={LENIENT: True})
+    kipcheck: str = field(default="", metadata={LENIENT: True})
+    python: str = field(default="", metadata={LENIENT: True})
+    begun: str = field(default="", metadata={LENIENT: True})
+    """UTC: 2026-01-31T23:59:59Z."""
+    options: RunOptions = field(default_factory=RunOptions, metadata={LENIENT: True})
+    part: PartOf | None = field(default=None, metadata={LENIENT: True})
+    checks: Annotated[Mapping[str, str], About("Id -> sentence.")] = field(
+        default_factory=dict, metadata={LENIENT: True}
+    )
+    invariants: Mapping[str, AboutInvariant] = field(default_factory=dict, metadata={LENIENT: True})
+    requirements: Mapping[str, AboutRequirement] = field(default_factory=dict, metadata={LENIENT: True})
+    """All of them; with their texts those that this run can reach."""
+    campaigns: tuple[Campaign, ...] | None = None
+    """The campaigns of the ledger; absent in a ledger of runs alone."""
+    merged: tuple[MergedFrom, ...] | None = field(default=None, metadata={NULLABLE: True})
+    """The ledgers that were merged into this one."""
+
+
+# ---- targets, checks and cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target(Record):
+    """A target started."""
+
+    TYPE: ClassVar[str] = "target"
+
+    target: str
+    version: str
+    language: str
+    issues: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin(Record):
+    """A check begins with a target."""
+
+    TYPE: ClassVar[str] = "begin"
+
+    target: str
+    check: str
+    units: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Record):
+    """The result of one case. Not among the events."""
+
+    TYPE: ClassVar[str] = "verdict"
+
+    target: str
+    check: str
+    subject: str
+    version: int | None
+    case: str | None
+    """Its id; null: the unit was not run, and ``why`` gives the reason."""
+    result: Result
+    by: Annotated[Mapping[str, InvariantResult], About("Invariant -> result.")] | None = None
+    why: str | None = None
+
+    @property
+    def place(self) -> Place:
+        return Place(self.target, self.check, self.subject, self.version)
+
+    @property
+    def plain(self) -> Json:
+        """As ``Record.plain``, and fast for the usual line: there are many verdicts."""
+        if self.keys or self.by is None or self.why is not None:
+            return super(Verdict, self).plain
+        return {
+            "target": self.target, "check": self.check, "subject": self.subject, "version": self.version,
+            "case": self.case, "result": self.result, "by": self.by,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, found: Any, at: str = "", blank: bool = False) -> Self:
+        """As ``Record.of``, and fast for the usual line: there are many verdicts."""
+        if tuple(found) == _USUAL and type(found["by"]) is dict and type(found["result"]) is str:
+            return cls(**found)
+        return super(Verdict, cls).of(found, at, blank)
+
+
+_USUAL: Final = ("target", "check", "subject", "version", "case", "result", "by")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally(Record):
+    """The results of the cases in one place, in a campaign: it has too many cases for a line each."""
+
+    TYPE: ClassVar[str] = "tally"
+
+    target: str
+    check: str
+    subject: str
+    version: int | None
+    results: Results
+    by: Annotated[Mapping[str, Results], About("Invariant -> result -> cases.")]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.target, self.check, self.subject, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckDone(Record):
+    """A check is done with a target."""
+
+    TYPE: ClassVar[str] = "check"
+
+    target: str
+    check: str
+    units: Number
+    counts: Results
+    seconds: float
+
+
+# ---- findings besides failures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(Record):
+    """Cases with different results or answers of several targets."""
+
+    TYPE: ClassVar[str] = "difference"
+
+    check: str
+    subject: str
+    versions: Versions
+    cells: Annotated[Mapping[str, str], About("Target -> result.")]
+    cases: Number
+    case: str
+    """The id of the first of them."""
+    grade: Grade
+
+    @classmethod
+    def between(
+        cls, targets: Sequence[str], place: tuple[str, ...], cases: Sequence[tuple[int | None, str]]
+    ) -> "Difference":
+        """``place``: check, subject and the cell of each target; ``cases``: the version and id of each.
+
+        The grade is INFO: which target is right, the verdicts show.
+        """
+        check, subject, *cells = place
+        versions = spans(version for version, _ in cases if version is not None)
+        return cls(
+            check=check, subject=subject, versions=versions, cells=dict(zip(targets, cells, strict=True)),
+            cases=len(cases), case=cases[0][1], grade="INFO",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip(Record):
+    """A check that was not run with a target, and the reason; * stands for all checks."""
+
+    TYPE: ClassVar[str] = "skip"
+
+    target: str
+    check: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble(Record):
+    """An error outside of the cases."""
+
+    TYPE: ClassVar[str] = "trouble"
+
+    target: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale(Record):
+    """An entry of a list of known deviations that is no longer true."""
+
+    TYPE: ClassVar[str] = "stale"
+
+    kind: str
+    entry: str
+    """File and line of the entry."""
+    why: str
+    target: str
+    checks: tuple[str, ...] | None = None
+    invariant: str
+    where: Where | None
+    file: str | None = None
+    line: int | None = None
+    reason: str | None = None
+    link: str | None = None
+    expires: str | None = field(default=None, metadata={NULLABLE: True})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaky(Record):
+    """A failure that did not occur, or not every time, when its case was run alone."""
+
+    TYPE: ClassVar[str] = "flaky"
+
+    id: str | None = None
+    """Of the failure, in a campaign."""
+    target: str
+    check: str
+    invariant: str
+    requirements: tuple[str, ...] | None = None
+    subject: str
+    version: int | None
+    case: str
+    cases: Index | None = None
+    """The number of cases that showed it."""
+    why: str
+    alone: str
+    """The result of running the case alone."""
+    entry: str
+    """File and line of the entry of a list of known deviations; empty: it is not listed."""
+    file: str | None = None
+    line: int | None = None
+    reason: str | None = None
+    link: str | None = None
+    expires: str | None = field(default=None, metadata={NULLABLE: True})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round(Record):
+    """A round of a campaign."""
+
+    TYPE: ClassVar[str] = "round"
+
+    campaign: str
+    """Its id."""
+    round: Number
+    planned: Number
+    """Shards, of both stages."""
+    shards: Shards
+    cases: Number
+    steps: Number
+    seconds: Seconds
+    cpu_seconds: Seconds
+    coverage: Number
+    """Kinds of behaviour that were observed until the end of the round."""
+    new: Number
+    """Those of them that the round added."""
+    corpus: Number
+    """Values kept at its end."""
+    failures: tuple[str, ...]
+    """Ids of the distinct failures that were first found in it."""
+    growth: Annotated[
+        Mapping[str, tuple[tuple[Number, Number], ...]],
+        About("Target -> cases since the beginning, and kinds of behaviour that it had shown by then."),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footer(Record):
+    """The last line. A ledger without it was cut off."""
+
+    TYPE: ClassVar[str] = "footer"
+
+    complete: bool
+    stopped_by: str | None
+    exit: int
+    exits: tuple[int, ...] = field(default=(), metadata={LENIENT: True})
+    """All exit codes that apply; ``exit`` is the one that decides."""
+    meaning: str
+    counts: Annotated[Counts, About("Target -> check -> result -> cases.")]
+    known: Mapping[str, Any] | None = field(default=None, metadata={NULLABLE: True, WRITTEN: True})
+    """The number of entries of the lists of known deviations, by what became of them, and of known failures."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown(Record):
+    """A line of a type that this release does not know: reports pass over it, and merging copies it."""
+
+    type: str = ""
+
+
+LedgerLine: TypeAlias = (
+    Header | Target | Begin | Verdict | Tally | CheckDone | Failure | Difference | Skip | Trouble | Stale | Flaky
+    | Round | Footer | Unknown
+)  # fmt: skip
+TYPES: Final[tuple[type[Record], ...]] = (
+    Header, Target, Begin, Verdict, Tally, CheckDone, Failure, Difference, Skip, Trouble, Stale, Flaky, Round, Footer,
+)  # fmt: skip
+"""In the order of the schema."""

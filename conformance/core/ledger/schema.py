@@ -1,0 +1,230 @@
+"""Generates ``reports/ledger.schema.json`` and the parts that it shares with ``reports/results.schema.json``.
+
+Types and required keys come from the annotations of the records, descriptions from their docstrings. Both files are
+written by ``python -m kipcheck.conformance.core.ledger.schema``.
+"""
+
+import ast
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
+
+from kipcheck.conformance.core.ledger.failure import Exhibit, Failure, FirstFound, KnownEntry
+from kipcheck.conformance.core.ledger.lines import (
+    TYPES,
+    Campaign,
+    Difference,
+    Flaky,
+    Header,
+    MergedFrom,
+    PartOf,
+    Round,
+    Skip,
+    Stale,
+    Target,
+    Trouble,
+)
+from kipcheck.conformance.core.ledger.record import (
+    NULLABLE,
+    About,
+    AtLeast,
+    Json,
+    OneOf,
+    Record,
+    Requires,
+    form,
+    members,
+)
+
+LEDGER: Final = "ledger.schema.json"
+RESULTS: Final = "results.schema.json"
+SHARED: Final[Mapping[type[Record], str]] = {KnownEntry: "entry", Campaign: "campaign", FirstFound: "met"}
+"""Records with a definition of their own, besides the lines and exhibits."""
+EXHIBIT: Final = "exhibit"
+ABOUT: Final = (
+    "One JSON object a line, in the order of the run: header, then for each target target, for each check begin, "
+    "verdict ..., check; then failure, stale and flaky; at the end difference and footer. --events writes the same "
+    "lines without the verdicts. The ledger of a campaign is written anew after every round: header, tally ..., then "
+    "for each target target, flaky, failure, stale, then round ... and footer. A reader must ignore unknown types."
+)
+_SCALARS: Final[Mapping[Any, str]] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def ledger_schema() -> Json:
+    """The schema of a line of the ledger."""
+    types = [_type(each) for each in TYPES]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of kipcheck's ledger.jsonl",
+        "description": ABOUT,
+        "oneOf": [{"$ref": f"#/$defs/{each}"} for each in types],
+        "$defs": {
+            **{_type(each): _record(each, {"type": {"const": _type(each)}}) for each in TYPES},
+            EXHIBIT: _exhibit(),
+            **{name: _record(kind) for kind, name in SHARED.items()},
+        },
+    }
+
+
+def with_lines(results: Json) -> Json:
+    """The schema of ``results.json`` with the parts that are lines of the ledger without their type."""
+    defs = {**results["$defs"]}
+    defs |= {_type(Failure): _record(Failure), _type(Round): _record(Round)}
+    defs |= {EXHIBIT: _exhibit(), **{name: _record(kind) for kind, name in SHARED.items()}}
+    properties = {**results["properties"]}
+    listed = {"targets": Target, "differences": Difference, "skips": Skip, "troubles": Trouble, "stale": Stale}
+    for key, kind in {**listed, "flaky": Flaky}.items():
+        properties[key] = {"type": "array", "items": _record(kind)}
+    properties["part"] = _of(PartOf | None)
+    properties["merged"] = _of(tuple[MergedFrom, ...] | None)
+    return {**results, "properties": properties, "$defs": defs}
+
+
+def dumped(schema: Json) -> str:
+    """The text of a schema file."""
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+# ---- records
+
+
+def _record(kind: type[Record], first: Mapping[str, Json] | None = None) -> Json:
+    """``first``: properties that are not fields."""
+    keys = [each for each in form(kind) if each.declared]
+    told, notes = _docs()[kind.__name__]
+    nullable = {each.name for each in kind.__dataclass_fields__.values() if NULLABLE in each.metadata}
+    properties: Json = {**(first or {})}
+    for each in keys:
+        required = each.required
+        found = _of(each.hint if required else _present(each.hint, each.name in nullable))
+        properties[each.key] = _described(found, notes.get(each.name))
+    made: Json = {
+        "description": told,
+        "type": "object",
+        "properties": properties,
+        "required": [*(first or {}), *(each.key for each in keys if each.required)],
+    }
+    return made | {"additionalProperties": False} if kind.closed else made
+
+
+def _present(hint: Any, nullable: bool) -> Any:
+    """The type of an optional key where it is there: null is written only if it means something."""
+    several = tuple(each for each in members(hint) if each is not NoneType)
+    only = several[0] if len(several) == 1 else hint
+    return only | None if nullable else only
+
+
+def _exhibit() -> Json:
+    return {"description": "Evidence that a report shows.", "oneOf": [_record(each) for each in get_args(Exhibit)]}
+
+
+def _type(kind: type[Record]) -> str:
+    found: str = getattr(kind, "TYPE")  # noqa: B009 - each line has one, and Record has none
+    return found
+
+
+# ---- types
+
+
+def _of(hint: Any) -> Json:
+    """The schema of a type."""
+    if get_origin(hint) is Annotated:
+        within, *notes = get_args(hint)
+        return _annotated(_of(within), notes)
+    several = members(hint)
+    if len(several) > 1:
+        return _union(several)
+    if hint is Any:
+        return {}
+    if hint in _SCALARS:
+        return {"type": _SCALARS[hint]}
+    origin, within = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return {"const": within[0]}
+    if origin is tuple:
+        return _list(within)
+    if origin is not None and issubclass(origin, Mapping):
+        items = _of(within[1])
+        return {"type": "object", **({"additionalProperties": items} if items else {})}
+    return {"$ref": f"#/$defs/{SHARED[hint]}"} if hint in SHARED else _record(hint)
+
+
+def _list(within: tuple[Any, ...]) -> Json:
+    """A list of any length, or of a fixed one with equal types."""
+    size = {} if within[-1] is Ellipsis else {"minItems": len(within), "maxItems": len(within)}
+    return {"type": "array", "items": _of(within[0]), **size}
+
+
+def _union(several: tuple[Any, ...]) -> Json:
+    others = [each for each in several if each is not NoneType]
+    if len(others) > 1:
+        return {"$ref": f"#/$defs/{EXHIBIT}"}
+    found = _of(others[0])
+    if isinstance(found.get("type"), str):
+        return {**found, "type": [found["type"], "null"]}
+    return {"anyOf": [found, {"type": "null"}]}
+
+
+def _annotated(found: Json, notes: list[Any]) -> Json:
+    for note in notes:
+        match note:
+            case AtLeast(least):
+                found = {**found, "minimum": least}
+            case OneOf(texts):
+                found = {"enum": [*texts]}
+            case Requires(key):
+                found = {**found, "required": [key]}
+            case About(text):
+                found = _described(found, text)
+    return found
+
+
+# ---- descriptions
+
+
+def _described(found: Json, text: str | None) -> Json:
+    return found if text is None else {"description": text, **{k: v for k, v in found.items() if k != "description"}}
+
+
+@cache
+def _docs() -> Mapping[str, tuple[str, Mapping[str, str]]]:
+    """Class -> its docstring and those of its fields, each in one line."""
+    found: dict[str, tuple[str, Mapping[str, str]]] = {}
+    for module in (Failure.__module__, Header.__module__):
+        for each in ast.parse(inspect.getsource(sys.modules[module])).body:
+            if isinstance(each, ast.ClassDef):
+                found[each.name] = _one_line(ast.get_docstring(each) or ""), dict(_fields(each))
+    return found
+
+
+def _fields(kind: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in zip(kind.body, kind.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+        ):
+            yield field.target.id, _one_line(str(text.value.value))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("``", "").split())
+
+
+def main() -> None:
+    """Writes both files."""
+    folder = Path(str(files("kipcheck.reports")))
+    (folder / LEDGER).write_text(dumped(ledger_schema()), "utf-8")
+    results = json.loads((folder / RESULTS).read_text("utf-8"))
+    (folder / RESULTS).write_text(dumped(with_lines(results)), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
