@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.targets.canonical_form import settled
 from kipcheck.conformance.wire import constructs, layout
 from kipcheck.conformance.wire.errors import Refused
@@ -20,13 +21,13 @@ Value = dict[str, Any]
 
 IN_SUBSTANCE = ("SubscriptionInfo", "AssignmentInfo", "StickyAssignorUserData", "CooperativeStickyAssignorUserData")
 """Messages that are written by classes with sets and maps, so that values are compared in canonical form."""
-FLAT = releases("0.10.0.0-2.6.3")
+FLAT = releases(span("hand-written-consumer-protocol"))
 """In these releases the consumer protocol is written by such classes too."""
-MODEST = releases("2.5.0+")
+MODEST = releases(span("supported-below-used-refused"))
 """These releases refuse a subscription that supports less than its own version: a rule of values, not of layouts."""
-OWN_SECOND_INT = releases("2.0.0-2.2.1, 2.3.0")
+OWN_SECOND_INT = releases(span("own-version-to-members"))
 """These releases write their own newest version as the second number, whatever they read."""
-FORGETS_V1 = releases("0.10.1.0-0.10.2.1, 0.11.0.0-0.11.0.2, 1.0.0-1.0.1, 1.1.0")
+FORGETS_V1 = releases(span("without-fix-of-kafka-6054"))
 """In these releases an assignment of version 1 is version 2 after it was read."""
 SECOND_INT = {"SubscriptionInfo": "latestSupportedVersion", "AssignmentInfo": "commonlySupportedVersion"}
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.clients.java.programs import JavaCodec, Order
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.targets.canonical_form import settled
 from kipcheck.conformance.wire import layout
 from kipcheck.conformance.wire.errors import Refused
@@ -21,7 +22,7 @@ from kipcheck.golden.vector_files import Vector
 
 LONG_V1: Final = "apache@1.1.1"
 """The edition whose layout version 1 has from 0.10.1.0 to 1.1.1."""
-OWN_SECOND_INT: Final = releases("2.0.0-2.2.1, 2.3.0")
+OWN_SECOND_INT: Final = releases(span("own-version-to-members"))
 SECOND_INT: Final = {"SubscriptionInfo": "latestSupportedVersion", "AssignmentInfo": "commonlySupportedVersion"}
 NUMBERS: Final = {"below its own": -1, "none": -(1 << 31), "above all": 99}
 """Numbers for the second int that mean something special."""

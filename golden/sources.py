@@ -6,25 +6,20 @@ from typing import Final
 
 from kipcheck.conformance.clients.java.programs import PARTS, parts
 from kipcheck.conformance.core.edition import edition
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import judges, listed, named, span
 from kipcheck.conformance.wire.schema import Layout, spec
 
-CLIENTS: Final = (
-    "2.4.1", "2.6.3", "2.8.0", "2.8.1", "2.8.2", "3.2.3", "3.3.2", "3.6.2", "3.9.2", "4.0.0", "4.0.2", "4.2.1", "4.2.2",
-    "4.3.1", "4.4.0",
-)  # fmt: skip
+_GENERATED: Final = releases(span("generated-classes"))
+CLIENTS: Final = tuple(each for each in judges("clients") if Release.parse(each) in _GENERATED)
 """Releases in which readers changed; generated classes read and write themselves from 2.4.0 on."""
-OLD_CLIENTS: Final = ("0.10.2.2", "1.1.1", "2.2.2", "2.3.1")
+OLD_CLIENTS: Final = tuple(each for each in judges("clients") if each not in CLIENTS)
 """Also tested with the messages that consumers exchange, which have other classes."""
-STREAMS: Final = (
-    "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3", "1.0.2", "1.1.0", "1.1.1", "2.0.1", "2.1.1", "2.2.1", "2.2.2",
-    "2.3.0", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.6.3", "2.7.2", "2.8.1", "2.8.2", "3.0.2", "3.1.2", "3.2.3", "3.3.2",
-    "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.0", "4.3.1",
-)  # fmt: skip
+STREAMS: Final = judges("streams")
 """Every release line, and patches in which a record of Streams changed within a line."""
-LAST_WITHOUT_GENERATION: Final = "2.2.2"
+LAST_WITHOUT_GENERATION: Final = named("last-before-sticky-generation")
 """From 2.3.0 on sticky user data has a version 1."""
-MAKERS: Final = ("4.4.0", "4.3.1", "3.9.2")
+MAKERS: Final = listed("makers")
 """The newest comes first: each makes the versions that those before it no longer support."""
 
 RECORDS: Final = ("SubscriptionInfo", "AssignmentInfo")

@@ -15,6 +15,7 @@ from kipcheck.conformance.apis.streams_blobs import future_of
 from kipcheck.conformance.core.case import Step
 from kipcheck.conformance.core.edition import Edition, Standing, edition
 from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import listed, named, since
 from kipcheck.conformance.models.cluster_components import Node as Place
 from kipcheck.conformance.models.operations import Expire, Lose, Move, Settle
 from kipcheck.conformance.models.streams.binaries import binary
@@ -74,7 +75,7 @@ SHAPES: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
 """Subtopologies, and the external topics that they read."""
 SIZES: Final = (1, 2, 3, 4)
 TAGS: Final[tuple[Any, ...]] = ([], [["zone", "z1"], ["zone", "z2"]], [["zone", "z1"], ["rack", "r1"], ["zone", "z2"]])
-NAMED_SINCE: Final = Release.parse("3.0.0")
+NAMED_SINCE: Final = Release.parse(since("topology-names"))
 
 
 def _sizes(topics: tuple[str, ...], subtopologies: Any) -> Node:
@@ -126,16 +127,15 @@ PATHS: Final[Mapping[str, Path]] = {
     "again": (NEW, NEW),
     "mixed": (),
 }
-MODERN: Final = ("2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2", "3.1.2", "3.3.2", "3.6.2", "3.9.2", "4.0.2", "4.3.1")
+MODERN: Final = listed("streams-modern")
 """Any of these can be mixed, and upgraded with one rolling upgrade."""
-PROBING: Final = ("2.2.2", "2.3.1")
+PROBING: Final = listed("streams-probing")
 """Releases with version probing and only the eager protocol."""
-LAST_STOP: Final = "3.9.2"
+LAST_STOP: Final = named("last-before-4")
 """The newest release to which an eager one can be upgraded."""
-OLD: Final = ("0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1")
-OLDEST: Final = "0.10.0.1"
+ANCIENT: Final = listed("streams-old")
+OLDEST: Final = ANCIENT[0]
 """Searches for ever for the size of the second of two chained repartition topics."""
-ANCIENT: Final = (OLDEST, *OLD)
 STOPS: Final = tuple(each for each in (*PROBING, *MODERN) if Release.parse(each) <= Release.parse(LAST_STOP))
 FAULTS: Final[Mapping[str, type[Lose | Expire | Stop | ShutDown]]] = {
     "stream-lose": Lose,

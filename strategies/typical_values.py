@@ -1,3 +1,6 @@
+from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.releases_table import named
+
 """Typical values of well-known fields, so that draws resemble real traffic: recurring names, sentinels, encoded data.
 
 They are only more likely: a field may have any value that its type allows.
@@ -37,7 +40,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     "rack": ("r0", "r1", ""),
     "host": ("h0", "h1", "localhost"),
     "clientSoftwareName": ("apache-kafka-java", "kipcheck"),
-    "clientSoftwareVersion": ("4.4.0", "3.9.2"),
+    "clientSoftwareVersion": (NEWEST, named("last-before-4")),
     "feature": ("metadata.version", "group.version", "share.version"),
     "supportedFeatures.name": ("metadata.version", "group.version", "kraft.version"),
     "finalizedFeatures.name": ("metadata.version", "group.version", "kraft.version"),

@@ -9,6 +9,7 @@ from kipcheck.conformance.apis.coordinator_target import group
 from kipcheck.conformance.apis.upgrade_target import fleet
 from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.models.consumer_group import ConsumerGroup
 from kipcheck.conformance.models.features import FeatureController
 from kipcheck.conformance.models.upgrade import Bounce, bounces_in
@@ -23,7 +24,7 @@ from kipcheck.conformance.targets.protocol import (
     STREAMS_MIXED,
 )
 
-KIP_848 = Release.parse("4.0.0")
+KIP_848 = Release.parse(since("kip-848"))
 """The first release in which consumer groups are not a preview."""
 
 

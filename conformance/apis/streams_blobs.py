@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.edition import APACHE, EDITIONS, KIP_268, Edition, Standing, edition
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.models.assignment import Partition, Topic
 from kipcheck.conformance.models.membership import Partitions
 from kipcheck.conformance.models.streams.members import (
@@ -53,16 +54,16 @@ ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 UNDERFLOW: Final = "java.nio.BufferUnderflowException"
 NEGATIVE_SIZE: Final = "java.lang.NegativeArraySizeException"
 RUNTIME: Final = "java.lang.RuntimeException"
-BEFORE_PROBING: Final = releases("0.0.0-1.1.1")
-BY_HAND: Final = releases("0.0.0-2.4.1")
+BEFORE_PROBING: Final = releases(span("before-kip-268"))
+BY_HAND: Final = releases(span("hand-written-subscription-info"))
 """Releases whose subscription reader is not generated, and does not check the two version numbers."""
-ZERO_IS_ONE: Final = releases("0.10.1.0-1.1.1")
+ZERO_IS_ONE: Final = releases(span("layout-1-is-long"))
 """Releases that read an assignment of version 0 with the layout of version 1 (268-54)."""
-ONE_IS_TWO: Final = releases("0.10.1.0-0.10.2.1, 0.11.0.0-0.11.0.2, 1.0.0-1.0.1, 1.1.0")
+ONE_IS_TWO: Final = releases(span("without-fix-of-kafka-6054"))
 """Releases that treat an assignment of version 1 or 0 as version 2 (268-54)."""
-UNGUARDED: Final = releases("2.5.0-2.8.1, 3.0.0-3.0.1, 3.1.0-3.1.1, 3.2.0-3.2.1")
+UNGUARDED: Final = releases(span("unguarded-lengths"))
 """Releases whose generated reader does not check a length against the remaining bytes before reading."""
-ALL_CORRUPT: Final = releases("4.3.1+")
+ALL_CORRUPT: Final = releases(span("one-class-of-errors"))
 """Releases that throw one class for every malformed assignment."""
 
 

@@ -14,6 +14,7 @@ from statistics import median
 from time import process_time
 from typing import Final
 
+from kipcheck.conformance.core.releases_table import listed
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.messages import (
     Commit,
@@ -38,7 +39,7 @@ FLOOR: Final = 16
 slow machine, too."""
 ROUNDS: Final = 9
 SLICE_S: Final = 0.1
-RELEASES: Final = ("1.1.1", "3.9.2", "4.4.0")
+RELEASES: Final = listed("measured-coordinators")
 MEMBERS: Final = ("a", "b", "c")
 PROTOCOLS: Final = (("range", b"\0\1" * 20), ("roundrobin", b"\0\2" * 20))
 

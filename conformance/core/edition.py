@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from kipcheck.conformance.core.release import NEWEST, Release
+from kipcheck.conformance.core.releases_table import named
 
 
 class Standing(Enum):
@@ -29,11 +30,11 @@ class Edition:
 
 
 APACHE = Edition("apache", Standing.RELEASED, NEWEST, exact=False)
-KIP_258 = Edition("kip-258", Standing.DRAFT, "1.1.1")
+KIP_258 = Edition("kip-258", Standing.DRAFT, named("kip-258-base"))
 KIP_268 = Edition(
     "kip-268",
     Standing.DRAFT,
-    "1.1.1",
+    named("kip-268-base"),
     choices=(
         "both version numbers and every array count are int32, in v2 and v3 alike (268-49)",
         "strings are as 0.10.1 to 1.1 write them: endpoint int32 + UTF-8, others uint16 + modified UTF-8 (268-50)",
@@ -41,17 +42,17 @@ KIP_268 = Edition(
         "version 1 is the exact layout of 0.10.0 (268-56)",
     ),
 )
-KIP_384 = Edition("kip-384", Standing.DRAFT, "2.0.1")
+KIP_384 = Edition("kip-384", Standing.DRAFT, named("kip-384-base"))
 KIP_429 = Edition(
     "kip-429",
     Standing.DRAFT,
-    "2.2.2",
+    named("kip-429-base"),
     choices=("JoinGroup v5 is answered in the layout of v4: the text gives the request only",),
 )
 KIP_584 = Edition(
     "kip-584",
     Standing.DRAFT,
-    "2.6.3",
+    named("kip-584-base"),
     choices=(
         "feature versions are int16, as in the schemas, not int64 as in the prose (584-60)",
         "both levels of a node are at least 1, against the example that shows a 0 (584-61)",

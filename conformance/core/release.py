@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from functools import cache, total_ordering
 
+from kipcheck.conformance.core.releases_table import jars, patches
+
 
 @total_ordering
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Release:
         return ".".join(map(str, self.numbers))
 
 
-NEWEST = "4.4.0"
+NEWEST = patches()[-1]
 """The newest release of kafka-clients that the declarations were compared with."""
 
 
@@ -44,6 +46,15 @@ class Releases:
 def releases(text: str) -> Releases:
     """Parses the grammar of requirements.toml: A, A-B (both included), A+, joined by commas, or ``all``."""
     return Releases(tuple(map(_span, ("0.0.0+" if text == "all" else text).split(","))))
+
+
+def lines(part: str = "clients") -> tuple[str, ...]:
+    """Of each line with a jar of that part its newest patch that has one, oldest first."""
+    there, found = releases(jars()[part]), {}
+    for patch in patches():
+        if Release.parse(patch) in there:
+            found[patch.rpartition(".")[0]] = patch
+    return tuple(found.values())
 
 
 def _span(text: str) -> tuple[Release, Release | None]:

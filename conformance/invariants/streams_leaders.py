@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kipcheck.conformance.apis.streams_blobs import read_assignment
 from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.streams_trace import (
     FIRST_PROBED,
@@ -26,7 +27,7 @@ from kipcheck.conformance.models.streams.members import (
 )
 from kipcheck.conformance.models.streams.tasks import Work, work
 
-THROWS = "2.0.0-2.6.3"
+THROWS = span("throws-on-hard-mix")
 """Releases whose leaders throw if they cannot assign; later ones send an error to all members (268-32)."""
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Violation
 from kipcheck.conformance.invariants.streams_trace import (
     FIRST_PROBED,
@@ -32,7 +33,7 @@ BOUNCED = 2
 tasks, and another one if the leader cannot decode yet that the new member is a thread of an existing instance."""
 CHANGES = 3
 """How often a process may change its version until the group is at rest again, if nothing else happens."""
-LEAVES = "2.0.0-2.5.1"
+LEAVES = span("leaves-to-probe")
 """Releases whose members leave the group to subscribe again; later ones stay in (268-18)."""
 UNIQUE = 8
 """The first metadata version with a byte that makes successive subscriptions differ (268-45)."""

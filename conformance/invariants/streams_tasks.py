@@ -5,6 +5,7 @@ from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from kipcheck.conformance.core.history import History
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.core.verdict import Grade, Violation
 from kipcheck.conformance.invariants.streams_leaders import deployed, is_whole, listed
 from kipcheck.conformance.invariants.streams_trace import (
@@ -27,15 +28,15 @@ from kipcheck.conformance.models.streams.members import AssignmentInfo, TaskId, 
 from kipcheck.conformance.models.streams.observed_events import Died
 from kipcheck.conformance.models.streams.tasks import Work
 
-FOR_ALL = "0.10.0.0-2.5.1"
+FOR_ALL = span("standbys-for-all-tasks")
 """Releases whose leaders also assign standbys of tasks without state."""
-WARMS_UP = "2.6.0+"
+WARMS_UP = span("warm-ups")
 """Releases whose leaders assign additional standbys, until the instance may run the task (KIP-441)."""
 WARM_UPS = 2
 """The default of ``max.warmup.replicas``: how many additional standbys there may be at a time."""
 UNKNOWN = "unknown"
 """The instance of all members whose subscription the leader cannot decode."""
-FORGETS_IDLE_HOSTS = "0.10.1.0-0.10.1.1"
+FORGETS_IDLE_HOSTS = span("forgets-idle-hosts")
 """Releases whose leaders omit hosts without partitions from the map."""
 STANDBYS_BY_HOST = 6
 """The first metadata version with a host map for standbys."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import since, span
 from kipcheck.conformance.invariants.streams_trace import Fell, Life, Round, binds, story
 from kipcheck.conformance.matrix.play import Judged
 from kipcheck.conformance.matrix.release_lines import line_of
@@ -19,8 +20,8 @@ DURING: Final = {
     "subscribe": "when it subscribes", "lead": "when it has to assign", "assigned": "of its assignment",
     "error": "on an error code",
 }  # fmt: skip
-EAGER: Final = releases("0.0.0-2.3.1")
-LAZY: Final = Release.parse("4.0.0")
+EAGER: Final = releases(span("eager-streams"))
+LAZY: Final = Release.parse(since("cooperative-streams"))
 """Since this release only the cooperative protocol is offered."""
 HANDED_OVER: Final = "streams/handed-over"
 """The invariant broken by old leaders that ignore the partitions that members still own."""

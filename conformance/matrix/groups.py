@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from kipcheck.conformance.apis.streams_blobs import InBytes
 from kipcheck.conformance.core.edition import APACHE, edition
+from kipcheck.conformance.core.releases_table import named
 from kipcheck.conformance.models.cluster import Cluster, Life
 from kipcheck.conformance.models.cluster_components import Move, Node
 from kipcheck.conformance.models.streams.binaries import binary
@@ -17,7 +18,7 @@ from kipcheck.conformance.models.streams.operations import Deploy
 
 Made: TypeAlias = Callable[[Settings], Binary]
 """Returns the binary of a member."""
-OWN: Final = "3.9.2"
+OWN: Final = named("last-before-4")
 """The default release, which no script of the matrix uses."""
 LIVES: Final = 1 << 15
 

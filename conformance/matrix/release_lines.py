@@ -4,15 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.release import Release, lines as newest_patches
 from kipcheck.conformance.models.streams.members import FUTURE
 
-NEWEST: Final = (
-    "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1",
-    "2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2",
-    "3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2",
-    "4.0.2", "4.1.2", "4.2.1", "4.3.1",
-)  # fmt: skip
+NEWEST: Final = newest_patches("streams")
 """The newest patch of each line of ``kafka-streams`` on Maven Central, oldest line first. (It has no 4.4, and no
 patch of 4.2 after 4.2.1, unlike ``kafka-clients``.)"""
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 from kipcheck.conformance.core.edition import KIP_429, Edition, Standing
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.machines.product import Step
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.cluster import Cluster
@@ -64,7 +65,7 @@ from kipcheck.conformance.models.probing import Probing, Streams
 from kipcheck.conformance.models.rolling import Run, called_by, put_out
 
 KNOWN: Final = tuple(Topic(name, size) for name, size in TOPICS)
-COOPERATES_SINCE: Final = Release.parse("2.4.0")
+COOPERATES_SINCE: Final = Release.parse(since("cooperative-rebalancing"))
 ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
 """Large enough for the remains of crashed members. The initial rebalance delay takes one round."""
 OLD_JOIN: Final = 4

@@ -7,6 +7,7 @@ from kipcheck.conformance.apis.streams import event_of, spoken
 from kipcheck.conformance.apis.streams_blobs import future_of
 from kipcheck.conformance.core.edition import KIP_268, Edition, Standing
 from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.releases_table import listed, patches
 from kipcheck.conformance.models.assignment import Topic
 from kipcheck.conformance.models.streams.binaries import binary
 from kipcheck.conformance.models.streams.group_model import Fleet
@@ -31,10 +32,7 @@ from kipcheck.conformance.play.declare import (
 from kipcheck.conformance.play.group import FIRE
 
 WHERE: Final = "apache, apache@RELEASE from 0.10.0.0 on, and kip-268"
-CLASSES: Final = (
-    "0.10.0.1", "0.10.1.1", "1.1.1", "2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.6.3", "2.8.2",
-    "3.0.2", "3.9.2", "4.3.1",
-)  # fmt: skip
+CLASSES: Final = listed("streams-behaviours")
 """One release for each distinct behaviour."""
 BINARIES: Final = (OWN, FUTURE, *CLASSES)
 UNSET: Final = "none"
@@ -59,7 +57,7 @@ BOUNCES: Final = Verb(
 
 
 def _editions(edition: Edition) -> str | None:
-    released = edition.standing is Standing.RELEASED and Release.parse(edition.release) >= Release.parse("0.10.0.0")
+    released = edition.standing is Standing.RELEASED and Release.parse(edition.release) >= Release.parse(patches()[0])
     return None if edition == KIP_268 or released else WHERE
 
 

@@ -19,15 +19,16 @@ from typing import Any
 
 from kipcheck.conformance.core.edition import Standing, edition
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.wire.schema import Layout, Slot
 
 BY_HOST = ("partitionsByHost", "standbyPartitionsByHost")
 UNCOUNTED = {
-    "SubscriptionInfo": (("prevTasks", "standbyTasks"), releases("0.10.0.0-2.4.1")),
-    "AssignmentInfo": (BY_HOST, releases("0.10.1.0-4.3.0")),
+    "SubscriptionInfo": (("prevTasks", "standbyTasks"), releases(span("hand-written-subscription-info"))),
+    "AssignmentInfo": (BY_HOST, releases(span("partitions-by-host-uncounted"))),
 }
 UNREAD = {"SubscriptionInfo": "userEndPoint", "AssignmentInfo": "partitionsByHost"}
-LONG_V1 = releases("0.10.1.0-1.1.1")
+LONG_V1 = releases(span("layout-1-is-long"))
 
 
 def as_read(layout: Layout) -> Layout:

@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeAlias
 
 from kipcheck.conformance.core.edition import Edition, Standing
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import patches, span
 
 Raw: TypeAlias = Mapping[str, Any]
 
@@ -360,7 +361,7 @@ def _true(given: object) -> bool:
 
 
 def _limits(edition: Edition) -> Limits | None:
-    known = edition.release and Release.parse(edition.release) in releases("4.2.2, 4.4.0+")
+    known = edition.release and Release.parse(edition.release) in releases(span("limits-of-array-sizes"))
     return Limits() if known else None
 
 
@@ -392,13 +393,13 @@ def _default(raw: Raw) -> Any:
 
 @cache
 def release_table() -> dict[str, Any]:
-    """``schemas/releases.json``: the exact releases, and the supported versions of each message by release.
+    """The exact releases, and the supported versions of each message by release (``schemas/releases.json``).
 
     ``{"releases": ["0.10.0.0", ...], "messages": {"JoinGroup": {"0.10.0.0": [0, 0], "0.10.1.0": [0, 1], ...}}}``:
     a range applies from its release until the next one named, in the order of release numbers; null ends it.
     """
-    table: dict[str, Any] = json.loads((files("kipcheck.conformance.wire") / "schemas" / "releases.json").read_text())
-    return table
+    table = json.loads((files("kipcheck.conformance.wire") / "schemas" / "releases.json").read_text())
+    return {"releases": list(patches()), **table}
 
 
 def family(message: str) -> str:
@@ -412,9 +413,9 @@ def spoken(message: str, release: str) -> Versions | None:
     """The stable versions of ``message`` that the exact release ``release`` supports."""
     changes = release_table()["messages"].get(family(message), {})
     at, found = Release.parse(release), None
-    for since, span in sorted(((Release.parse(text), span) for text, span in changes.items()), key=lambda e: e[0]):
-        if since <= at:
-            found = span
+    for first, versions in sorted((Release.parse(text), each) for text, each in changes.items()):
+        if first <= at:
+            found = versions
     return Versions(*found) if found else None
 
 

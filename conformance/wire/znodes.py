@@ -18,12 +18,13 @@ from typing import Any, Final
 
 from kipcheck.conformance.core.edition import Edition, Standing, edition as _edition
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import named, span
 from kipcheck.conformance.wire.constructs.tape import Note, Role, shown
 from kipcheck.conformance.wire.errors import Refused
 from kipcheck.conformance.wire.jsontext import Broken, Scan, Text, path_of
 from kipcheck.conformance.wire.schema import Layout, Slot
 
-LAST_WITH_ZOOKEEPER: Final = "3.9.2"
+LAST_WITH_ZOOKEEPER: Final = named("last-before-4")
 INT16, INT32 = (-0x8000, 0x7FFF), (-0x8000_0000, 0x7FFF_FFFF)
 REQUIRED: Final = object()
 """Stands for a missing default."""
@@ -230,7 +231,7 @@ class _Reading:
         """Registrations of any version are decoded; features were until 3.3.0 added a second version."""
         if not self.lenient or not self.layout.newest or version < self.layout.version:
             return False
-        return self.layout.message == "BrokerIdZNode" or not _since(self.layout.release, "3.3.0")
+        return self.layout.message == "BrokerIdZNode" or not _has(self.layout.release, "feature-znode-2")
 
     def _typed(self, key: Key, found: Text, at: tuple[str, ...]) -> Any:
         match key.type:
@@ -284,7 +285,7 @@ class _Reading:
         for name, each in entry.items():
             if name not in levels:
                 self._ignored(each, (*at, name))
-        late = self.layout.message == "FeatureZNode" and _since(self.layout.release, "3.3.0")
+        late = self.layout.message == "FeatureZNode" and _has(self.layout.release, "feature-znode-2")
         low = levels if late or not self.lenient else {label: _int16(level) for label, level in levels.items()}
         _check_range(self.layout, at, low, found.offset)
         return {label: _int16(level) for label, level in levels.items()}
@@ -392,7 +393,7 @@ def _made(edition: Edition, message: str, version: int) -> ZNode:
         path = "/features" if draft else "/feature"
         labels = ["min_version_level"] * (version < 2) + ["max_version_level"]
     # Since 3.8.0 the lowest level that a broker supports may be 0 (KAFKA-17011).
-    lowest = 0 if registration and not draft and _since(release, "3.8.0") else 1
+    lowest = 0 if registration and not draft and _has(release, "lowest-level-0") else 1
     return ZNode(
         message, version, False, (), edition=str(edition), newest=version == _versions(edition)[message][-1],
         release="" if draft else release, path=path, labels=tuple(labels), lowest=lowest,
@@ -402,14 +403,14 @@ def _made(edition: Edition, message: str, version: int) -> ZNode:
 @cache
 def _versions(edition: Edition) -> Mapping[str, tuple[int, ...]]:
     release = _release(edition)
-    if not release or Release.parse(release) not in releases(f"0.10.0.0-{LAST_WITH_ZOOKEEPER}"):
+    if not release or Release.parse(release) not in releases(span("zookeeper")):
         return {}
     if edition.name == "kip-584":
         return {"BrokerIdZNode": (1, 2, 3, 4, 5), "FeatureZNode": (0,)}
-    registrations = 5 if _since(release, "2.7.0") else 4 if _since(release, "0.10.2.0") else 3
+    registrations = 5 if _has(release, "broker-znode-5") else 4 if _has(release, "broker-znode-4") else 3
     found = {"BrokerIdZNode": tuple(range(1, registrations + 1))}
-    if _since(release, "2.7.0"):
-        found["FeatureZNode"] = (1, 2) if _since(release, "3.3.0") else (1,)
+    if _has(release, "feature-znode"):
+        found["FeatureZNode"] = (1, 2) if _has(release, "feature-znode-2") else (1,)
     return found
 
 
@@ -420,5 +421,5 @@ def _release(edition: Edition) -> str:
     return edition.release if edition.exact else LAST_WITH_ZOOKEEPER
 
 
-def _since(release: str, first: str) -> bool:
-    return bool(release) and Release.parse(release) in releases(f"{first}+")
+def _has(release: str, behaviour: str) -> bool:
+    return bool(release) and Release.parse(release) in releases(span(behaviour))

@@ -15,6 +15,7 @@ from kipcheck.conformance.core.case import Case, Role, Step
 from kipcheck.conformance.core.edition import edition
 from kipcheck.conformance.core.history import Observation, Refused, Replied, Unsupported
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.targets.canonical_form import crowded, settled
 from kipcheck.conformance.targets.protocol import Session, Target
 from kipcheck.conformance.targets.session_wrapper import Passing, PassingTarget
@@ -23,13 +24,13 @@ from kipcheck.conformance.wire.schema import Layout, Slot, messages, spec
 
 TAGS: Final = "_unknownTaggedFields"
 CODEC_OPS: Final = ("encode", "decode", "recode")
-NAMELESS: Final = releases("0.0.0-2.3.1")
+NAMELESS: Final = releases(span("hand-written-requests"))
 """Releases whose requests, responses and headers have no definitions, and get names of fields from the declarations."""
 OF_SETS: Final = {
-    "SubscriptionInfo": releases("0.0.0-2.4.1"),
+    "SubscriptionInfo": releases(span("hand-written-subscription-info")),
     "AssignmentInfo": releases("all"),
-    "ConsumerProtocolSubscription": releases("0.0.0-2.6.3"),
-    "ConsumerProtocolAssignment": releases("0.0.0-2.6.3"),
+    "ConsumerProtocolSubscription": releases(span("hand-written-consumer-protocol")),
+    "ConsumerProtocolAssignment": releases(span("hand-written-consumer-protocol")),
     "StickyAssignorUserData": releases("all"),
 }
 """Messages, and the releases whose class for them is hand-written with sets and maps, not generated."""

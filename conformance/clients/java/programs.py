@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import jar, jars
 from kipcheck.conformance.targets.toolchains import maven
 from kipcheck.conformance.targets.toolchains.maven import Unavailable
 from kipcheck.conformance.targets.transport import process_tree
@@ -34,14 +35,7 @@ HEAP: Final = "-Xmx512m"
 QUICK: Final = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 """Options for javac: a compiler that runs for a second starts sooner without its optimizing compiler."""
 
-PARTS: Final = {
-    "clients": "all",
-    "streams": "0.10.0.0-4.2.1, 4.3.0-4.3.1",
-    "metadata": "2.8.0+",
-    "core": "2.8.0-3.8.1",
-    "group-coordinator": "3.5.0-4.2.1, 4.3.0+",
-    "transaction-coordinator": "3.9.0-4.2.1, 4.3.0+",
-}
+PARTS: Final = jars()
 """The jars that contain codecs, and the releases that have them; ``core`` has the coordinators' records up to 3.8.1."""
 
 
@@ -200,7 +194,7 @@ def coordinates(release: str, wanted: Iterable[str] = ("clients",)) -> tuple[str
     for part in names:
         if part not in PARTS or at not in releases(PARTS[part]):
             raise LookupError(f"kafka-{part} has no release {release}")
-    jars = [f"org.apache.kafka:{'kafka_2.13' if part == 'core' else f'kafka-{part}'}:{release}" for part in names]
+    jars = [f"org.apache.kafka:{jar(part)}:{release}" for part in names]
     jars.append("org.slf4j:slf4j-api:1.7.36")
     if release == "2.6.0":
         # The generated classes of this patch alone refer to Jackson in their methods.

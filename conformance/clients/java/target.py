@@ -7,20 +7,19 @@ from kipcheck.conformance.clients.java import programs
 from kipcheck.conformance.clients.java.field_names import Translated, names
 from kipcheck.conformance.clients.java.streams_group import StreamsJar
 from kipcheck.conformance.core.release import NEWEST, Release, releases
+from kipcheck.conformance.core.releases_table import jar, patches, span
 from kipcheck.conformance.targets.protocol import Target, Unavailable
 from kipcheck.conformance.targets.testee import Limits, Testee
 from kipcheck.conformance.targets.toolchains import maven
 
 GROUP: Final = "org.apache.kafka"
-ARTIFACTS: Final[Mapping[str, str]] = {
-    "kafka_2.13" if part == "core" else f"kafka-{part}": part for part in programs.PARTS
-}
+ARTIFACTS: Final[Mapping[str, str]] = {jar(part): part for part in programs.PARTS}
 """The name of the jar -> the part of Kafka in it."""
 STREAMS: Final = "kafka-streams"
 COORDINATOR: Final = "kafka-group-coordinator"
-RUN: Final = releases("3.9.0-4.2.1, 4.3.0+")
+RUN: Final = releases(span("java-coordinator-runs"))
 """The releases whose group coordinator is run; of the others only the records are used: before 3.9 it was a preview."""
-FIRST: Final = Release.parse("0.10.0.0")
+FIRST: Final = Release.parse(patches()[0])
 """Clients before it have no Streams, and classes that the program does not know."""
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from kipcheck.conformance.core.releases_table import named
 from kipcheck.conformance.models.group.answers import DEFAULT, Config
 from kipcheck.conformance.models.group.coordinator import Coordinator
 from kipcheck.conformance.models.group.environment_moves import CLIENTS, Client
@@ -15,7 +16,7 @@ from kipcheck.conformance.models.group.messages import Commit, Heartbeat, Join, 
 from kipcheck.conformance.models.group.rules import Rules
 from kipcheck.conformance.models.group.state import Member, State
 
-OVER: Final = "2.2.2"
+OVER: Final = named("kip-429-base")
 VERSION_SINCE: Final = 5
 """JoinGroup."""
 UNTOLD: Final = -1

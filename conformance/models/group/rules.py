@@ -10,7 +10,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-from kipcheck.conformance.core.release import Release
+from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
 from kipcheck.conformance.models.group import messages
 from kipcheck.conformance.models.group.messages import Error
 from kipcheck.conformance.models.group.ties import Table
@@ -177,34 +178,34 @@ class Rules:
         """The rules of a release. Errors: ValueError for an invalid release."""
         this = Release.parse(release)
 
-        def since(first: str) -> bool:
-            return this >= Release.parse(first)
+        def has(behaviour: str) -> bool:
+            return this in releases(span(behaviour, "coordinator"))
 
         return cls(
             versions=MappingProxyType({request: _range(spans, this) for request, spans in _VERSIONS.items()}),
-            java=since("4.0.0"),
-            initial_delay=since("0.11.0.0"),
-            refuses_empty_protocols=since("1.0.0"),
-            bounded_new_members=since("2.1.1"),
-            ids_required=since("2.2.0"),
-            size_limit=since("2.2.0"),
-            size_by_waiting=since("2.6.0"),
-            refused_ids_forgotten=since("3.0.0"),
-            timeouts_renewed=since("3.3.2"),
-            generation_in_errors=messages.NO_GENERATION if since("2.2.0") else 0,
-            superseded_answered=since("4.4.1"),
-            strict_instances=since("3.0.0"),
-            replacement_written=since("2.6.1"),
-            replacement_rejoins=since("2.5.0"),
-            sync_deadline=since("2.8.1"),
-            votes=Table.JAVA if since("4.0.0") else Table.SCALA_2_13 if since("2.7.0") else Table.SCALA_2_12,
-            keeps_empty_groups=since("0.10.1.0"),
-            heartbeats_by_phase=not since("0.10.1.0"),
-            busy_while_completing=not since("2.6.1"),
-            busy_generation_checked=since("2.3.0"),
-            commits_fenced_first=since("2.4.0"),
-            nameless=Error.INVALID_GROUP_ID if since("2.0.0") else Error.UNKNOWN_MEMBER_ID,
-            loading_told=since("2.0.0"),
+            java=has("java"),
+            initial_delay=has("initial-delay"),
+            refuses_empty_protocols=has("refuses-empty-protocols"),
+            bounded_new_members=has("bounded-new-members"),
+            ids_required=has("ids-required"),
+            size_limit=has("size-limit"),
+            size_by_waiting=has("size-by-waiting"),
+            refused_ids_forgotten=has("refused-ids-forgotten"),
+            timeouts_renewed=has("timeouts-renewed"),
+            generation_in_errors=messages.NO_GENERATION if has("no-generation-in-errors") else 0,
+            superseded_answered=has("superseded-answered"),
+            strict_instances=has("strict-instances"),
+            replacement_written=has("replacement-written"),
+            replacement_rejoins=has("replacement-rejoins"),
+            sync_deadline=has("sync-deadline"),
+            votes=(Table.JAVA if has("java") else Table.SCALA_2_13 if has("votes-by-scala-2-13") else Table.SCALA_2_12),
+            keeps_empty_groups=has("keeps-empty-groups"),
+            heartbeats_by_phase=not has("keeps-empty-groups"),
+            busy_while_completing=not has("heartbeats-pass-while-completing"),
+            busy_generation_checked=has("busy-generation-checked"),
+            commits_fenced_first=has("commits-fenced-first"),
+            nameless=Error.INVALID_GROUP_ID if has("empty-group-id-invalid") else Error.UNKNOWN_MEMBER_ID,
+            loading_told=has("loading-reported"),
         )
 
 

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Final, TypeAlias, final
 
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import named, span
 from kipcheck.conformance.models.assignment import (
     COOPERATIVE as COOPERATIVE_STICKY,
     RANGE,
@@ -95,8 +96,11 @@ class Rules:
         Errors: ValueError for an invalid release, or one before 0.10.1, whose consumers send heartbeats only in polls.
         """
         at = Release.parse(release)
-        if at < Release.parse("0.10.1.0"):
+        if at < Release.parse(named("first-consumer")):
             raise ValueError(f"no model for consumers of {release}: use 0.10.1.0 or later")
+
+        def has(behaviour: str) -> bool:
+            return at in releases(span(behaviour, "consumer"))
 
         def since(*boundaries: str) -> int:
             return sum(at in releases(f"{each}+") for each in boundaries)
@@ -108,17 +112,17 @@ class Rules:
             leave=since("0.11.0.0", "2.0.0", "3.2.0") + 2 * since("2.4.0"),
             commit=2 + since("0.11.0.0", "2.0.0", "2.3.0", "2.4.0", "3.7.0", "4.2.0") + 2 * since("2.1.0"),
             subscription=since("2.4.0") + 2 * since("3.4.0"),
-            session_ms=45_000 if since("3.0.0") else 10_000,
-            incremental=bool(since("2.4.0")),
-            static=bool(since("2.3.0")),
-            phased=bool(since("2.6.1")),
-            compares=bool(since("2.6.0")),
-            prepares_again=at in releases("2.7.2, 2.8.1+"),
-            keeps_id=bool(since("3.2.0")),
-            resets_on_27=at in releases("3.3.0-3.3.1"),
-            validates_own=at in releases("2.4.0-2.8.1, 3.0.0"),
-            tells_rebalance=bool(since("2.5.0")),
-            dates_data=bool(since("2.8.1")),
+            session_ms=45_000 if has("longer-session") else 10_000,
+            incremental=has("incremental"),
+            static=has("static"),
+            phased=has("phased"),
+            compares=has("compares-generations"),
+            prepares_again=has("prepares-again"),
+            keeps_id=has("keeps-id"),
+            resets_on_27=has("resets-on-27"),
+            validates_own=has("validates-own"),
+            tells_rebalance=has("rebalance-reported"),
+            dates_data=has("dates-data"),
         )
 
     @classmethod

@@ -5,7 +5,8 @@ from functools import lru_cache
 from typing import Final
 
 from kipcheck.conformance.core.edition import Edition, Standing
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.release import Release, lines, releases
+from kipcheck.conformance.core.releases_table import since
 from kipcheck.conformance.models.streams.deviations import ALWAYS_TWO
 from kipcheck.conformance.models.streams.draft import VERSIONS, Draft
 from kipcheck.conformance.models.streams.members import FUTURE, Binary, Settings
@@ -13,7 +14,7 @@ from kipcheck.conformance.models.streams.operations import OWN
 from kipcheck.conformance.models.streams.released import Released
 from kipcheck.conformance.models.streams.rules import LINES, NEWEST_VERSION, Rules
 
-NEWEST_RULES: Final = "4.3.1"
+NEWEST_RULES: Final = lines("streams")[-1]
 """The release whose rules the simulated future version uses."""
 PATCHED: Final = "0.10.1.2-0.10.1.99"
 """The draft's fix release of the 0.10.1 line, which was never released (268-09, 268-41, 268-53)."""
@@ -51,7 +52,7 @@ def future(over: str, fitted: bool = True) -> Rules:
 def old(rules: Rules) -> Rules:
     """The rules of a member older than the draft. Errors: LookupError for a newer release."""
     at = Release.parse(rules.release)
-    if at >= Release.parse("2.0.0"):
+    if at >= Release.parse(since("kip-268")):
         raise LookupError(f"release {rules.release} is newer than the draft: use a release before 2.0.0")
     if at in releases(PATCHED):
         return replace(rules, accepts=LINES[:1], departures=rules.departures - {ALWAYS_TWO})

@@ -6,6 +6,7 @@ from typing import Final, final
 
 from kipcheck.conformance.core.machine import Transition
 from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.releases_table import named
 from kipcheck.conformance.models.assignment import Assignment, Group, Topic
 from kipcheck.conformance.models.group.messages import Blob, Joined
 from kipcheck.conformance.models.member.consumer import Consumer, Reaction
@@ -26,9 +27,9 @@ from kipcheck.conformance.models.streams.members import (
     Share,
 )
 
-OLDEST: Final = "0.10.1.0"
+OLDEST: Final = named("first-consumer")
 """Used for older consumers, too, which send heartbeats only in polls: the assignor behaves the same."""
-DRAFTED: Final = "1.1.1"
+DRAFTED: Final = named("kip-268-base")
 """The consumer of members of KIP-268's draft, which does not change the consumer."""
 CODES: Final[Mapping[int, str]] = {
     1: "INCOMPLETE_SOURCE_TOPIC_METADATA", 3: "ASSIGNMENT_ERROR", 4: "SHUTDOWN_REQUESTED"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.releases_table import span
 
 
 @final
@@ -26,9 +27,9 @@ class Departure:
         return release in releases(self.releases)
 
 
-UNFIXED: Final = "0.10.1.0-0.10.2.1, 0.11.0.0-0.11.0.2, 1.0.0-1.0.1, 1.1.0"
+UNFIXED: Final = span("without-fix-of-kafka-6054")
 """Releases of metadata version 2 without the fix of KAFKA-6054 (268-41)."""
-OWN_VERSION: Final = "2.0.0-2.2.1, 2.3.0"
+OWN_VERSION: Final = span("own-version-to-members")
 """Releases whose leaders send their own version, as the draft specifies (268-20)."""
 
 # Leaders

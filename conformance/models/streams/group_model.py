@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, assert_never
 
 from kipcheck.conformance.core.machine import Transition
+from kipcheck.conformance.core.releases_table import named
 from kipcheck.conformance.machines.product import Step
 from kipcheck.conformance.models.cluster import Cluster
 from kipcheck.conformance.models.cluster_components import (
@@ -48,7 +49,7 @@ from kipcheck.conformance.models.streams.observed_events import (
 )
 from kipcheck.conformance.models.streams.operations import MEMBERS, OWN, Deploy, Event, Restart, ShutDown, Start, Stop
 
-BROKERS: Final = "3.9.2"
+BROKERS: Final = named("last-before-4")
 """The newest line whose coordinators support the clients of every release."""
 ROOMY: Final = BrokerConfig(max_size=100, initial_delay_ms=6000)
 """Large enough for the remains of members that ended. The initial rebalance delay takes one round."""

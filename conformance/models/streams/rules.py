@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, final
 
-from kipcheck.conformance.core.release import Release, releases
+from kipcheck.conformance.core.release import Release, lines, releases
+from kipcheck.conformance.core.releases_table import patches, span
 from kipcheck.conformance.models.membership import COOPERATIVE, EAGER
 from kipcheck.conformance.models.streams.deviations import REFUSES_LAST, Departure, departures
 from kipcheck.conformance.models.streams.members import Misconfigured
@@ -27,16 +28,11 @@ LATEST: Final[Mapping[str, int]] = {
 """Release -> the newest metadata version since that release."""
 NEWEST_VERSION: Final = max(LATEST.values())
 
-LINES: Final = (
-    "0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1",
-    "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8",
-    "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9",
-    "4.0", "4.1", "4.2", "4.3",
-)  # fmt: skip
+LINES: Final = tuple(each.rpartition(".")[0] for each in lines("streams"))
 """All values of ``upgrade.from`` in any release."""
 EAGER_LINES: Final = LINES[: LINES.index("2.3") + 1]
 """Values without cooperative rebalancing: with them a member supports only the eager protocol."""
-FIXED: Final = "0.10.2.2, 0.11.0.3, 1.0.2, 1.1.1"
+FIXED: Final = span("fix-of-kafka-6054")
 """Releases with the fix of KAFKA-6054 that are older than KIP-268 (268-41)."""
 
 UPGRADES: Final[Mapping[str, str]] = {
@@ -88,27 +84,27 @@ class Rules:
         release, or one before 0.10.0.0.
         """
         at = Release.parse(release)
-        if at < Release.parse("0.10.0.0"):
+        if at < Release.parse(patches()[0]):
             raise ValueError(f"Kafka Streams has no release {release}: use 0.10.0.0 or later")
         departing = departures(at, fitted)
 
-        def since(boundary: str) -> bool:
-            return at in releases(f"{boundary}+")
+        def has(behaviour: str) -> bool:
+            return at in releases(span(behaviour, "streams"))
 
         return cls(
             release=release,
             latest=LATEST[_before(at, LATEST)],
             accepts=_accepted(at, REFUSES_LAST in departing),
-            protocols=(COOPERATIVE,) if since("4.0.0") else (EAGER, COOPERATIVE) if since("2.4.0") else (EAGER,),
-            explains=since("4.0.0") and not since("4.2.0"),
+            protocols=_protocols(at),
+            explains=has("explains-refusals"),
             departures=departing,
-            tells_errors=since("2.1.0"),
-            shuts_down=since("2.8.0"),
-            owns=since("2.4.0"),
-            warms="had" if since("3.5.2") else "all" if since("2.6.0") else "",
-            announces=since("2.6.0"),
-            by_offsets=since("2.6.0"),
-            spares_topologies=since("3.2.0"),
+            tells_errors=has("errors-reported"),
+            shuts_down=has("shuts-down"),
+            owns=has("owns"),
+            warms="had" if has("warms-owned-tasks") else "all" if has("warms-idle-tasks") else "",
+            announces=has("announces"),
+            by_offsets=has("by-offsets"),
+            spares_topologies=has("spares-topologies"),
         )
 
     def __contains__(self, departure: Departure) -> bool:
@@ -139,6 +135,12 @@ class Rules:
         if upgrade_from in EAGER_LINES and EAGER in self.protocols:
             return (EAGER,)
         return self.protocols
+
+
+def _protocols(at: Release) -> tuple[str, ...]:
+    if at not in releases(span("cooperative-rebalancing")):
+        return (EAGER,)
+    return (COOPERATIVE,) if at in releases(span("cooperative-streams")) else (EAGER, COOPERATIVE)
 
 
 def _before(at: Release, table: Mapping[str, object]) -> str:

@@ -1,7 +1,5 @@
 """Where the group coordinator of one release does otherwise than that of the next; KIP-429's draft; random lives."""
 
-import json
-from importlib.resources import files
 from random import Random
 
 import pytest
@@ -42,6 +40,7 @@ from kipcheck.conformance.models.group.messages import (
 from kipcheck.conformance.models.group.rules import Rules
 from kipcheck.conformance.models.group.state import REBALANCE, SYNC, Standing, State, armed, session
 from kipcheck.conformance.tests.support.coordinator_conversations import BOTH, RANGE, ROBIN, TURNED, Talk, at
+from kipcheck.conformance.wire.schema import release_table
 
 APIS = {
     "JoinGroup": Join,
@@ -56,7 +55,7 @@ APIS = {
 
 
 def test_versions_are_those_of_the_released_definitions() -> None:
-    known = json.loads((files("kipcheck.conformance.wire.schemas") / "releases.json").read_text())
+    known = release_table()
     for api, request in APIS.items():
         spans = {Release.parse(first): span for first, span in known["messages"][api].items()}
         for release in known["releases"]:

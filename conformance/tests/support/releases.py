@@ -2,17 +2,18 @@
 
 from typing import Final
 
-from kipcheck.conformance.core.release import NEWEST
+from kipcheck.conformance.core.release import NEWEST, lines
+from kipcheck.conformance.core.releases_table import listed, named
 from kipcheck.conformance.targets.target_entries import roll
 
-OLD: Final = "3.9.2"
+OLD: Final = named("last-before-4")
 """Kafka: the last line that reads and writes the versions which 4.0 removed."""
-NEWEST_STREAMS: Final = "4.3.1"
+NEWEST_STREAMS: Final = lines("streams")[-1]
 """kafka-streams: the newest release in the repository."""
 CLIENTS: Final = (OLD, NEWEST)
 """kafka-clients: together they know every version of every message."""
 STREAMS_JARS: Final = (OLD, NEWEST_STREAMS)
-COORDINATORS: Final = ("4.0.0", "4.0.1", "4.1.1", "4.2.1", "4.3.1", NEWEST)
+COORDINATORS: Final = listed("coordinators")
 """kafka-group-coordinator: one of each behaviour since it is in Java."""
 ORACLES: Final = {
     OLD: ("streams", "metadata", "group-coordinator", "transaction-coordinator"),
